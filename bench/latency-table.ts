@@ -1,0 +1,114 @@
+import type { Machine } from './table.ts';
+
+/** A line of a table of waiting times: one kind of question. */
+export interface LatencyLine {
+  readonly what: string;
+  readonly requests: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  /** What p99 is to stay below; null where the line is for orientation. */
+  readonly target: { readonly name: string; readonly p99MsMax: number } | null;
+  /** Anything else worth a column, such as how much there was to go through. */
+  readonly remark: string;
+}
+
+export interface LatencyTable {
+  readonly kind: 'latency';
+  /** The name on the command line. */
+  readonly row: string;
+  readonly title: string;
+  readonly lines: readonly LatencyLine[];
+  /** A question that asks for no work, asked in between: what the machine and its other programs add by themselves. */
+  readonly floor?: LatencyLine;
+  /** How the database goes about the questions that matter. */
+  readonly plans: readonly { readonly of: string; readonly text: string }[];
+  readonly notes: readonly string[];
+}
+
+/** The line of a kind of question whose requests took so long; at least one. */
+export function latencyLine(
+  timesMs: readonly number[],
+  told: Pick<LatencyLine, 'what' | 'target' | 'remark'>,
+): LatencyLine {
+  const sorted = timesMs.toSorted((a, b) => a - b);
+  // The smallest time that so many of the requests did not exceed.
+  const percentile = (share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN;
+  return {
+    ...told,
+    requests: sorted.length,
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+    maxMs: percentile(1),
+  };
+}
+
+/** Where answering nothing takes longer than this, other programs are measured and not this one. */
+const floorP99MsMax = 5;
+
+const verdict = (isMet: boolean, isDisturbed: boolean): string => {
+  if (isMet) return 'met';
+  return isDisturbed ? 'not judged: the machine was disturbed, see the last line' : '**missed**';
+};
+
+const fixed = (figure: number): string => figure.toFixed(1);
+
+export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
+  const { floor } = table;
+  const isDisturbed = floor !== undefined && floor.p99Ms > floorP99MsMax;
+  const header = ['what', 'requests', 'p50 ms', 'p99 ms', 'max ms', 'target', 'remark'];
+  const rows = [...table.lines, ...(floor === undefined ? [] : [floor])].map(
+    ({ what, requests, p50Ms, p99Ms, maxMs, target, remark }) => [
+      what,
+      String(requests),
+      fixed(p50Ms),
+      `**${fixed(p99Ms)}**`,
+      fixed(maxMs),
+      target === null
+        ? ''
+        : `${target.name}: ${target.p99MsMax} ${verdict(p99Ms <= target.p99MsMax, isDisturbed)}`,
+      remark,
+    ],
+  );
+  return [
+    `# ${table.title}`,
+    '',
+    ...[header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`),
+    '',
+    ...table.notes.map((note) => `- ${note}`),
+    '',
+    ...table.plans.flatMap(({ of, text }) => [`## ${of}`, '', '```', text, '```', '']),
+    `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, Linux ${machine.kernel}, ${machine.measuredAt}`,
+    '',
+  ].join('\n');
+}
+
+/** A bar per line: p50 in front of p99. */
+export function latencyChart(table: LatencyTable): string {
+  const width = 720;
+  const left = 260;
+  const rowHeight = 34;
+  const top = 46;
+  const most = Math.max(...table.lines.map(({ p99Ms }) => p99Ms), 1);
+  const x = (figure: number) => Math.round((figure / most) * (width - left - 130));
+  const bars = table.lines.map(({ what, p50Ms, p99Ms }, index) => {
+    const y = top + index * rowHeight;
+    return [
+      `<text x="${left - 10}" y="${y + 15}" text-anchor="end">${escaped(what)}</text>`,
+      `<rect x="${left}" y="${y}" width="${x(p99Ms)}" height="20" fill="#8c959f"/>`,
+      `<rect x="${left}" y="${y}" width="${x(p50Ms)}" height="20" fill="#1f6feb"/>`,
+      `<text x="${left + x(p99Ms) + 8}" y="${y + 15}">${fixed(p50Ms)} / ${fixed(p99Ms)} ms</text>`,
+    ].join('');
+  });
+  const height = top + table.lines.length * rowHeight + 10;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">`,
+    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    `<text x="16" y="26" font-size="15" font-weight="bold">${escaped(table.title)}: p50 and p99</text>`,
+    ...bars,
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { domainToASCII } from 'node:url';
+import canonicalize from 'canonicalize';
+import { Bench } from 'tinybench';
+import { Type } from 'typebox';
+import { canonicalJson } from '../shared/crypto/canonical-json.ts';
+import { check, listChecks } from '../shared/decision/check-set.ts';
+import type { Decision } from '../shared/decision/facts.ts';
+import { must } from '../shared/errors/assert.ts';
+import type { MicroUsd } from '../shared/model/money.ts';
+import type { UnixMillis } from '../shared/model/time.ts';
+import { systemRandom } from '../shared/runtime/random.ts';
+import { parseCheckBody } from '../shared/wire/check.ts';
+import { decisionJson, renderDecision } from '../shared/wire/decision.ts';
+import { parseHost } from '../shared/wire/domain.ts';
+import { closed, FreeForm } from '../shared/wire/fields.ts';
+import { shapeReader } from '../shared/wire/shape.ts';
+import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
+import type { SpooledRecord } from '../shared/wire/sync.ts';
+import { crc32c } from '../sidecar/attest/crc32c.ts';
+import { interleaved, type Side } from './rounds.ts';
+import type { BenchOptions } from './row.ts';
+import { type Table, tableLine } from './table.ts';
+
+/** A trick of the hot path beside what would stand there without it; the tests have the plain form as their oracle. */
+interface Trick {
+  readonly name: string;
+  readonly run: () => unknown;
+  readonly plain: { readonly name: string; readonly run: () => unknown };
+}
+
+/** Whether each trick of the hot path is still worth its lines: one that is no faster than its plain form goes. */
+export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
+  const rounds = isQuick ? 3 : 7;
+  const secondsEach = isQuick ? 0.1 : 0.5;
+  const sides = tricks.flatMap(({ name, run, plain }) => [sideOf(name, run), sideOf(plain.name, plain.run)]);
+  const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
+  const lines = tricks.flatMap(({ name, plain }) => [
+    tableLine({ name, does: '', doesNot: '', target: null }, figures, name),
+    tableLine(
+      { name: plain.name, does: '', doesNot: '', target: { name: 'pays', wanted: 1 } },
+      figures,
+      name,
+    ),
+  ]);
+  const notes = ['Each line with a ratio is the plain form of the line above it.'];
+  const title = 'Tricks of the hot path and their plain forms';
+  return { row: 'micro', title, unit: 'calls/s', rounds, secondsEach, lines, skipped: [], notes };
+}
+
+/** Taking the time costs as much as some of these calls. */
+const callsPerSample = 1_000;
+
+const sideOf = (name: string, run: () => unknown): Side => ({
+  name,
+  measure: async (seconds) => {
+    let lastResult: unknown;
+    const bench = new Bench({ time: seconds * 1_000, warmupTime: 50 });
+    bench.add(name, () => {
+      for (let i = 0; i < callsPerSample; i++) lastResult = run();
+    });
+    const cpuBefore = process.cpuUsage();
+    const before = performance.now();
+    await bench.run();
+    const coresBusy = cpuMsSince(cpuBefore) / (performance.now() - before);
+    const result = must(bench.tasks[0], 'a task was added').result;
+    // Looked at, so that the compiler leaves out no call.
+    if (result.state !== 'completed' || lastResult === undefined)
+      throw new Error(`${name} ended as ${result.state}`);
+    // By the quickest samples: the others tell of the neighbours.
+    const perSecond = (callsPerSample * 1_000) / result.latency.min;
+    return { perSecond, perCpuSecond: perSecond, coresBusy };
+  },
+});
+
+function cpuMsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+const random = systemRandom();
+const nowMs = Date.UTC(2026, 0, 1) as UnixMillis;
+const request = {
+  permission_key: 'orders:create',
+  amount: 12.5,
+  currency: 'USD',
+  domain: 'api.example.com',
+  order: { sku: 'A-1027', quantity: 3, note: 'leave at the door' },
+};
+const body = { passport: 'x'.repeat(600), request };
+const readBody = shapeReader(closed({ passport: Type.String(), request: FreeForm }));
+const decision: Decision = {
+  outcome: 'PERMIT',
+  reason: null,
+  evaluated: listChecks(check.passport | check.trust_level | check.permission | check.domain_allowlist),
+  amountMicroUsd: 12_500_000 as MicroUsd,
+  charge: { moneyMicroUsd: 12_500_000 as MicroUsd },
+  limitMiss: null,
+};
+const attestationId = random.newId('att', nowMs);
+const passportId = random.newId('pass', nowMs);
+const record: SpooledRecord = {
+  id: attestationId,
+  chain_id: passportId,
+  passport_id: passportId,
+  gate_id: random.newId('gate', nowMs),
+  decision: 'PERMIT',
+  reason: null,
+  request_hash: `sha256:${'0a'.repeat(32)}`,
+  permission_key: 'orders:create',
+  amount_micro_usd: 12_500_000,
+  constraints_evaluated: decision.evaluated,
+  pii: [],
+  timestamp_ms: nowMs,
+  token_hash: 'ab'.repeat(32),
+  caller_mode: 'live',
+};
+const frame = Buffer.from(JSON.stringify(record));
+
+const tricks: readonly Trick[] = [
+  {
+    name: 'canonicalJson',
+    run: () => canonicalJson(request),
+    plain: { name: 'the package canonicalize', run: () => canonicalize(request) },
+  },
+  {
+    name: 'Random.newId',
+    run: () => random.newId('att', nowMs),
+    plain: { name: 'an id, character by character', run: () => plainId() },
+  },
+  {
+    name: 'parseCheckBody',
+    run: () => parseCheckBody(body),
+    plain: { name: 'the compiled schema', run: () => readBody(body) },
+  },
+  {
+    name: 'parseHost',
+    run: () => parseHost(request.domain),
+    plain: { name: 'domainToASCII', run: () => domainToASCII(request.domain) },
+  },
+  {
+    name: 'decisionJson',
+    run: () => decisionJson(decision, attestationId),
+    plain: {
+      name: 'JSON.stringify of the answer',
+      run: () => JSON.stringify(renderDecision(decision, attestationId)),
+    },
+  },
+  {
+    name: 'renderSpooledRecord',
+    // Written, because a text is put together only then.
+    run: () => frame.write(renderSpooledRecord(record)),
+    plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
+  },
+  {
+    name: 'crc32c',
+    run: () => crc32c(frame, 0, frame.length),
+    plain: { name: 'crc32c byte by byte', run: () => plainCrc32c(frame) },
+  },
+];
+
+const chance = randomBytes(16);
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+function plainId(): string {
+  const digits = [];
+  for (let rest: number = nowMs; digits.length < 10; rest = Math.floor(rest / 32)) digits.unshift(rest % 32);
+  let id = 'att_';
+  for (const digit of digits) id += alphabet.charAt(digit);
+  for (const byte of chance) id += alphabet.charAt(byte & 31);
+  return id;
+}
+
+const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0x82f63b78 : value >>> 1;
+  return value;
+});
+
+function plainCrc32c(bytes: Uint8Array): number {
+  let crc = -1;
+  for (let i = 0; i < bytes.length; i++) crc = (crc >>> 8) ^ (crcTable[(crc ^ (bytes[i] ?? 0)) & 0xff] ?? 0);
+  return ~crc >>> 0;
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+/** What is measured runs on the one core, everything else on the other. */
+export const measuredCore = 0;
+export const otherCore = 1;
+
+/** A program that runs on one core until it is stopped. */
+export interface Program {
+  readonly pid: number;
+  /** The first match in what it has written; throws with all of it when it ends before, or after half a minute. */
+  find(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Processor seconds it has used, all threads together. */
+  cpuSeconds(): number;
+  /** Resolves with its exit code once it has ended by itself, null after a signal. */
+  readonly ended: Promise<number | null>;
+  stop(): Promise<void>;
+}
+
+/** A script of this folder as it runs now: compiled, or from source under tsx. */
+export function peer(name: string): readonly string[] {
+  const isSource = import.meta.url.endsWith('.ts');
+  const path = fileURLToPath(new URL(`./peers/${name}.${isSource ? 'ts' : 'js'}`, import.meta.url));
+  return [process.execPath, ...(isSource ? ['--import', 'tsx'] : []), path];
+}
+
+/** `environment` is all that the program is told: a setting in the shell must not change what is measured. */
+export function start(options: {
+  readonly core: number;
+  readonly command: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}): Program {
+  const child = spawn('taskset', ['-c', String(options.core), ...options.command], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin', ...options.environment },
+  });
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`${options.command.join(' ')} could not be started`);
+  const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  return {
+    pid,
+    find: finder(child, options.command.join(' ')),
+    cpuSeconds: () => cpuSecondsOf(pid),
+    ended,
+    stop: async () => {
+      child.kill('SIGTERM');
+      const last = setTimeout(() => child.kill('SIGKILL'), 15_000);
+      await ended;
+      clearTimeout(last);
+    },
+  };
+}
+
+function finder(child: ChildProcess, name: string): Program['find'] {
+  let written = '';
+  let hasEnded = false;
+  let look: () => void = () => undefined;
+  const take = (bytes: Buffer) => {
+    written = (written + bytes.toString('utf8')).slice(-100_000);
+    look();
+  };
+  child.stdout?.on('data', take);
+  child.stderr?.on('data', take);
+  child.once('close', () => {
+    hasEnded = true;
+    look();
+  });
+  return (pattern) =>
+    new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => fail('has not said it within 30 s'), 30_000);
+      const fail = (what: string) => {
+        clearTimeout(deadline);
+        reject(new Error(`${name} ${what}: ${pattern}\n${written}`));
+      };
+      look = () => {
+        const match = pattern.exec(written);
+        if (match !== null) {
+          clearTimeout(deadline);
+          resolve(match);
+        } else if (hasEnded) {
+          fail('ended before it said');
+        }
+      };
+      look();
+    });
+}
+
+/** proc(5): user and system time are fields 14 and 15, in hundredths of a second; the name before them may hold spaces. */
+function cpuSecondsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** Everything that this process starts from now on stays off the measured core, unless it is told otherwise. */
+export function leaveMeasuredCore(): void {
+  pinThisProcess(otherCore);
+}
+
+function pinThisProcess(core: number): void {
+  execFileSync('taskset', ['-a', '-c', '-p', String(core), String(process.pid)], { stdio: 'ignore' });
+}
+
+/** Whatever `work` starts runs on the measured core; this process leaves it again. */
+export async function onMeasuredCore<T>(work: () => Promise<T>): Promise<T> {
+  pinThisProcess(measuredCore);
+  try {
+    return await work();
+  } finally {
+    leaveMeasuredCore();
+  }
+}
+
+/** The full path, or null where the program is not installed. */
+export function findProgram(name: string): string | null {
+  try {
+    return execFileSync('/bin/sh', ['-c', 'command -v "$1"', 'sh', name], { encoding: 'utf8' }).trim();
+  } catch {
+    // `command -v` ends with 1 for a name it does not know.
+    return null;
+  }
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        typeof address === 'object' && address !== null ? resolve(address.port) : reject(),
+      );
+    });
+  });
+}

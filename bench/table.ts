@@ -1,0 +1,173 @@
+import { type Figures, ratios, type Summary, summary } from './rounds.ts';
+
+/** A line of a table: one side, and how ours compares with it. */
+export interface TableLine {
+  readonly side: string;
+  /** What it does for the figure, and what it leaves out that another side does. */
+  readonly does: string;
+  readonly doesNot: string;
+  readonly perSecond: Summary;
+  readonly perCpuSecond: Summary;
+  readonly coresBusy: Summary;
+  /** Ours divided by this side, round by round; null for our own line. */
+  readonly versus: {
+    /** The number in the table of targets, such as `P2`. */
+    readonly target: string;
+    readonly wanted: number;
+    readonly ratio: Summary;
+    readonly ratioByCpu: Summary;
+  } | null;
+}
+
+/** The line of one side; `target` is null for our own. */
+export function tableLine(
+  side: {
+    readonly name: string;
+    readonly does: string;
+    readonly doesNot: string;
+    readonly target: { readonly name: string; readonly wanted: number } | null;
+  },
+  figures: Figures,
+  ours: string,
+): TableLine {
+  const { name, does, doesNot, target } = side;
+  const of = (who: string, what: 'perSecond' | 'perCpuSecond' | 'coresBusy') =>
+    (figures.get(who) ?? []).map((figure) => figure[what]);
+  const ratioBy = (what: 'perSecond' | 'perCpuSecond') => summary(ratios(of(ours, what), of(name, what)));
+  return {
+    side: name,
+    does,
+    doesNot,
+    perSecond: summary(of(name, 'perSecond')),
+    perCpuSecond: summary(of(name, 'perCpuSecond')),
+    coresBusy: summary(of(name, 'coresBusy')),
+    versus:
+      target === null
+        ? null
+        : {
+            target: target.name,
+            wanted: target.wanted,
+            ratio: ratioBy('perSecond'),
+            ratioByCpu: ratioBy('perCpuSecond'),
+          },
+  };
+}
+
+export interface Table {
+  /** The name on the command line. */
+  readonly row: string;
+  readonly title: string;
+  readonly unit: string;
+  readonly rounds: number;
+  readonly secondsEach: number;
+  readonly lines: readonly TableLine[];
+  /** Sides that could not take part, and why. */
+  readonly skipped: readonly { readonly side: string; readonly reason: string }[];
+  /** What a reader must know to judge the figures. */
+  readonly notes: readonly string[];
+}
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly node: string;
+  readonly kernel: string;
+  readonly measuredAt: string;
+}
+
+const count = (figure: number): string => Math.round(figure).toLocaleString('en-US');
+const fixed = (figure: number): string => figure.toFixed(2);
+const spread = (figures: Summary, text: (figure: number) => string): string =>
+  `${text(figures.median)} (${range(figures, text)})`;
+const range = ({ min, max }: Summary, text: (figure: number) => string): string =>
+  `${text(min)} to ${text(max)}`;
+
+export function markdown(table: Table, machine: Machine): string {
+  const header = [
+    ...['side', `${table.unit} (spread)`, 'ours / this (spread)', 'target'],
+    ...['per processor second', 'ours / this by processor', 'cores busy', 'does', 'does not'],
+  ];
+  const rows = table.lines.map(({ side, versus, perSecond, perCpuSecond, coresBusy, does, doesNot }) => [
+    side,
+    spread(perSecond, count),
+    versus === null ? '' : `**${fixed(versus.ratio.median)}** (${range(versus.ratio, fixed)})`,
+    versus === null ? '' : `${versus.target}: ${fixed(versus.wanted)} ${verdict(table, versus, coresBusy)}`,
+    count(perCpuSecond.median),
+    versus === null ? '' : spread(versus.ratioByCpu, fixed),
+    fixed(coresBusy.median),
+    does,
+    doesNot,
+  ]);
+  return [
+    `# ${table.title}`,
+    '',
+    `${table.rounds} rounds of ${table.secondsEach} s a side, in turns A B, B A; medians. Ratios are taken round by round; the absolute figures`,
+    'are for orientation only.',
+    '',
+    ...[header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`),
+    '',
+    ...table.skipped.map(({ side, reason }) => `- Skipped: ${side}. ${reason}`),
+    ...disturbances(table),
+    ...table.notes.map((note) => `- ${note}`),
+    '',
+    `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, Linux ${machine.kernel}, ${machine.measuredAt}`,
+    '',
+  ].join('\n');
+}
+
+/** Below this, something else than the measured program was the limit. */
+const coresBusyMin = 0.9;
+
+const disturbances = ({ lines }: Table): string[] =>
+  lines
+    .filter(({ coresBusy }) => coresBusy.median < coresBusyMin)
+    .map(
+      ({ side, coresBusy }) =>
+        `- **Disturbed**: ${side} had ${fixed(coresBusy.median)} of its core, so that its figure by the clock is too low. Other programs were running, or the load generator was the limit.`,
+    );
+
+/**
+ * A side that did not have its core makes the ratio too good for us, so that nothing is said. Where we did not have ours, the ratio
+ * is too bad: a target that is met all the same is met.
+ */
+function verdict(
+  { lines }: Table,
+  { ratio, wanted }: { readonly ratio: Summary; readonly wanted: number },
+  theirs: Summary,
+): string {
+  const ours = lines[0]?.coresBusy.median ?? 0;
+  const isMet = ratio.median >= wanted;
+  if (theirs.median < coresBusyMin || (!isMet && ours < coresBusyMin)) return '(disturbed, not judged)';
+  return isMet ? 'met' : '**missed**';
+}
+
+/** A bar per side, with its spread as a thin line. */
+export function chart(table: Table): string {
+  const width = 720;
+  const left = 220;
+  const rowHeight = 34;
+  const top = 46;
+  const most = Math.max(...table.lines.map(({ perSecond }) => perSecond.max), 1);
+  const x = (figure: number) => Math.round((figure / most) * (width - left - 110));
+  const bars = table.lines.map(({ side, perSecond: { median, min, max } }, index) => {
+    const y = top + index * rowHeight;
+    const fill = index === 0 ? '#1f6feb' : '#8c959f';
+    return [
+      `<text x="${left - 10}" y="${y + 15}" text-anchor="end">${escaped(side)}</text>`,
+      `<rect x="${left}" y="${y}" width="${x(median)}" height="20" fill="${fill}"/>`,
+      `<path d="M${left + x(min)} ${y + 10}H${left + x(max)}" stroke="#24292f"/>`,
+      `<text x="${left + x(max) + 8}" y="${y + 15}">${count(median)}/s</text>`,
+    ].join('');
+  });
+  const height = top + table.lines.length * rowHeight + 10;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">`,
+    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    `<text x="16" y="26" font-size="15" font-weight="bold">${escaped(table.title)}</text>`,
+    ...bars,
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { otherCore } from './programs.ts';
+
+const run = promisify(execFile);
+
+/** Enough that a server which answers later in the turn always has work; few enough for one core to drive. */
+const connections = 64;
+
+/** The request that wrk repeats. */
+export interface Load {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Where the script for wrk may be written. */
+  readonly scriptPath: string;
+}
+
+/** Repeats the request over kept connections, a closed loop, for so long; returns requests per second. Throws when any of them failed. */
+export async function throughput(load: Load, seconds: number): Promise<number> {
+  writeFileSync(load.scriptPath, script(load));
+  const { stdout } = await run('taskset', [
+    ...['-c', String(otherCore), 'wrk', '--threads', '1', '--connections', String(connections)],
+    ...['--duration', `${seconds}s`, '--script', load.scriptPath, load.url],
+  ]);
+  const [, requests, microseconds, errors] = /^RESULT (\d+) (\d+) (\d+)$/m.exec(stdout) ?? [];
+  if (requests === undefined) throw new Error(`wrk said nothing that can be read:\n${stdout}`);
+  if (errors !== '0') throw new Error(`${errors} of ${requests} requests to ${load.url} failed`);
+  return Number(requests) / (Number(microseconds) / 1e6);
+}
+
+function script({ headers, body }: Load): string {
+  const lines = Object.entries(headers).map(
+    ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`,
+  );
+  return `wrk.method = "POST"
+wrk.body = ${quoted(body)}
+${lines.join('\n')}
+function done(summary)
+  local e = summary.errors
+  local errors = e.connect + e.read + e.write + e.status + e.timeout
+  io.write(string.format("RESULT %d %d %d\\n", summary.requests, summary.duration, errors))
+end
+`;
+}
+
+/** A long bracket of Lua takes everything as it is. */
+const quoted = (text: string): string => `[==[${text}]==]`;

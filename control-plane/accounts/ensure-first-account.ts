@@ -1,0 +1,149 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { apiKeyRandomBytes, hashApiKey, makeApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
+import { addApiKey } from '../api-keys/create-api-key.ts';
+import type { Database, Deps, Transaction } from '../deps.ts';
+import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
+import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
+import { insertAccount } from './account-store.ts';
+
+type FirstAccountDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
+
+/** Any number that nothing else in the database uses: replicas that start at once make one account. */
+const firstAccountLock = 7_236_503;
+
+export interface FirstAccount {
+  /** The file in `dataDir` that holds an admin key; null: the key came from outside, or one has been in use before. */
+  readonly adminKeyFile: string | null;
+}
+
+/**
+ * Makes the operator's account on the first start, with its first `admin:*` key. That key is `adminApiKey`, or what
+ * `<dataDir>/admin-api-key` holds, or is made into that file where the account has no usable admin key yet. The file is written before
+ * the database: a crash in between leaves a key that the next start makes known, never an account to which nobody has a key.
+ *
+ * A key that was deleted or has expired stays so; whoever has lost every key starts once with another ADMIN_API_KEY.
+ */
+export async function ensureFirstAccount(
+  deps: FirstAccountDeps,
+  options: { readonly dataDir: string; readonly adminApiKey: string | null },
+): Promise<FirstAccount> {
+  const path = join(options.dataDir, 'admin-api-key');
+  const key = options.adminApiKey ?? (await adminKeyInFile(deps, path));
+  const firstKey = key === null ? null : { key, name: 'First key', scopes: ['admin:*'] as const };
+  const isUsable = await ensureAccountAndKey(deps, firstKey);
+  if (firstKey !== null && !isUsable) {
+    const source = options.adminApiKey === null ? path : 'ADMIN_API_KEY';
+    deps.logger.warn({ source }, 'this admin key was deleted or has expired: it opens nothing');
+  }
+  return { adminKeyFile: options.adminApiKey === null && firstKey !== null ? path : null };
+}
+
+/**
+ * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the same careful way. One that
+ * was deleted or has expired is replaced. It is live, whatever the first key is, and its scope is `sidecars:connect` alone.
+ */
+export async function ensureSidecarKey(deps: FirstAccountDeps, dataDir: string): Promise<string> {
+  const path = join(dataDir, 'sidecar-api-key');
+  const ensure = async (): Promise<string | null> => {
+    const key = checkedKey(path, await readOrMakeSecretFile(path, () => newKey(deps)));
+    if (parseApiKey(key)?.mode !== 'live') throw new StartError(`${path} holds a test key. Remove the file.`);
+    const scopes = ['sidecars:connect'] as const;
+    return (await ensureAccountAndKey(deps, { key, name: 'Sidecar on this machine', scopes })) ? key : null;
+  };
+  const kept = await ensure();
+  if (kept !== null) return kept;
+  await rm(path, { force: true });
+  return must(await ensure(), 'a key that was just made is usable');
+}
+
+async function adminKeyInFile(deps: FirstAccountDeps, path: string): Promise<string | null> {
+  const kept = await readSecretFile(path);
+  if (kept !== null) return checkedKey(path, kept);
+  if (await hasUsableAdminKey(deps.sql, deps.clock.now())) return null;
+  return readOrMakeSecretFile(path, () => newKey(deps));
+}
+
+function checkedKey(path: string, text: string): string {
+  if (parseApiKey(text) === null) throw new StartError(`${path} holds no API key. Restore it, or remove it.`);
+  return text;
+}
+
+const newKey = ({ random }: FirstAccountDeps): string => makeApiKey('live', random.bytes(apiKeyRandomBytes));
+
+async function hasUsableAdminKey(sql: Database, nowMs: UnixMillis): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM api_keys JOIN accounts USING (account_id)
+    WHERE is_operator AND 'admin:*' = ANY (scopes) AND revoked_at_ms IS NULL
+      AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) LIMIT 1`;
+  return rows.length > 0;
+}
+
+interface WantedKey {
+  readonly key: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+}
+
+/** False: the key is known, and may not be used any more. */
+const ensureAccountAndKey = (deps: FirstAccountDeps, wanted: WantedKey | null): Promise<boolean> =>
+  changeTransaction(deps, async (tx, change) => {
+    await tx`SELECT pg_advisory_xact_lock(${firstAccountLock})`;
+    const accountId = (await findOperator(tx)) ?? (await createOperator(tx, deps));
+    return wanted !== null && ensureKey(tx, change, deps, { ...wanted, accountId });
+  });
+
+async function findOperator(tx: Transaction): Promise<AccountId | null> {
+  const [row] = await tx<{ account_id: AccountId }[]>`SELECT account_id FROM accounts WHERE is_operator`;
+  return row?.account_id ?? null;
+}
+
+async function createOperator(tx: Transaction, { clock, random }: FirstAccountDeps): Promise<AccountId> {
+  const createdAtMs = clock.now();
+  const accountId = random.newId('acct', createdAtMs);
+  await insertAccount(tx, {
+    accountId,
+    name: 'Operator',
+    plan: 'enterprise',
+    status: 'active',
+    limits: null,
+    isOperator: true,
+    createdAtMs,
+  });
+  await createFeed(tx, accountId);
+  return accountId;
+}
+
+async function ensureKey(
+  tx: Transaction,
+  change: WriteChange,
+  { clock, random }: FirstAccountDeps,
+  wanted: WantedKey & { readonly accountId: AccountId },
+): Promise<boolean> {
+  const nowMs = clock.now();
+  const keyHash = hashApiKey(wanted.key);
+  const [known] = await tx<{ isUsable: boolean }[]>`
+    SELECT revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) AS "isUsable"
+    FROM api_keys WHERE key_hash = ${keyHash}`;
+  if (known !== undefined) return known.isUsable;
+  await addApiKey(tx, change, {
+    keyId: random.newId('key', nowMs),
+    accountId: wanted.accountId,
+    name: wanted.name,
+    scopes: wanted.scopes,
+    mode: must(parseApiKey(wanted.key), 'a key was parsed where it came in').mode,
+    keyHash,
+    prefix: wanted.key.slice(0, 12),
+    last4: wanted.key.slice(-4),
+    createdAtMs: nowMs,
+    expiresAtMs: null,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+  });
+  return true;
+}

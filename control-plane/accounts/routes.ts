@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import {
+  AccountAnswer,
+  AccountCreation,
+  AccountUpdate,
+  NewAccountAnswer,
+  parseAccountCreation,
+  renderAccount,
+} from '../../shared/wire/account.ts';
+import { renderApiKey } from '../../shared/wire/api-key.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import type { Deps } from '../deps.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { findAccount, listAccounts } from './account-store.ts';
+import { createAccount } from './create-account.ts';
+import { updateAccount } from './update-account.ts';
+
+const config = { scope: 'admin:*', operatorOnly: true } as const;
+const create = { ...config, creates: true } as const;
+const accountId = (text: string) => pathId('acct', text, 'account_not_found');
+
+/** The accounts of this service, for its operator alone (decisions §2). */
+export function accountRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/accounts',
+      { config: create, schema: { body: AccountCreation, response: { 201: NewAccountAnswer } } },
+      async (request, reply) => {
+        const wanted = parseAccountCreation(request.body);
+        return answerCreated(request, reply, {
+          create: (tx, change) => createAccount(tx, change, deps, wanted),
+          render: ({ account, firstKey: { apiKey, key } }) => ({
+            ...renderAccount(account),
+            api_key: { ...renderApiKey(apiKey), key },
+          }),
+        });
+      },
+    );
+
+    app.get(
+      '/accounts',
+      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(AccountAnswer) } } },
+      async (request) =>
+        renderPage(await listAccounts(deps.sql, request.query), request.query, renderAccount),
+    );
+
+    app.get(
+      '/accounts/:id',
+      { config, schema: { params: IdParams, response: { 200: AccountAnswer } } },
+      async (request) => {
+        const account = await findAccount(deps.sql, accountId(request.params.id));
+        if (account === null) throw new ApiError('account_not_found');
+        return renderAccount(account);
+      },
+    );
+
+    app.put(
+      '/accounts/:id',
+      { config, schema: { params: IdParams, body: AccountUpdate, response: { 200: AccountAnswer } } },
+      async (request) => renderAccount(await updateAccount(deps, accountId(request.params.id), request.body)),
+    );
+  };
+}

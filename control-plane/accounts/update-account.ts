@@ -1,0 +1,34 @@
+import type { Static } from 'typebox';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import type { Account } from '../../shared/model/account.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { type AccountUpdate, parseAccountUpdate } from '../../shared/wire/account.ts';
+import { globalFeed } from '../../shared/wire/sync.ts';
+import type { Deps } from '../deps.ts';
+import { changeTransaction } from '../sync/change-transaction.ts';
+import { lockAccount, updateAccountState } from './account-store.ts';
+
+/**
+ * Changes name, plan, limits and status. The status binds every sidecar, also those of other accounts: a suspended account's
+ * passports are blocked wherever they are shown (decisions §2). The operator cannot be suspended, for nobody could lift that.
+ */
+export async function updateAccount(
+  deps: Deps,
+  accountId: AccountId,
+  body: Static<typeof AccountUpdate>,
+): Promise<Account> {
+  return changeTransaction(deps, async (tx, change) => {
+    const current = await lockAccount(tx, accountId);
+    if (current === null) throw new ApiError('account_not_found');
+    const next = parseAccountUpdate(body, current);
+    if (current.isOperator && next.status === 'suspended') {
+      throw invalidRequest('status', "The operator's own account cannot be suspended.");
+    }
+    await updateAccountState(tx, accountId, next);
+    if (next.status !== current.status) {
+      const standing = { account_id: accountId, standing: next.status };
+      await change(globalFeed, { kind: 'account.standing', body: standing });
+    }
+    return { ...current, ...next };
+  });
+}

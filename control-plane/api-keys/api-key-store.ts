@@ -1,0 +1,98 @@
+import { must } from '../../shared/errors/assert.ts';
+import { type AccountStatus, type Plan, type PlanLimits, planLimitsOf } from '../../shared/model/account.ts';
+import type { ApiKey } from '../../shared/model/api-key.ts';
+import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+/** A key that somebody presented, with what decides whether it may be used. Deleted keys are not found. */
+export interface PresentedKey {
+  readonly keyId: ApiKeyId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly scopes: readonly Scope[];
+  readonly expiresAtMs: UnixMillis | null;
+  readonly lastUsedAtMs: UnixMillis | null;
+  readonly accountStatus: AccountStatus;
+  readonly isOperatorAccount: boolean;
+  /** What the account may call in a minute and a day, as of now. */
+  readonly planLimits: PlanLimits;
+}
+
+interface PresentedKeyRow extends Omit<PresentedKey, 'planLimits'>, PlanLimits {
+  readonly plan: Plan;
+}
+
+export async function findPresentedKey(sql: Database, keyHash: string): Promise<PresentedKey | null> {
+  const [row] = await sql<PresentedKeyRow[]>`
+    SELECT k.key_id AS "keyId", k.account_id AS "accountId", k.mode, k.scopes, k.expires_at_ms AS "expiresAtMs",
+      k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus", a.is_operator AS "isOperatorAccount",
+      a.plan, a.requests_per_minute AS "requestsPerMinute", a.requests_per_day AS "requestsPerDay"
+    FROM api_keys k JOIN accounts a USING (account_id)
+    WHERE k.key_hash = ${keyHash} AND k.revoked_at_ms IS NULL`;
+  if (row === undefined) return null;
+  const { plan, requestsPerMinute, requestsPerDay, ...key } = row;
+  return { ...key, planLimits: planLimitsOf({ plan, limits: { requestsPerMinute, requestsPerDay } }) };
+}
+
+/** Writes nothing where another replica noted a use within `limits.keyUseWriteIntervalMs`. */
+export async function touchApiKey(sql: Database, keyId: ApiKeyId, nowMs: UnixMillis): Promise<void> {
+  await sql`
+    UPDATE api_keys SET last_used_at_ms = ${nowMs}
+    WHERE key_id = ${keyId}
+      AND (last_used_at_ms IS NULL OR last_used_at_ms <= ${nowMs - limits.keyUseWriteIntervalMs})`;
+}
+
+export async function insertApiKey(tx: Transaction, key: ApiKey): Promise<void> {
+  await tx`
+    INSERT INTO api_keys (key_id, account_id, mode, name, scopes, key_hash, prefix, last4, created_at_ms, expires_at_ms)
+    VALUES (${key.keyId}, ${key.accountId}, ${key.mode}, ${key.name}, ${[...key.scopes]}, ${key.keyHash},
+      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${key.expiresAtMs})`;
+}
+
+const columns = (sql: Database | Transaction) => sql`
+  key_id AS "keyId", account_id AS "accountId", mode, name, scopes, key_hash AS "keyHash", prefix, last4,
+  created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", revoked_at_ms AS "revokedAtMs",
+  last_used_at_ms AS "lastUsedAtMs"`;
+
+/** Deleted keys are gone for everybody. */
+export async function findApiKey(sql: Database, owner: Owner, keyId: ApiKeyId): Promise<ApiKey | null> {
+  const rows = await sql<ApiKey[]>`
+    SELECT ${columns(sql)} FROM api_keys
+    WHERE key_id = ${keyId} AND account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL`;
+  return rows[0] ?? null;
+}
+
+export async function lockApiKey(tx: Transaction, owner: Owner, keyId: ApiKeyId): Promise<ApiKey | null> {
+  const rows = await tx<ApiKey[]>`
+    SELECT ${columns(tx)} FROM api_keys
+    WHERE key_id = ${keyId} AND account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL
+    FOR UPDATE`;
+  return rows[0] ?? null;
+}
+
+export async function listApiKeys(sql: Database, owner: Owner, page: PageRequest): Promise<Page<ApiKey>> {
+  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL`;
+  const counted = await sql<{ total: number }[]>`SELECT count(*) AS total FROM api_keys WHERE ${where}`;
+  const items = await sql<ApiKey[]>`
+    SELECT ${columns(sql)} FROM api_keys WHERE ${where}
+    ORDER BY key_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return { items, total: must(counted[0], 'a count has a row').total };
+}
+
+export async function setApiKeyExpiry(
+  tx: Transaction,
+  keyId: ApiKeyId,
+  expiresAtMs: UnixMillis,
+): Promise<void> {
+  await tx`UPDATE api_keys SET expires_at_ms = ${expiresAtMs} WHERE key_id = ${keyId}`;
+}
+
+export async function revokeApiKey(tx: Transaction, keyId: ApiKeyId, nowMs: UnixMillis): Promise<void> {
+  await tx`UPDATE api_keys SET revoked_at_ms = ${nowMs} WHERE key_id = ${keyId}`;
+}

@@ -1,0 +1,91 @@
+import { apiKeyRandomBytes, hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import type { ApiKey } from '../../shared/model/api-key.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
+import { insertApiKey } from './api-key-store.ts';
+
+/** A key at the only moment at which the key itself is known. */
+export interface IssuedApiKey {
+  readonly apiKey: ApiKey;
+  /** A secret: answered once, never stored or logged. */
+  readonly key: string;
+}
+
+/**
+ * Creates a key that grants nothing its creator does not hold, in the creator's mode unless `admin:*` chooses (decisions §2). Out of the test
+ * world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws `invalid_request` for a test key that
+ * is to connect sidecars, which installScopes would refuse anyway.
+ */
+export async function createApiKey(
+  tx: Transaction,
+  change: WriteChange,
+  deps: Pick<Deps, 'random' | 'clock'>,
+  { caller, wanted }: { readonly caller: Caller; readonly wanted: NewApiKey },
+): Promise<IssuedApiKey> {
+  refuseMoreThanHeld(caller, wanted.scopes);
+  const mode = wanted.mode ?? caller.mode;
+  if (mode !== caller.mode && !(caller.mode === 'live' && holdsScope(caller.scopes, 'admin:*'))) {
+    throw new ApiError('insufficient_scope', {
+      param: 'mode',
+      message: 'Only a live key with the scope admin:* creates keys of the other mode.',
+    });
+  }
+  if (mode === 'test' && wanted.scopes.includes('sidecars:connect')) {
+    throw invalidRequest('scopes', 'A test key cannot hold sidecars:connect: a sidecar serves both modes.');
+  }
+  const issued = makeIssuedKey(deps, { ...wanted, accountId: caller.accountId, mode });
+  await addApiKey(tx, change, issued.apiKey);
+  return issued;
+}
+
+/** Nobody gains a right by creating or rolling a key. */
+export function refuseMoreThanHeld(caller: Caller, scopes: readonly Scope[]): void {
+  const missing = scopes.find((scope) => !holdsScope(caller.scopes, scope));
+  if (missing === undefined) return;
+  throw new ApiError('insufficient_scope', {
+    param: 'scopes',
+    message: `A key grants only what it holds itself; yours does not hold ${missing}.`,
+  });
+}
+
+export function makeIssuedKey(
+  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  of: {
+    readonly accountId: AccountId;
+    readonly mode: Mode;
+    readonly name: string;
+    readonly scopes: readonly Scope[];
+    readonly expiresAtMs: UnixMillis | null;
+  },
+): IssuedApiKey {
+  const key = makeApiKey(of.mode, random.bytes(apiKeyRandomBytes));
+  const nowMs = clock.now();
+  const apiKey: ApiKey = {
+    keyId: random.newId('key', nowMs),
+    accountId: of.accountId,
+    name: of.name,
+    scopes: of.scopes,
+    mode: of.mode,
+    keyHash: hashApiKey(key),
+    prefix: key.slice(0, 12),
+    last4: key.slice(-4),
+    createdAtMs: nowMs,
+    expiresAtMs: of.expiresAtMs,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+  };
+  return { apiKey, key };
+}
+
+/** Stores a key and tells the sidecars of its account, which may then accept it from callers. */
+export async function addApiKey(tx: Transaction, change: WriteChange, apiKey: ApiKey): Promise<void> {
+  await insertApiKey(tx, apiKey);
+  await change(apiKey.accountId, { kind: 'api_key.put', body: renderApiKeyForSidecars(apiKey) });
+}

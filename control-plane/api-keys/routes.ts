@@ -1,0 +1,85 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { renderTime, secondMs } from '../../shared/model/time.ts';
+import {
+  ApiKeyAnswer,
+  ApiKeyCreation,
+  ApiKeyDeletion,
+  ApiKeyRoll,
+  NewApiKeyAnswer,
+  parseApiKeyCreation,
+  renderApiKey,
+} from '../../shared/wire/api-key.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { findApiKey, listApiKeys } from './api-key-store.ts';
+import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
+import { deleteApiKey } from './delete-api-key.ts';
+import { rollApiKey } from './roll-api-key.ts';
+
+const config = { scope: 'keys:manage' } as const;
+const create = { ...config, creates: true } as const;
+const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
+
+/** API keys of the caller's account and mode (decisions §2). */
+export function apiKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/api-keys',
+      { config: create, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },
+      async (request, reply) => {
+        const wanted = parseApiKeyCreation(request.body, deps.clock.now());
+        const caller = callerOf(request);
+        return answerCreated(request, reply, {
+          create: (tx, change) => createApiKey(tx, change, deps, { caller, wanted }),
+          render: renderIssuedKey,
+        });
+      },
+    );
+
+    app.get(
+      '/api-keys',
+      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(ApiKeyAnswer) } } },
+      async (request) => {
+        const page = await listApiKeys(deps.sql, callerOf(request), request.query);
+        return renderPage(page, request.query, renderApiKey);
+      },
+    );
+
+    app.get(
+      '/api-keys/:id',
+      { config, schema: { params: IdParams, response: { 200: ApiKeyAnswer } } },
+      async (request) => {
+        const key = await findApiKey(deps.sql, callerOf(request), keyId(request.params.id));
+        if (key === null) throw new ApiError('api_key_not_found');
+        return renderApiKey(key);
+      },
+    );
+
+    app.post(
+      '/api-keys/:id/roll',
+      { config, schema: { params: IdParams, body: ApiKeyRoll, response: { 200: NewApiKeyAnswer } } },
+      async (request) => {
+        const overlapMs = (request.body.overlap_s ?? 0) * secondMs;
+        const options = { keyId: keyId(request.params.id), overlapMs };
+        return renderIssuedKey(await rollApiKey(deps, callerOf(request), options));
+      },
+    );
+
+    app.delete(
+      '/api-keys/:id',
+      { config, schema: { params: IdParams, response: { 200: ApiKeyDeletion } } },
+      async (request) => {
+        const id = keyId(request.params.id);
+        const deletedAtMs = await deleteApiKey(deps, callerOf(request), id);
+        return { key_id: id, deleted: true as const, deleted_at: renderTime(deletedAtMs) };
+      },
+    );
+  };
+}
+
+const renderIssuedKey = ({ apiKey, key }: IssuedApiKey) => ({ ...renderApiKey(apiKey), key });

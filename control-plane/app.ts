@@ -1,0 +1,81 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import { limits } from '../shared/model/limits.ts';
+import { accountRoutes } from './accounts/routes.ts';
+import { apiKeyRoutes } from './api-keys/routes.ts';
+import { attestationRoutes } from './attestations/routes.ts';
+import { catalogRoutes } from './catalogs/routes.ts';
+import type { Deps } from './deps.ts';
+import { discoveryRoutes } from './discovery/routes.ts';
+import { enforcementRoutes } from './enforcement/routes.ts';
+import { gateRoutes } from './gates/routes.ts';
+import { installAuth, installScopes } from './http/auth.ts';
+import { errorReplies, installErrorReplies } from './http/error-reply.ts';
+import { installIdempotency } from './http/idempotency.ts';
+import { installJsonBody } from './http/json-body.ts';
+import { installRequestMetrics } from './http/metrics.ts';
+import { operationsRoutes } from './http/operations.ts';
+import { installPlanLimits } from './http/plan-limits.ts';
+import { installRequestId, requestIdMaker } from './http/request-id.ts';
+import { installValidation } from './http/validation.ts';
+import { issuerRoutes } from './issuers/routes.ts';
+import { installOpenApi } from './openapi/install-openapi.ts';
+import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
+import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
+import { syncRoutes } from './sync/routes.ts';
+import { templateRoutes } from './templates/routes.ts';
+
+/**
+ * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the background;
+ * `close()` ends what it did start, and leaves the dependencies to whoever made them.
+ *
+ * Hooks run in this order: request id, authentication, plan limits, scope, idempotency key, body, validation, route.
+ */
+export function build(deps: Deps): FastifyInstance {
+  const replies = errorReplies(deps);
+  const app = Fastify({
+    logger: false,
+    genReqId: requestIdMaker(deps),
+    requestIdHeader: false,
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.requestReadMsMax,
+    // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours depends on Host.
+    http: { requireHostHeader: false },
+    routerOptions: { maxParamLength: limits.pathParamCharsMax },
+    // Whoever stops the program decides how long requests in flight may take; refusing new ones is the load balancer's part.
+    return503OnClosing: false,
+    frameworkErrors: replies.reply,
+    clientErrorHandler: (_error, socket) => replies.replyToBrokenHttp(socket),
+  });
+  installErrorReplies(app, replies);
+  installRequestId(app);
+  installRequestMetrics(app, deps);
+  installOpenApi(app, deps);
+  installAuth(app, deps);
+  installPlanLimits(app, deps);
+  installScopes(app);
+  installJsonBody(app);
+  installIdempotency(app, deps, replies);
+  installValidation(app);
+
+  app.register(operationsRoutes(deps));
+  app.register(jwksRoutes(deps));
+  app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
+  app.register(
+    async (v1) => {
+      v1.register(accountRoutes(deps));
+      v1.register(apiKeyRoutes(deps));
+      v1.register(issuerRoutes(deps));
+      v1.register(passportRoutes(deps));
+      v1.register(templateRoutes(deps));
+      v1.register(gateRoutes(deps));
+      v1.register(catalogRoutes(deps));
+      v1.register(discoveryRoutes(deps));
+      v1.register(enforcementRoutes(deps));
+      v1.register(attestationRoutes(deps));
+      v1.register(signingKeyRoutes(deps));
+      v1.register(syncRoutes(deps));
+    },
+    { prefix: '/v1' },
+  );
+  return app;
+}

@@ -1,0 +1,103 @@
+import { linkAttestation } from '../../shared/attestation/chain.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { InvariantError, must } from '../../shared/errors/assert.ts';
+import type { Attestation, AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
+import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
+import { countUse } from './use-counters.ts';
+
+/** A decision on its way into its chain. */
+export interface NewRecord {
+  readonly record: AttestationRecord;
+  /** Of the passport; null where no passport verified. */
+  readonly passportOwner: Owner | null;
+  /** Of the gate; where the request named none, of the key that asked. */
+  readonly gateOwner: Owner;
+}
+
+/**
+ * Puts records into their chains: links and signs them in the order given, stores them and counts them, all within the caller's
+ * transaction. The only way into the attestation store; whoever calls has checked that the records are true and not yet stored.
+ *
+ * The order of the steps, and what a crash or a broken connection leaves behind:
+ *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any replica.
+ *   2. Records are linked and signed in memory. A signature that nobody sees binds nobody.
+ *   3. Records, heads, counters are written. Until the commit nobody sees any of them, and a crash undoes all.
+ *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the caller must find out by
+ *      the record's id or the epoch's sequence number before it appends the same again; the unique id is the last line of defence.
+ *
+ * Rows that many transactions share come last and in the order of their ids, so that they are locked shortly and never crosswise.
+ *
+ * A broken invariant in here means that chains are not what this program takes them for. It then appends nothing more until a restart:
+ * what is signed cannot be taken back. Throws `service_unavailable` from then on, and `/readyz` says so.
+ */
+export async function appendRecords(
+  tx: Transaction,
+  deps: Pick<Deps, 'signingKeys' | 'appending'>,
+  records: readonly NewRecord[],
+): Promise<Attestation[]> {
+  if (deps.appending.isStopped) {
+    throw new ApiError('service_unavailable', {
+      message: 'No records are taken until this program is restarted: a chain was not as it should be.',
+    });
+  }
+  try {
+    return await linkAndStore(tx, deps, records);
+  } catch (error) {
+    if (error instanceof InvariantError) deps.appending.isStopped = true;
+    throw error;
+  }
+}
+
+async function linkAndStore(
+  tx: Transaction,
+  { signingKeys }: Pick<Deps, 'signingKeys'>,
+  records: readonly NewRecord[],
+): Promise<Attestation[]> {
+  if (records.length === 0) return [];
+  const heads = await lockChainHeads(
+    tx,
+    new Map(records.map((each) => [each.record.chainId, chainOwner(each)])),
+  );
+  const key = signingKeys.current('attestation');
+  const moved = new Map<ChainId, StoredHead>();
+  const linked = records.map((each): NewAttestation => {
+    const { chainId } = each.record;
+    const head = must(moved.get(chainId) ?? heads.get(chainId), 'a chain that was begun has a head');
+    const attestation = linkAttestation(each.record, head, key);
+    const latestMs = Math.max(head.latestMs, attestation.timestampMs) as UnixMillis;
+    moved.set(chainId, { sequence: attestation.sequence, hash: attestation.hash, latestMs });
+    return { attestation, latestMs, ...readersOf(each) };
+  });
+  await insertAttestations(tx, linked);
+  await moveChainHeads(tx, moved);
+  const attestations = linked.map(({ attestation }) => attestation);
+  await countUse(tx, attestations);
+  return attestations;
+}
+
+/**
+ * Who may read the record (decisions §9): the owners of its passport and of its gate. Without a gate whoever asked reads it only where
+ * no passport verified either: what somebody else's passport did is its owner's business.
+ */
+function readersOf({
+  record,
+  passportOwner,
+  gateOwner,
+}: NewRecord): Pick<NewAttestation, 'reader' | 'otherReader'> {
+  if (passportOwner === null) return { reader: gateOwner, otherReader: null };
+  const isOther = gateOwner.accountId !== passportOwner.accountId || gateOwner.mode !== passportOwner.mode;
+  return { reader: passportOwner, otherReader: record.gateId !== null && isOther ? gateOwner : null };
+}
+
+/**
+ * Who may export the chain: the owner of the passport or gate it is named for. The chain of an account holds records of both modes and
+ * belongs to its live keys; each record in it is read by keys of the mode that asked.
+ */
+function chainOwner({ record, passportOwner, gateOwner }: NewRecord): Owner {
+  if (passportOwner !== null) return passportOwner;
+  return record.gateId !== null ? gateOwner : { accountId: gateOwner.accountId, mode: 'live' };
+}

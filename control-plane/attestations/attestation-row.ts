@@ -1,0 +1,74 @@
+import type { Attestation } from '../../shared/model/attestation.ts';
+
+/** An attestation as PostgreSQL hands it over. Written by this service alone, so its words are taken for what they say. */
+export interface AttestationRow {
+  readonly position: number;
+  readonly attestation_id: Attestation['id'];
+  readonly chain_id: Attestation['chainId'];
+  readonly sequence: number;
+  readonly previous_hash: string | null;
+  readonly hash: string;
+  readonly signature: string;
+  readonly signing_key_id: string;
+  readonly passport_id: Attestation['passportId'];
+  readonly gate_id: Attestation['gateId'];
+  readonly decision: Attestation['decision'];
+  readonly reason: Attestation['reason'];
+  readonly request_hash: string;
+  readonly permission_key: Attestation['permissionKey'];
+  readonly amount_micro_usd: Attestation['amountMicroUsd'];
+  readonly constraints_evaluated: Attestation['constraintsEvaluated'];
+  readonly pii: Attestation['pii'];
+  readonly test: boolean;
+  readonly resolution: Attestation['resolution'];
+  readonly source: Attestation['source'];
+  readonly timestamp_ms: Attestation['timestampMs'];
+}
+
+/** The columns of a row, as they are selected everywhere. */
+export const attestationColumns = [
+  'position',
+  'attestation_id',
+  'chain_id',
+  'sequence',
+  'previous_hash',
+  'hash',
+  'signature',
+  'signing_key_id',
+  'passport_id',
+  'gate_id',
+  'decision',
+  'reason',
+  'request_hash',
+  'permission_key',
+  'amount_micro_usd',
+  'constraints_evaluated',
+  'pii',
+  'test',
+  'resolution',
+  'source',
+  'timestamp_ms',
+] as const satisfies readonly (keyof AttestationRow)[];
+
+export const attestationOf = (row: AttestationRow): Attestation => ({
+  id: row.attestation_id,
+  chainId: row.chain_id,
+  passportId: row.passport_id,
+  gateId: row.gate_id,
+  decision: row.decision,
+  reason: row.reason,
+  requestHash: row.request_hash,
+  permissionKey: row.permission_key,
+  amountMicroUsd: row.amount_micro_usd,
+  constraintsEvaluated: row.constraints_evaluated,
+  pii: row.pii,
+  test: row.test,
+  resolution: row.resolution,
+  source: row.source,
+  timestampMs: row.timestamp_ms,
+  sequence: row.sequence,
+  previousAttestationHash: row.previous_hash,
+  hash: row.hash,
+  signature: row.signature,
+  signingKeyId: row.signing_key_id,
+});

@@ -1,0 +1,53 @@
+import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
+import type { ChainId } from '../../shared/model/attestation.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Transaction } from '../deps.ts';
+
+/** The last record of a chain as it is kept. */
+export interface StoredHead extends ChainHead {
+  /** The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is no record yet. */
+  readonly latestMs: UnixMillis;
+}
+
+/**
+ * The heads of these chains, locked until the transaction ends; chains that are not there yet are begun, with these owners.
+ *
+ * Two transactions never wait for each other: both begin their missing chains in the order of chain_id, and then lock all of theirs in
+ * that order. Nobody who is locking waits for somebody who is still beginning, because all he wants is there by then.
+ */
+export async function lockChainHeads(
+  tx: Transaction,
+  owners: ReadonlyMap<ChainId, Owner>,
+): Promise<Map<ChainId, StoredHead>> {
+  const chainIds = [...owners.keys()].sort();
+  const accountIds = chainIds.map((chainId) => owners.get(chainId)?.accountId ?? null);
+  const modes = chainIds.map((chainId) => owners.get(chainId)?.mode ?? null);
+  await tx`
+    INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
+    SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash}
+    FROM unnest(${chainIds}::text[], ${accountIds}::text[], ${modes}::text[]) AS new (chain_id, account_id, mode)
+    ORDER BY chain_id
+    ON CONFLICT (chain_id) DO NOTHING`;
+  const rows = await tx<({ chain_id: ChainId } & StoredHead)[]>`
+    SELECT chain_id, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
+    ORDER BY chain_id FOR UPDATE`;
+  return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
+}
+
+/** Moves the heads of locked chains. */
+export async function moveChainHeads(
+  tx: Transaction,
+  heads: ReadonlyMap<ChainId, StoredHead>,
+): Promise<void> {
+  const moved = [...heads];
+  await tx`
+    UPDATE chains SET sequence = head.sequence, hash = head.hash, latest_ms = head.latest_ms
+    FROM unnest(
+      ${moved.map(([chainId]) => chainId)}::text[],
+      ${moved.map(([, { sequence }]) => sequence)}::bigint[],
+      ${moved.map(([, { hash }]) => hash)}::text[],
+      ${moved.map(([, { latestMs }]) => latestMs)}::bigint[]
+    ) AS head (chain_id, sequence, hash, latest_ms)
+    WHERE chains.chain_id = head.chain_id`;
+}

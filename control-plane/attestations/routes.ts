@@ -1,0 +1,131 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { outcomes } from '../../shared/model/decision.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import {
+  AttestationAnswer,
+  AttestationPageAnswer,
+  renderAttestation,
+} from '../../shared/wire/attestation.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { parseCursor, renderCursor } from './attestation-cursor.ts';
+import { attestationExporter } from './export-attestations.ts';
+import { ingestRoutes } from './ingest-routes.ts';
+import {
+  type AttestationFilter,
+  findAttestation,
+  findPlace,
+  listAttestations,
+  type Place,
+} from './list-attestations.ts';
+
+const config = { scope: 'attestations:read' } as const;
+
+const ListQuery = Type.Object({
+  passport_id: Type.Optional(Type.String()),
+  gate_id: Type.Optional(Type.String()),
+  decision: Type.Optional(Type.Enum(outcomes)),
+  since: Type.Optional(Type.String()),
+  until: Type.Optional(Type.String()),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: limits.attestationPageItemsMax,
+    default: limits.pageItemsDefault,
+  }),
+  cursor: Type.Optional(Type.String()),
+});
+
+const formats = Object.keys(exportFormats) as ExportFormat[];
+
+const ExportQuery = Type.Object({
+  format: Type.Enum(formats, { default: 'jsonl' }),
+  since: Type.Optional(Type.String()),
+});
+
+/** The audit trail: decisions as attestations, page by page, one by one, and as whole chains (decisions §9). */
+export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const exportAttestations = attestationExporter(deps);
+
+  return async (app) => {
+    app.get(
+      '/attestations',
+      { config, schema: { querystring: ListQuery, response: { 200: AttestationPageAnswer } } },
+      async (request) => {
+        const caller = callerOf(request);
+        const { limit, cursor, ...query } = request.query;
+        const filter: AttestationFilter = {
+          passportId: query.passport_id ?? null,
+          gateId: query.gate_id ?? null,
+          decision: query.decision ?? null,
+          sinceMs: readTime('since', query.since),
+          untilMs: readTime('until', query.until),
+        };
+        const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
+        const behind = cursor === undefined ? null : await readCursor(deps, caller, cursor, asked);
+        const { attestations, hasMore } = await listAttestations(deps.sql, caller, filter, { limit, behind });
+        const last = hasMore ? attestations.at(-1) : undefined;
+        return {
+          attestations: attestations.map(renderAttestation),
+          next_cursor: last === undefined ? null : renderCursor(last.id, asked),
+        };
+      },
+    );
+
+    app.get(
+      '/attestations/export',
+      // A HEAD request would read the whole export for its length.
+      { config, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
+      async (request, reply) => {
+        const { format, since } = request.query;
+        const caller = callerOf(request);
+        const createdAtMs = deps.clock.now();
+        const sinceMs = readTime('since', since);
+        const stream = await exportAttestations({ owner: caller, format, sinceMs, createdAtMs });
+        // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
+        const moment = renderTime(createdAtMs).replaceAll(/[-:]|\.\d+/g, '');
+        const name = `attestations-${caller.mode}-${moment}.${format}`;
+        reply.header('content-disposition', `attachment; filename="${name}"`);
+        return reply.header('cache-control', 'no-store').type(exportFormats[format].contentType).send(stream);
+      },
+    );
+
+    app.get(
+      '/attestations/:id',
+      { config, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
+      async (request) => {
+        const id = pathId('att', request.params.id, 'attestation_not_found');
+        const attestation = await findAttestation(deps.sql, callerOf(request), id);
+        if (attestation === null) throw new ApiError('attestation_not_found');
+        return renderAttestation(attestation);
+      },
+    );
+
+    await app.register(ingestRoutes(deps));
+  };
+}
+
+function readTime(param: string, text: string | undefined): UnixMillis | null {
+  if (text === undefined) return null;
+  const timeMs = parseTime(text);
+  if (timeMs === null)
+    throw invalidRequest(param, `${param} must be an RFC 3339 date-time: 2026-11-01T00:00:00Z.`);
+  return timeMs;
+}
+
+async function readCursor(
+  { sql }: Pick<Deps, 'sql'>,
+  owner: Owner,
+  cursor: string,
+  asked: string,
+): Promise<Place> {
+  const last = parseCursor(cursor, asked);
+  const place = last === null ? null : await findPlace(sql, owner, last);
+  if (place === null) throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
+  return place;
+}

@@ -1,0 +1,57 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { type Catalog, type CatalogEntry, catalogPrices } from '../../shared/model/catalog.ts';
+import type { Gate } from '../../shared/model/gate.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { signCatalog } from '../../shared/wire/catalog-signature.ts';
+import { renderGateForSidecars } from '../../shared/wire/gate.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { indexGate } from '../discovery/index-gate.ts';
+import { lockGate, updateGateRow } from '../gates/gate-store.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
+import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
+
+type PublishDeps = Pick<Deps, 'clock' | 'signingKeys'>;
+
+/**
+ * Publishes the next version of a gate's catalog (decisions §10): from the push on its sidecars permit what it offers and nothing else,
+ * at its prices. The gate's own version rises too, because what it permits has changed.
+ */
+export async function replaceCatalog(
+  tx: Transaction,
+  change: WriteChange,
+  deps: PublishDeps,
+  wanted: {
+    readonly owner: Owner;
+    readonly gateId: GateId;
+    readonly permissions: readonly CatalogEntry[];
+  },
+): Promise<Catalog> {
+  const { permissions } = wanted;
+  const current = await lockGate(tx, wanted.owner, wanted.gateId);
+  if (current === null) throw new ApiError('gate_not_found');
+  const gate: Gate = {
+    ...current,
+    catalogPrices: catalogPrices(permissions),
+    version: current.version + 1,
+    updatedAtMs: deps.clock.now(),
+  };
+  await updateGateRow(tx, gate);
+  const catalog = await publishCatalog(tx, deps, { gate, permissions });
+  await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
+  return catalog;
+}
+
+/** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and writes the gate itself. */
+export async function publishCatalog(
+  tx: Transaction,
+  { clock, signingKeys }: PublishDeps,
+  { gate, permissions }: { readonly gate: Gate; readonly permissions: readonly CatalogEntry[] },
+): Promise<Catalog> {
+  const version = await nextCatalogVersion(tx, gate.gateId);
+  const content = { gateId: gate.gateId, version, permissions, publishedAtMs: clock.now() };
+  const catalog = signCatalog(content, signingKeys.current('catalog'));
+  await insertCatalog(tx, catalog);
+  await indexGate(tx, gate);
+  return catalog;
+}

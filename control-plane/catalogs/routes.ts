@@ -1,0 +1,79 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import {
+  CatalogAnswer,
+  CatalogPublication,
+  parseCatalogPublication,
+  renderCatalog,
+} from '../../shared/wire/catalog.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { entityTag, isKnownTo } from '../http/entity-tag.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { findCatalog, gateExists } from './catalog-store.ts';
+import { replaceCatalog } from './publish-catalog.ts';
+
+const publish = { scope: 'gates:update', creates: true } as const;
+const everybody = { scope: null } as const;
+const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
+
+/** A new version is seen everywhere within a minute. Its hash, not the cache, says what was signed. */
+const cacheControl = 'public, max-age=60';
+
+const CatalogQuery = Type.Object({
+  version: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+});
+
+/** Permission catalogs (decisions §10): published by the gate's owner, read by everybody who knows the gate's id, in both worlds. */
+export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/gates/:id/catalog',
+      {
+        config: publish,
+        schema: { params: IdParams, body: CatalogPublication, response: { 201: CatalogAnswer } },
+      },
+      async (request, reply) => {
+        const wanted = {
+          owner: callerOf(request),
+          gateId: gateIdOf(request.params.id),
+          permissions: parseCatalogPublication(request.body),
+        };
+        return answerCreated(request, reply, {
+          create: (tx, change) => replaceCatalog(tx, change, deps, wanted),
+          render: renderCatalog,
+        });
+      },
+    );
+
+    app.get(
+      '/gates/:id/catalog',
+      {
+        config: everybody,
+        schema: { params: IdParams, querystring: CatalogQuery, response: { 200: CatalogAnswer } },
+      },
+      async (request, reply) => {
+        const gateId = gateIdOf(request.params.id);
+        const catalog = await findCatalog(deps.sql, { gateId, version: request.query.version ?? null });
+        if (catalog === null) {
+          if (!(await gateExists(deps.sql, gateId))) throw new ApiError('gate_not_found');
+          const { version } = request.query;
+          throw new ApiError(
+            'catalog_not_found',
+            version === undefined ? {} : { message: `This gate has no catalog of version ${version}.` },
+          );
+        }
+        const tag = entityTag(catalog.contentHash);
+        reply.header('etag', tag).header('cache-control', cacheControl);
+        if (isKnownTo(request.headers['if-none-match'], tag)) return notModified(reply);
+        return renderCatalog(catalog);
+      },
+    );
+  };
+}
+
+const notModified = (reply: FastifyReply): FastifyReply => reply.code(304).send();

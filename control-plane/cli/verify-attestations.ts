@@ -1,0 +1,143 @@
+import { open } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { lineSplitter } from '../../shared/attestation/lines.ts';
+import {
+  type ExportVerdict,
+  type ExportVerifier,
+  exportVerifier,
+} from '../../shared/attestation/verify-export.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { JwksError, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+
+/** Where a command writes: `process.stdout` and `process.stderr` are such. */
+export interface TextSink {
+  write(text: string): void;
+  /** Whether a person is watching. */
+  readonly isTTY?: boolean;
+}
+
+/** 0: everything verifies. 5: it does not, or could not be read to its end. 2: nothing was verified, because a file is missing. */
+export type VerifyExitCode = 0 | 2 | 5;
+
+const progressEveryRecords = 50_000;
+
+/**
+ * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export as jsonl or json offline, in constant memory. `file` `-` is standard
+ * input. Writes the verdict in one line and answers the exit code.
+ */
+export async function verifyAttestationsCommand(options: {
+  readonly file: string;
+  /** Path of a JWKS as `/.well-known/jwks.json` answers it. Get it from the service yourself, not along with the export. */
+  readonly jwks: string;
+  /** Takes the verdict. */
+  readonly output: TextSink;
+  /** Takes complaints, and progress if a person is watching. Default: standard error. */
+  readonly errors?: TextSink;
+  /** Default: standard input. */
+  readonly stdin?: Readable;
+  /** Default: the fastest that works here. */
+  readonly ed25519?: Ed25519;
+}): Promise<VerifyExitCode> {
+  const { output, errors = process.stderr } = options;
+  const keys = await readKeys(options.jwks, errors);
+  if (keys === null) return 2;
+  const source = await openSource(options.file, options.stdin ?? process.stdin, errors);
+  if (source === null) return 2;
+
+  const verifier = exportVerifier(keyset(options.ed25519 ?? chooseEd25519(), keys));
+  let verdict: ExportVerdict;
+  try {
+    verdict = await verifyStream(source, verifier, errors);
+  } catch (cause) {
+    errors.write(`${options.file} could not be read to its end: ${messageOf(cause)}\n`);
+    return 5;
+  }
+  if (verdict.kind === 'invalid') {
+    output.write(describeFault(verdict));
+    return 5;
+  }
+  output.write(
+    `OK: ${counted(verdict.records, 'record')} in ${counted(verdict.chains, 'chain')}. ` +
+      'Every hash, link and signature verifies.\n',
+  );
+  if (verdict.compromisedRecords > 0) {
+    output.write(
+      `WARNING: ${counted(verdict.compromisedRecords, 'record')} signed by a key that was declared compromised: ` +
+        'their signatures do not prove who wrote them.\n',
+    );
+  }
+  return 0;
+}
+
+async function verifyStream(
+  source: Readable,
+  verifier: ExportVerifier,
+  errors: TextSink,
+): Promise<ExportVerdict> {
+  const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  let nextProgress = progressEveryRecords;
+  for await (const piece of source) {
+    for (const line of splitter.push(piece)) {
+      const failure = verifier.take(line);
+      if (failure !== null) return failure;
+    }
+    if (errors.isTTY === true && verifier.records >= nextProgress) {
+      errors.write(`${counted(verifier.records, 'record')} so far\n`);
+      nextProgress = verifier.records + progressEveryRecords;
+    }
+  }
+  for (const line of splitter.end()) verifier.take(line);
+  return verifier.finish();
+}
+
+async function readKeys(path: string, errors: TextSink): Promise<VerificationKey[] | null> {
+  try {
+    const keys = parseJwks(JSON.parse(await readSmallFile(path, limits.jwksBytesMax)));
+    if (keys.some(({ purpose }) => purpose === 'attestation')) return keys;
+    throw new JwksError('there is no attestation key in it');
+  } catch (cause) {
+    errors.write(`${path} cannot be used as a JWKS: ${messageOf(cause)}\n`);
+    return null;
+  }
+}
+
+async function readSmallFile(path: string, bytesMax: number): Promise<string> {
+  const handle = await open(path);
+  try {
+    const { size } = await handle.stat();
+    if (size > bytesMax) throw new JwksError(`it is larger than ${bytesMax} bytes`);
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Opens the file before anything is read, so that a missing one is told apart from one that breaks off. */
+async function openSource(path: string, stdin: Readable, errors: TextSink): Promise<Readable | null> {
+  if (path === '-') return stdin;
+  try {
+    const handle = await open(path);
+    if ((await handle.stat()).isDirectory()) {
+      await handle.close();
+      errors.write(`${path} is a folder; name the file of the export.\n`);
+      return null;
+    }
+    return handle.createReadStream({ highWaterMark: 256 * 1024 });
+  } catch (cause) {
+    errors.write(`${path} cannot be opened: ${messageOf(cause)}\n`);
+    return null;
+  }
+}
+
+function describeFault(verdict: Extract<ExportVerdict, { kind: 'invalid' }>): string {
+  const where = verdict.chainId === null ? '' : `, chain ${verdict.chainId}, sequence ${verdict.sequence}`;
+  return `NOT OK: line ${verdict.line}${where}: ${verdict.sentence}.\n`;
+}
+
+const counted = (count: number, noun: string): string =>
+  `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

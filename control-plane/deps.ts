@@ -1,0 +1,40 @@
+import type { Sql, TransactionSql } from 'postgres';
+import type { Registry } from 'prom-client';
+import type { Bus } from '../shared/bus/bus.ts';
+import type { Ed25519 } from '../shared/crypto/ed25519.ts';
+import type { Sealer } from '../shared/crypto/seal.ts';
+import type { Clock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import type { Random } from '../shared/runtime/random.ts';
+import type { SigningKeys } from './signing-keys/signing-keys.ts';
+
+/** PostgreSQL's `bigint` arrives as a JavaScript number: counts, revisions and milliseconds all stay below 2^53. */
+export type PostgresTypes = { readonly bigint: number };
+export type Database = Sql<PostgresTypes>;
+export type Transaction = TransactionSql<PostgresTypes>;
+
+/** Whether this process still appends to chains: a broken invariant there stops it until a restart (see append-records.ts). */
+export interface Appending {
+  isStopped: boolean;
+}
+
+/** Everything the rooms of the control plane need from outside; built in main.ts or by a test. */
+export interface Deps {
+  readonly sql: Database;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly bus: Bus;
+  readonly logger: Logger;
+  readonly metrics: Registry;
+  readonly ed25519: Ed25519;
+  readonly signingKeys: SigningKeys;
+  readonly appending: Appending;
+  /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
+  readonly sealer: Sealer;
+  /** `{PUBLIC_URL}/v1`: absolute addresses in answers, never taken from a request. */
+  readonly baseUrl: string;
+  /** Origin of the per-gate addresses. */
+  readonly gateHost: string;
+  /** Random per start: tells the replicas of the control plane apart in heartbeats and logs. */
+  readonly replicaId: string;
+}

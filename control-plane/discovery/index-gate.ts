@@ -1,0 +1,91 @@
+import { assert } from '../../shared/errors/assert.ts';
+import type { Gate } from '../../shared/model/gate.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import type { Transaction } from '../deps.ts';
+
+/** What an entry is counted by. */
+interface Counted {
+  readonly permission_key: string;
+  readonly area: string;
+  readonly category: string | null;
+  readonly currency: string | null;
+  readonly pricing_model: string | null;
+  readonly trust_level: string;
+}
+
+/**
+ * Makes discovery answer the newest catalog of this gate with its present level. Gates of the test world are not discovered. The caller
+ * holds the gate's lock, and tells the feed of its account only after this: the rows of the counts, which gates of all
+ * accounts share, are locked until the commit.
+ */
+export async function indexGate(
+  tx: Transaction,
+  gate: Pick<Gate, 'gateId' | 'mode' | 'trustLevel'>,
+): Promise<void> {
+  const gone = await removeEntries(tx, gate.gateId);
+  const come = gate.mode === 'live' ? await insertEntries(tx, gate) : [];
+  await count(tx, { gone, come });
+}
+
+/** Makes discovery forget the gate. */
+export async function unindexGate(tx: Transaction, gateId: GateId): Promise<void> {
+  await count(tx, { gone: await removeEntries(tx, gateId), come: [] });
+}
+
+const removeEntries = (tx: Transaction, gateId: GateId) =>
+  tx<Counted[]>`
+    DELETE FROM discovery_entries WHERE gate_id = ${gateId}
+    RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
+
+const insertEntries = (tx: Transaction, { gateId, trustLevel }: Pick<Gate, 'gateId' | 'trustLevel'>) =>
+  tx<Counted[]>`
+    INSERT INTO discovery_entries (gate_id, permission_key, version, position, category, trust_level, pricing_model,
+      price_cents, currency, uptime_basis_points, response_time_ms)
+    SELECT e.gate_id, e.entry->>'key', e.version, e.position,
+      nullif(e.entry->>'category', split_part(e.entry->>'key', ':', 1)), ${trustLevel},
+      e.entry->'pricing'->>'model', (e.entry->'pricing'->>'price_cents')::bigint, e.entry->'pricing'->>'currency',
+      (e.entry->'sla'->>'uptime_basis_points')::integer, (e.entry->'sla'->>'response_time_ms')::integer
+    FROM catalog_entries e
+    WHERE e.gate_id = ${gateId} AND e.version = (SELECT max(version) FROM catalogs WHERE gate_id = ${gateId})
+    RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
+
+/**
+ * One statement, and in it one order of the rows: two gates that are indexed at once never wait for each other in a circle.
+ * A term that nobody offers any more keeps its row, at 0.
+ */
+async function count(
+  tx: Transaction,
+  { gone, come }: { readonly gone: readonly Counted[]; readonly come: readonly Counted[] },
+): Promise<void> {
+  const deltas = new Map<string, { readonly row: readonly string[]; entries: number }>();
+  const add = (rows: readonly Counted[], entries: 1 | -1) => {
+    for (const { permission_key, area, category, currency, pricing_model, trust_level } of rows) {
+      for (const term of category === null ? [permission_key, area] : [permission_key, area, category]) {
+        const row = [term, currency ?? '', pricing_model ?? '', trust_level];
+        const key = JSON.stringify(row);
+        const delta = deltas.get(key) ?? { row, entries: 0 };
+        delta.entries += entries;
+        deltas.set(key, delta);
+      }
+    }
+  };
+  add(gone, -1);
+  add(come, 1);
+  const changed = [...deltas.values()].filter(({ entries }) => entries !== 0);
+  if (changed.length === 0) return;
+  const column = (index: number) => changed.map(({ row }) => row[index] ?? '');
+  const counts = await tx<{ entries: number }[]>`
+    INSERT INTO discovery_counts (term, currency, pricing_model, trust_level, entries)
+    SELECT term, currency, pricing_model, trust_level, entries
+    FROM unnest(${column(0)}::text[], ${column(1)}::text[], ${column(2)}::text[], ${column(3)}::text[],
+      ${changed.map(({ entries }) => entries)}::bigint[]
+    ) AS change (term, currency, pricing_model, trust_level, entries)
+    ORDER BY term COLLATE "C", currency COLLATE "C", pricing_model COLLATE "C", trust_level COLLATE "C"
+    ON CONFLICT (term, currency, pricing_model, trust_level)
+      DO UPDATE SET entries = discovery_counts.entries + excluded.entries
+    RETURNING entries`;
+  assert(
+    counts.every(({ entries }) => entries >= 0),
+    'no capability is offered less than never',
+  );
+}

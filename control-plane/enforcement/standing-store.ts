@@ -1,0 +1,36 @@
+import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { AccountStatus } from '../../shared/model/account.ts';
+import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import type { PassportStatus } from '../../shared/model/passport.ts';
+import type { Transaction } from '../deps.ts';
+
+interface StandingRow {
+  readonly status: PassportStatus;
+  readonly issuerStatus: IssuerStatus;
+  readonly accountStatus: AccountStatus;
+}
+
+/**
+ * What the database knows of a verified passport at this moment, so that its age is 0. Null where this token proves nothing: it was never
+ * issued here (somebody else signed it with our key, or its issue was lost with a restored backup, so that nobody can revoke it), or its
+ * key was declared compromised, of which this replica may not have heard when it verified the token.
+ */
+export async function findStanding(
+  tx: Transaction,
+  passport: VerifiedPassport,
+): Promise<PassportStanding | null> {
+  const [row] = await tx<StandingRow[]>`
+    SELECT p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
+    FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
+    WHERE p.passport_id = ${passport.passportId} AND p.token_hash = ${passport.tokenHash}
+      AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = ${passport.keyId} AND compromised)`;
+  if (row === undefined) return null;
+  return {
+    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.
+    status: row.status === 'expired' ? 'revoked' : row.status,
+    isIssuerSuspended: row.issuerStatus === 'suspended',
+    isAccountSuspended: row.accountStatus === 'suspended',
+    isKeyCompromised: false,
+    stateAgeMs: 0,
+  };
+}

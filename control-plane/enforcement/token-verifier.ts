@@ -1,0 +1,26 @@
+import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { admitToken, openToken, type TokenVerdict } from '../../shared/verification/verify-token.ts';
+import type { Deps } from '../deps.ts';
+
+/**
+ * Verifies passport tokens with the service's own keys, on the spot: a decision of the control plane costs a transaction, beside
+ * which the 51 us of a signature need neither a pool nor a cache. Keys are imported once, and again when there are others.
+ */
+export function tokenVerifier({
+  ed25519,
+  signingKeys,
+}: Pick<Deps, 'ed25519' | 'signingKeys'>): (token: string) => TokenVerdict {
+  let imported: { readonly from: readonly VerificationKey[]; readonly keys: Keyset } | null = null;
+  const currentKeys = (): Keyset => {
+    const all = signingKeys.all();
+    if (imported?.from !== all) imported = { from: all, keys: keyset(ed25519, all) };
+    return imported.keys;
+  };
+  return (token) => {
+    const opened = openToken(token, currentKeys());
+    if (opened.kind === 'refused') return opened;
+    const { open, key } = opened;
+    return admitToken(opened, key.verify(open.signingInput, open.signature));
+  };
+}

@@ -1,0 +1,118 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { Gate, GateStats } from '../../shared/model/gate.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { parseCatalogPrices, renderCatalogPrices } from '../../shared/wire/catalog.ts';
+import { renderConstraints } from '../../shared/wire/constraints.ts';
+import type { CountedGate } from '../../shared/wire/gate.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { readStoredConstraints } from '../storage/stored-constraints.ts';
+
+type GateRow = Omit<Gate, 'constraints' | 'catalogPrices'> & {
+  readonly constraints: unknown;
+  readonly catalogPrices: Readonly<Record<string, number | null>> | null;
+};
+type CountedRow = GateRow & GateStats;
+
+const columns = (sql: Database | Transaction) => sql`
+  g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
+  g.constraints, g.catalog_prices AS "catalogPrices", g.version, g.created_at_ms AS "createdAtMs",
+  g.updated_at_ms AS "updatedAtMs"`;
+
+const stats = (sql: Database) => sql`
+  coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
+  coalesce(u.blocks, 0) AS blocks, u.last_request_at_ms AS "lastRequestAtMs"`;
+
+const toGate = (row: GateRow): Gate => ({
+  gateId: row.gateId,
+  accountId: row.accountId,
+  mode: row.mode,
+  name: row.name,
+  description: row.description,
+  trustLevel: row.trustLevel,
+  constraints: readStoredConstraints(row.constraints, 'gate'),
+  catalogPrices: row.catalogPrices === null ? null : parseCatalogPrices(row.catalogPrices),
+  version: row.version,
+  createdAtMs: row.createdAtMs,
+  updatedAtMs: row.updatedAtMs,
+});
+
+const toCountedGate = (row: CountedRow): CountedGate => ({
+  ...toGate(row),
+  stats: {
+    totalRequests: row.totalRequests,
+    permits: row.permits,
+    blocks: row.blocks,
+    lastRequestAtMs: row.lastRequestAtMs,
+  },
+});
+
+const pricesText = ({ catalogPrices }: Gate): string | null =>
+  catalogPrices === null ? null : JSON.stringify(renderCatalogPrices(catalogPrices));
+
+export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
+  await tx`
+    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices, version,
+      created_at_ms, updated_at_ms)
+    VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
+      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${pricesText(gate)}::text::jsonb,
+      ${gate.version}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
+}
+
+/** Deleted gates are gone for everybody. */
+export async function findGate(
+  sql: Database | Transaction,
+  owner: Owner,
+  gateId: GateId,
+): Promise<Gate | null> {
+  const [row] = await sql<GateRow[]>`
+    SELECT ${columns(sql)} FROM gates g
+    WHERE g.gate_id = ${gateId} AND g.account_id = ${owner.accountId} AND g.mode = ${owner.mode}
+      AND g.deleted_at_ms IS NULL`;
+  return row === undefined ? null : toGate(row);
+}
+
+export async function lockGate(tx: Transaction, owner: Owner, gateId: GateId): Promise<Gate | null> {
+  const [row] = await tx<GateRow[]>`
+    SELECT ${columns(tx)} FROM gates g
+    WHERE g.gate_id = ${gateId} AND g.account_id = ${owner.accountId} AND g.mode = ${owner.mode}
+      AND g.deleted_at_ms IS NULL
+    FOR UPDATE`;
+  return row === undefined ? null : toGate(row);
+}
+
+export async function findCountedGate(
+  sql: Database,
+  owner: Owner,
+  gateId: GateId,
+): Promise<CountedGate | null> {
+  const [row] = await sql<CountedRow[]>`
+    SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
+    WHERE g.gate_id = ${gateId} AND g.account_id = ${owner.accountId} AND g.mode = ${owner.mode}
+      AND g.deleted_at_ms IS NULL`;
+  return row === undefined ? null : toCountedGate(row);
+}
+
+export async function listGates(sql: Database, owner: Owner, page: PageRequest): Promise<Page<CountedGate>> {
+  const where = sql`g.account_id = ${owner.accountId} AND g.mode = ${owner.mode} AND g.deleted_at_ms IS NULL`;
+  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM gates g WHERE ${where}`;
+  const rows = await sql<CountedRow[]>`
+    SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
+    WHERE ${where} ORDER BY g.gate_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return { items: rows.map(toCountedGate), total: must(totals[0], 'a count has a row').total };
+}
+
+export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> {
+  await tx`
+    UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
+      constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
+      catalog_prices = ${pricesText(gate)}::text::jsonb, version = ${gate.version}, updated_at_ms = ${gate.updatedAtMs}
+    WHERE gate_id = ${gate.gateId}`;
+}
+
+/** The row stays, because attestations speak of it. */
+export async function markGateDeleted(tx: Transaction, gateId: GateId, nowMs: UnixMillis): Promise<void> {
+  await tx`UPDATE gates SET deleted_at_ms = ${nowMs} WHERE gate_id = ${gateId}`;
+}

@@ -1,0 +1,99 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import {
+  GateAnswer,
+  GateCreation,
+  GateCreationAnswer,
+  GateDeletion,
+  GateListItem,
+  GatePatch,
+  GateWithStatsAnswer,
+  parseGateCreation,
+  renderGate,
+  renderGateDeletion,
+  renderGateListItem,
+  renderGateWithStats,
+  renderNewGate,
+} from '../../shared/wire/gate.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { readIfMatch } from '../http/entity-tag.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { templateOf } from '../templates/template-of.ts';
+import { createGate } from './create-gate.ts';
+import { deleteGate } from './delete-gate.ts';
+import { findCountedGate, listGates } from './gate-store.ts';
+import { gateTag } from './gate-tag.ts';
+import { updateGate } from './update-gate.ts';
+
+const create = { scope: 'gates:create', creates: true } as const;
+const read = { scope: 'gates:read' } as const;
+const update = { scope: 'gates:update' } as const;
+const manage = { scope: 'gates:manage' } as const;
+const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
+
+/** Gates of the caller's account and mode (decisions §4). What they decide stands in enforcement/. */
+export function gateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/gates',
+      { config: create, schema: { body: GateCreation, response: { 201: GateCreationAnswer } } },
+      async (request, reply) => {
+        const owner = callerOf(request);
+        const template = await templateOf(deps.sql, owner, request.body.template_id);
+        const wanted = parseGateCreation(request.body, template);
+        return answerCreated(request, reply, {
+          create: (tx, change) => createGate(tx, change, deps, { owner, wanted }),
+          render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
+        });
+      },
+    );
+
+    app.get(
+      '/gates',
+      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(GateListItem) } } },
+      async (request) => {
+        const page = await listGates(deps.sql, callerOf(request), request.query);
+        return renderPage(page, request.query, (gate) => renderGateListItem(gate, deps.gateHost));
+      },
+    );
+
+    app.get(
+      '/gates/:id',
+      { config: read, schema: { params: IdParams, response: { 200: GateWithStatsAnswer } } },
+      async (request, reply) => {
+        const gate = await findCountedGate(deps.sql, callerOf(request), gateIdOf(request.params.id));
+        if (gate === null) throw new ApiError('gate_not_found');
+        reply.header('etag', gateTag(gate));
+        return renderGateWithStats(gate, deps.gateHost);
+      },
+    );
+
+    app.put(
+      '/gates/:id',
+      { config: update, schema: { params: IdParams, body: GatePatch, response: { 200: GateAnswer } } },
+      async (request, reply) => {
+        const gate = await updateGate(deps, callerOf(request), {
+          gateId: gateIdOf(request.params.id),
+          patch: request.body,
+          ifMatch: readIfMatch(request.headers['if-match']),
+        });
+        reply.header('etag', gateTag(gate));
+        return renderGate(gate, deps.gateHost);
+      },
+    );
+
+    app.delete(
+      '/gates/:id',
+      { config: manage, schema: { params: IdParams, response: { 200: GateDeletion } } },
+      async (request) => {
+        const gateId = gateIdOf(request.params.id);
+        const ifMatch = readIfMatch(request.headers['if-match']);
+        return renderGateDeletion(gateId, await deleteGate(deps, callerOf(request), { gateId, ifMatch }));
+      },
+    );
+  };
+}

@@ -1,0 +1,48 @@
+import type { Sealer } from '../../shared/crypto/seal.ts';
+import { assert } from '../../shared/errors/assert.ts';
+
+/** A JSON object as it is answered. */
+export type AnswerBody = Readonly<Record<string, unknown>>;
+
+/** What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (decisions §12). */
+const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret']);
+/** The first key of a new account: it lies one object deeper than the others. */
+const inner = 'api_key';
+/** The token of a passport: a bearer credential, yet of no use to its caller if a replay lacked it. */
+const token = 'jwt';
+
+/**
+ * The answer as it may be stored. Members are taken by name at the top and in `api_key` only: deeper down the same names belong to others,
+ * such as the `key` of a permission in a catalog.
+ */
+export function withoutSecrets(body: AnswerBody, seal: (text: string) => string): AnswerBody {
+  const kept = Object.entries(body)
+    .filter(([name]) => !shownOnce.has(name))
+    .map(([name, value]) => {
+      if (name === inner && isObject(value)) return [name, withoutSecrets(value, seal)];
+      if (name === token && typeof value === 'string') return [name, seal(value)];
+      return [name, value];
+    });
+  return Object.fromEntries(kept);
+}
+
+/** The stored answer as it is replayed: with its token, without what was shown once. */
+export function withToken(stored: AnswerBody, open: (sealed: string) => string): AnswerBody {
+  const sealed = stored[token];
+  return typeof sealed === 'string' ? { ...stored, [token]: open(sealed) } : stored;
+}
+
+/** Sealing of texts for one place, see `Sealer`. */
+export const textSeal = (sealer: Sealer, context: string, nonce: () => Uint8Array) => ({
+  seal: (text: string): string => sealer.seal(Buffer.from(text, 'utf8'), context, nonce()),
+  open: (sealed: string): string => Buffer.from(sealer.open(sealed, context)).toString('utf8'),
+});
+
+export function parseAnswerBody(text: string): AnswerBody {
+  const body: unknown = JSON.parse(text);
+  assert(isObject(body), 'a stored answer is an object');
+  return body;
+}
+
+const isObject = (value: unknown): value is AnswerBody =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

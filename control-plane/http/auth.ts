@@ -1,0 +1,144 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
+import type { PlanLimits } from '../../shared/model/account.ts';
+import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
+import type { Deps } from '../deps.ts';
+
+/** Who is calling: the API key of the request, and whose it is. */
+export interface Caller {
+  readonly accountId: AccountId;
+  readonly keyId: ApiKeyId;
+  readonly mode: Mode;
+  readonly scopes: readonly Scope[];
+  /** Whether it is a live key of the operator's account, which manages the others (decisions §2). */
+  readonly isOperator: boolean;
+  /** Of the account; see plan-limits.ts. */
+  readonly planLimits: PlanLimits;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a key needs for this route; null: no key at all. Every route declares it. */
+    scope?: Scope | null;
+    /** Besides the scope: only keys of the operator. */
+    operatorOnly?: boolean;
+  }
+  interface FastifyInstance {
+    /** Every route with what it needs, as they are registered: for whoever lists or checks them. */
+    routeScopes: { readonly method: string; readonly url: string; readonly scope: Scope | null }[];
+  }
+  interface FastifyRequest {
+    /** Null on public routes. */
+    caller: Caller | null;
+  }
+}
+
+/** The caller of a route that declares a scope. */
+export const callerOf = (request: FastifyRequest): Caller =>
+  must(request.caller, 'a route that asks for its caller declares a scope');
+
+/**
+ * Who calls: bearer API keys (decisions §2). Runs before the body is read: whoever may not call learns nothing about what they sent.
+ * An address that does not exist answers 404 to everybody. A key is looked up for every request, so that deletion,
+ * expiry and suspension bind at once. What the key may do is the part of `installScopes`.
+ */
+export function installAuth(app: FastifyInstance, deps: Pick<Deps, 'sql' | 'clock' | 'logger'>): void {
+  const noteUse = keyUseNotes(app, deps);
+  app.decorateRequest('caller', null);
+  app.decorate('routeScopes', []);
+  app.addHook('onRoute', ({ method, url, config }) => {
+    const scope = config?.scope;
+    assert(scope !== undefined, `${url} declares its scope`);
+    for (const each of [method].flat()) app.routeScopes.push({ method: each, url, scope });
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.is404) throw new ApiError('route_not_found');
+    if (request.routeOptions.config.scope === null) return;
+    // Answers to somebody, some of them with secrets: nothing in between may keep one.
+    reply.header('cache-control', 'no-store');
+    const nowMs = deps.clock.now();
+    const key = await authenticate(deps, request.headers.authorization, nowMs);
+    if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
+    noteUse(key, nowMs);
+    request.caller = {
+      accountId: key.accountId,
+      keyId: key.keyId,
+      mode: key.mode,
+      scopes: key.scopes,
+      isOperator: key.isOperatorAccount && key.mode === 'live',
+      planLimits: key.planLimits,
+    };
+  });
+}
+
+/** Whether the caller's key holds what the route declares. After `installAuth`, and like it before the body is read. */
+export function installScopes(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request) => {
+    const { scope, operatorOnly } = request.routeOptions.config;
+    if (scope === null) return;
+    const required = must(scope, 'a route declares its scope');
+    const { scopes, mode, isOperator } = callerOf(request);
+    // A sidecar serves both modes, so what it is told and what it reports is live.
+    if (required === 'sidecars:connect' && mode !== 'live') {
+      throw new ApiError('insufficient_scope', {
+        message: 'Sidecars connect with a live key (at_live_) only; this one is a test key.',
+      });
+    }
+    if (operatorOnly === true && !isOperator) {
+      throw new ApiError('insufficient_scope', {
+        message: 'This call is kept to live admin:* keys of the operator, the first account.',
+      });
+    }
+    if (!holdsScope(scopes, required)) {
+      throw new ApiError('insufficient_scope', {
+        message: `This call needs a key with the scope ${required}.`,
+      });
+    }
+  });
+}
+
+/** RFC 6750 §2.1; the name of the scheme is case-insensitive (RFC 9110 §11.1). */
+const bearerPattern = /^bearer +(\S+)$/i;
+
+async function authenticate(
+  { sql }: Pick<Deps, 'sql'>,
+  header: string | undefined,
+  nowMs: UnixMillis,
+): Promise<PresentedKey> {
+  const presented = bearerPattern.exec(header ?? '')?.[1];
+  // A mistyped key fails its checksum here, without asking the database.
+  if (presented === undefined || parseApiKey(presented) === null) throw new ApiError('unauthorized');
+  const key = await findPresentedKey(sql, hashApiKey(presented));
+  const isValid = key !== null && (key.expiresAtMs === null || nowMs < key.expiresAtMs);
+  if (!isValid) throw new ApiError('unauthorized');
+  return key;
+}
+
+/** Writes `last_used_at` beside the request, never before it, and not again within `limits.keyUseWriteIntervalMs`. */
+function keyUseNotes(
+  app: FastifyInstance,
+  { sql, logger }: Pick<Deps, 'sql' | 'logger'>,
+): (key: PresentedKey, nowMs: UnixMillis) => void {
+  const writing = new Map<ApiKeyId, Promise<void>>();
+  app.addHook('onClose', async () => {
+    await Promise.all(writing.values());
+  });
+  return (key, nowMs) => {
+    const isRecent = key.lastUsedAtMs !== null && nowMs - key.lastUsedAtMs < limits.keyUseWriteIntervalMs;
+    if (isRecent || writing.has(key.keyId)) return;
+    const written = touchApiKey(sql, key.keyId, nowMs)
+      .catch((error: unknown) => {
+        const name = error instanceof Error ? error.name : typeof error;
+        logger.warn({ key_id: key.keyId, failure: name }, 'last_used_at could not be written');
+      })
+      .finally(() => writing.delete(key.keyId));
+    writing.set(key.keyId, written);
+  };
+}

@@ -1,0 +1,47 @@
+import type { ErrorCode } from '../../shared/errors/catalogue.ts';
+
+/** What the driver and the operating system call a connection that is not there. */
+const awayCodes: ReadonlySet<string> = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+
+/**
+ * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) behind which the same call may succeed later:
+ * the server goes down or comes up, or too many want the same thing at once.
+ */
+const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
+  ['08', 'service_unavailable'],
+  ['57P', 'service_unavailable'],
+  ['25006', 'service_unavailable'],
+  ['25P03', 'overloaded'],
+  ['40', 'overloaded'],
+  ['53', 'overloaded'],
+  ['55P03', 'overloaded'],
+  ['57014', 'overloaded'],
+];
+
+/** Which public error a failure of the database is; null where it is not the database's fault, but ours. */
+export function databaseFailure(error: unknown): ErrorCode | null {
+  if (!(error instanceof Error)) return null;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (error.name === 'PostgresError') {
+    return sqlStates.find(([prefix]) => code.startsWith(prefix))?.[1] ?? null;
+  }
+  return awayCodes.has(code) && isOfConnection(error, code) ? 'service_unavailable' : null;
+}
+
+/** A missing file is also ENOENT; only the missing socket of the database counts. */
+const isOfConnection = (error: Error, code: string): boolean =>
+  code !== 'ENOENT' || ('syscall' in error && error.syscall === 'connect');

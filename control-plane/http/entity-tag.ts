@@ -1,0 +1,46 @@
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+
+/** The tag in its quotes (RFC 9110 §8.8.3); always a strong one. */
+export const entityTag = (opaque: string): string => `"${opaque}"`;
+
+/** Whether a request with its precondition may go on, given the tag of what is there. */
+export type TagCondition = (currentTag: string) => boolean;
+
+/** `"` and everything printable but `"`; a tag may hold commas. */
+const oneTag = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y;
+
+interface GivenTag {
+  readonly tag: string;
+  readonly isWeak: boolean;
+}
+
+/** Null: not a list of tags. */
+function parseTags(text: string): readonly GivenTag[] | null {
+  const tags: GivenTag[] = [];
+  const pattern = new RegExp(oneTag);
+  while (pattern.lastIndex < text.length) {
+    const match = pattern.exec(text);
+    if (match === null) return null;
+    tags.push({ tag: match[2] ?? '', isWeak: match[1] !== undefined });
+  }
+  return tags.length === 0 || text.trimEnd().endsWith(',') ? null : tags;
+}
+
+/**
+ * `If-Match` (RFC 9110 §13.1.1): `*`, or the tags one of which must be that of what is there; a weak tag matches nothing. Without the
+ * header everything goes. Throws `invalid_request` for anything else: a guard that is not understood must not be passed over.
+ */
+export function readIfMatch(header: string | undefined): TagCondition {
+  if (header === undefined || header.trim() === '*') return () => true;
+  const tags = parseTags(header);
+  if (tags === null)
+    throw invalidRequest('If-Match', 'If-Match must be * or a list of tags in double quotes.');
+  return (current) => tags.some(({ tag, isWeak }) => !isWeak && tag === current);
+}
+
+/** `If-None-Match` (RFC 9110 §13.1.2): whether the sender already has what is there. What cannot be read matches nothing. */
+export function isKnownTo(header: string | undefined, currentTag: string): boolean {
+  if (header === undefined) return false;
+  if (header.trim() === '*') return true;
+  return (parseTags(header) ?? []).some(({ tag }) => tag === currentTag);
+}

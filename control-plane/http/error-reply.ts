@@ -1,0 +1,120 @@
+import type { Duplex } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Counter } from 'prom-client';
+import { ApiError, renderError } from '../../shared/errors/api-error.ts';
+import { InvariantError } from '../../shared/errors/assert.ts';
+import type { Deps } from '../deps.ts';
+import { databaseFailure } from './database-away.ts';
+import { requestIdMaker } from './request-id.ts';
+
+/** The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is asked. */
+export interface ErrorReplies {
+  readonly reply: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+  readonly replyToBrokenHttp: (socket: Duplex) => void;
+}
+
+/**
+ * One answer to everything that can go wrong: the specified body with a code of the catalogue (decisions §12). What went
+ * wrong on our side is logged and counted under the request's id; its message never leaves the house.
+ */
+export function errorReplies(deps: Pick<Deps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
+  const failures = new Counter({
+    name: 'agent_trust_internal_errors_total',
+    help: 'Requests that failed through our own fault. kind=invariant is a bug by definition.',
+    labelNames: ['kind'],
+    registers: [deps.metrics],
+  });
+  const newRequestId = requestIdMaker(deps);
+
+  const report = (error: unknown, answered: ApiError, request: FastifyRequest): void => {
+    const where = {
+      request_id: request.id,
+      method: request.method,
+      route: request.routeOptions.url ?? null,
+      failure: describeFailure(error),
+    };
+    if (answered.code === 'internal_error') {
+      failures.inc({ kind: error instanceof InvariantError ? 'invariant' : 'other' });
+      deps.logger.error(where, 'a request failed');
+    } else {
+      deps.logger.warn(where, 'a request could not be served');
+    }
+  };
+
+  return {
+    reply: (error, request, reply) => {
+      const answered = toApiError(error);
+      if (answered.status >= 500) report(error, answered, request);
+      reply.code(answered.status).header('x-request-id', request.id).header('cache-control', 'no-store');
+      if (answered.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="agent-trust"');
+      // Fastify closes the connection after every refused body, because more of it might follow. Once it has been read, nothing does.
+      if (request.raw.complete) reply.removeHeader('connection');
+      reply.type('application/json; charset=utf-8').send(renderError(answered, request.id));
+    },
+    replyToBrokenHttp: (socket) => {
+      if (!socket.writable) socket.destroy();
+      else socket.end(renderBrokenHttp(newRequestId()), () => socket.destroy());
+    },
+  };
+}
+
+export function installErrorReplies(app: FastifyInstance, replies: ErrorReplies): void {
+  app.setErrorHandler(replies.reply);
+  app.setNotFoundHandler((request, reply) => replies.reply(new ApiError('route_not_found'), request, reply));
+  // An expectation other than 100-continue: node:http itself would answer 417 without a body.
+  app.server.on('checkExpectation', (request, response) => app.routing(request, response));
+  // CONNECT: node:http itself would close the connection without a word.
+  app.server.on('connect', (_request, socket) => replies.replyToBrokenHttp(socket));
+}
+
+/** What the framework refuses by itself, in words of ours: its own messages repeat what the caller sent. */
+const frameworkRefusals: Readonly<Record<string, string>> = {
+  FST_ERR_BAD_URL: 'The address holds a percent-encoding that is not valid.',
+  FST_ERR_MAX_PARAM_LENGTH: 'A part of the address is too long.',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'The body must be JSON: send "Content-Type: application/json".',
+};
+
+/** The public error for anything that was thrown. Whatever nobody foresaw is `internal_error`. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const away = databaseFailure(error);
+  if (away !== null) return new ApiError(away, { cause: error });
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const message = frameworkRefusals[code];
+  if (message !== undefined) return new ApiError('invalid_request', { message, cause: error });
+  if (code.startsWith('FST_') && isRefusal(error)) return new ApiError('invalid_request', { cause: error });
+  return new ApiError('internal_error', { cause: error });
+}
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error &&
+  'statusCode' in error &&
+  typeof error.statusCode === 'number' &&
+  error.statusCode >= 400 &&
+  error.statusCode < 500;
+
+/** Name, code and stack, and of a database error neither its detail nor its parameters, which hold rows. */
+const describeFailure = (error: unknown): object =>
+  error instanceof Error
+    ? {
+        name: error.name,
+        code: 'code' in error ? error.code : null,
+        stack: error.stack ?? error.message,
+        ...(error.cause === undefined ? {} : { cause: describeFailure(error.cause) }),
+      }
+    : { name: typeof error };
+
+function renderBrokenHttp(requestId: string): string {
+  const error = new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' });
+  const body = JSON.stringify(renderError(error, requestId));
+  return [
+    'HTTP/1.1 400 Bad Request',
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'cache-control: no-store',
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}

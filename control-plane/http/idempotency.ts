@@ -1,0 +1,148 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import { type ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
+import type { AnswerBody } from './answer-secrets.ts';
+import { callerOf } from './auth.ts';
+import { type ErrorReplies, toApiError } from './error-reply.ts';
+import { type Answer, claimKey, type KeyedRequest, storeAnswer } from './idempotent-answers.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A POST that creates something: it takes an `Idempotency-Key` and answers through `creator`. */
+    creates?: boolean;
+  }
+  interface FastifyRequest {
+    /** Null without an `Idempotency-Key`, and until the body has been read. */
+    keyed: KeyedRequest | null;
+  }
+}
+
+/**
+ * `Idempotency-Key` on creating POSTs (decisions §12): however often a request is sent, what it asks for is created once. A key of an API
+ * key is in one of three states:
+ *
+ *   unknown   Nobody used it within 24 h. The first request that names it claims it.
+ *   claimed   One transaction holds its lock, from its first statement to its end. In it the thing is created and the answer stored. Its
+ *             commit leads to `answered`; whatever else ends it, a crash at any moment included, undoes both and leads back to `unknown`.
+ *             Others that name the key wait for the lock, on whichever replica they are, and look again.
+ *   answered  The answer is committed together with what was created. It is replayed for 24 h, then the key is unknown again.
+ *
+ * So there is no moment at which the thing is there and its answer is not. Where the client or this replica does not learn the outcome of the
+ * commit, the next request with the key finds out: it gets the answer, or it creates the thing.
+ *
+ * A refusal (400, 404, 409) created nothing. It claims the key for itself after the fact and is stored; if another request with the key has got
+ * an answer meanwhile, that one is given. Not stored are 401, 403, 429 and 5xx, a body that cannot be read, and a conflict over the key itself.
+ */
+export function installIdempotency(
+  app: FastifyInstance,
+  deps: CreatorDeps,
+  { reply: replyToError }: Pick<ErrorReplies, 'reply'>,
+): void {
+  app.decorateRequest('keyed', null);
+
+  app.addHook('onRequest', async ({ routeOptions, headers }) => {
+    if (routeOptions.config.creates === true) readIdempotencyKey(headers['idempotency-key']);
+  });
+
+  app.addHook('preValidation', async (request) => {
+    const { routeOptions, headers, method, url, body } = request;
+    if (routeOptions.config.creates !== true) return;
+    const idempotencyKey = readIdempotencyKey(headers['idempotency-key']);
+    if (idempotencyKey === null) return;
+    const path = url.split('?', 1)[0];
+    const fingerprint = contentHash({ method, path, body });
+    request.keyed = { keyId: callerOf(request).keyId, idempotencyKey, fingerprint };
+  });
+
+  app.addHook('onRoute', (route) => {
+    if (route.config?.creates !== true) return;
+    route.errorHandler = async (error, request, reply) => {
+      const refusal = toApiError(error);
+      const { keyed } = request;
+      if (keyed !== null && isStored(refusal)) {
+        const { status } = refusal;
+        const body = { ...renderError(refusal, request.id) };
+        const outcome = await answerOnce(deps, keyed, async () => ({ status, body }));
+        if (outcome.isReplayed) return sendOutcome(reply, outcome);
+      }
+      replyToError(error, request, reply);
+    };
+  });
+}
+
+/** 1 to `limits.idempotencyKeyCharsMax` characters of visible ASCII. Null: none was sent. */
+function readIdempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header !== 'string' || !idempotencyKeyPattern.test(header)) {
+    throw invalidRequest(
+      'Idempotency-Key',
+      `Idempotency-Key must be 1 to ${limits.idempotencyKeyCharsMax} visible ASCII characters without spaces.`,
+    );
+  }
+  return header;
+}
+
+const idempotencyKeyPattern = new RegExp(`^[!-~]{1,${limits.idempotencyKeyCharsMax}}$`);
+
+const isStored = ({ code, status }: ApiError): boolean =>
+  status >= 400 && status < 500 && ![401, 403, 429].includes(status) && code !== 'idempotency_conflict';
+
+type CreatorDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'sealer'>;
+
+export interface Creation<Made> {
+  /** Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may outlive the transaction. */
+  readonly create: (tx: Transaction, change: WriteChange) => Promise<Made>;
+  /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
+  readonly render: (made: Made) => AnswerBody;
+}
+
+/**
+ * How a route with `creates` answers: 201 with what it created, in one transaction with the stored answer where the request carries an
+ * `Idempotency-Key`; or the answer that the key already has, with `Idempotent-Replayed: true`.
+ */
+export const creator =
+  (deps: CreatorDeps) =>
+  async <Made>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { create, render }: Creation<Made>,
+  ): Promise<FastifyReply> => {
+    const work = async (tx: Transaction, change: WriteChange): Promise<Answer> => ({
+      status: 201,
+      body: render(await create(tx, change)),
+    });
+    const { keyed } = request;
+    const outcome =
+      keyed === null
+        ? { answer: await changeTransaction(deps, work), isReplayed: false }
+        : await answerOnce(deps, keyed, work);
+    return sendOutcome(reply, outcome);
+  };
+
+interface Outcome {
+  readonly answer: Answer;
+  /** Whether it is the answer to an earlier request. */
+  readonly isReplayed: boolean;
+}
+
+/** The one answer of this key: the stored one, or else that of `work`, stored and committed with all that `work` writes. */
+const answerOnce = (
+  deps: CreatorDeps,
+  keyed: KeyedRequest,
+  work: (tx: Transaction, change: WriteChange) => Promise<Answer>,
+): Promise<Outcome> =>
+  changeTransaction(deps, async (tx, change) => {
+    const stored = await claimKey(tx, deps, keyed);
+    if (stored !== null) return { answer: stored, isReplayed: true };
+    const answer = await work(tx, change);
+    await storeAnswer(tx, deps, { request: keyed, answer });
+    return { answer, isReplayed: false };
+  });
+
+function sendOutcome(reply: FastifyReply, { answer, isReplayed }: Outcome): FastifyReply {
+  if (isReplayed) reply.header('idempotent-replayed', 'true');
+  return reply.code(answer.status).send(answer.body);
+}

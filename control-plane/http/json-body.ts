@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { parseJsonText } from '../../shared/wire/json.ts';
+
+/**
+ * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is read on to
+ * `limits.bodyDiscardBytesMax`, so that its sender gets the 400 instead of a broken connection; a yet longer one is answered and the
+ * connection closed. No body at all counts as `{}`: each field that is then missing is named by validation.
+ */
+export function installJsonBody(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(['application/json', 'application/merge-patch+json'], readJson);
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined) request.body = {};
+  });
+}
+
+/** Reads the body as JSON, whatever its Content-Type says. */
+export async function readJson(request: FastifyRequest, payload: IncomingMessage): Promise<unknown> {
+  const bytes = await readBody(payload, request.routeOptions.bodyLimit ?? limits.bodyBytesMax);
+  return bytes.length === 0 ? undefined : parseJsonText(decodeUtf8(bytes));
+}
+
+/** The byte order mark is kept, because JSON has none: it is refused like any other character before the value. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    throw new ApiError('invalid_json', { message: 'The body is not valid UTF-8.', cause });
+  }
+}
+
+function readBody(payload: IncomingMessage, bytesMax: number): Promise<Buffer> {
+  const discardMax = Math.max(bytesMax, limits.bodyDiscardBytesMax);
+  const tooLarge = () =>
+    new ApiError('body_too_large', { message: `The body must be at most ${bytesMax} bytes.` });
+  if (Number(payload.headers['content-length'] ?? 0) > discardMax) return Promise.reject(tooLarge());
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = [];
+    let length = 0;
+    const settle = (outcome: () => void): void => {
+      payload.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      outcome();
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length <= bytesMax) chunks.push(chunk);
+      else chunks = [];
+      if (length > discardMax) settle(() => reject(tooLarge()));
+    };
+    const onEnd = (): void =>
+      settle(() => (length > bytesMax ? reject(tooLarge()) : resolve(Buffer.concat(chunks, length))));
+    const onBroken = (): void => settle(() => reject(invalidRequest('body', 'The body ended too early.')));
+    payload.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+  });
+}

@@ -1,0 +1,81 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { type Static, Type } from 'typebox';
+import { limits } from '../../shared/model/limits.ts';
+import { nullable } from '../../shared/wire/fields.ts';
+import type { Deps } from '../deps.ts';
+import { databaseFailure } from './database-away.ts';
+
+const config = { scope: null } as const;
+
+/**
+ * What the people and programs that run this one ask, without a key and outside `/v1` (decisions §1). `/livez`: this process answers.
+ * `/readyz`: it can serve, 503 if not. `/metrics`: Prometheus text.
+ */
+export function operationsRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get('/livez', { config, schema: { response: { 200: LivenessAnswer } } }, async () => ({
+      status: 'live' as const,
+    }));
+    const readyz = { config, schema: { response: { 200: ReadinessAnswer, 503: ReadinessAnswer } } };
+    app.get('/readyz', readyz, async (_request, reply) => {
+      const readiness = await readReadiness(deps);
+      return reply.code(readiness.status === 'ready' ? 200 : 503).send(readiness);
+    });
+    app.get('/metrics', { config }, async (_request, reply) =>
+      reply.type(deps.metrics.contentType).send(await deps.metrics.metrics()),
+    );
+  };
+}
+
+const LivenessAnswer = Type.Object({ status: Type.Literal('live') });
+
+export const ReadinessAnswer = Type.Object({
+  status: Type.Enum(['ready', 'not_ready']),
+  database: Type.Enum(['reachable', 'unreachable', 'not_migrated']),
+  /** `stopped`: a chain was not as it should be, and this process appends to none until it is restarted. */
+  appending: Type.Enum(['working', 'stopped']),
+  /** The push to the sidecars. Without it they pull, so it never makes this program unready. */
+  push: Type.Enum(['connected', 'disconnected']),
+  push_lost: Type.Integer(),
+  /** Null: unknown, because the database is unreachable. */
+  sidecars: nullable(Type.Object({ connected: Type.Integer(), clock_offset_ms_max: Type.Integer() })),
+});
+type Readiness = Static<typeof ReadinessAnswer>;
+
+async function readReadiness(deps: Deps): Promise<Readiness> {
+  const push = deps.bus.isConnected ? 'connected' : 'disconnected';
+  const push_lost = deps.bus.lost;
+  const appending = deps.appending.isStopped ? 'stopped' : 'working';
+  try {
+    const sidecars = await inTime(readSidecars(deps));
+    const status = appending === 'working' ? 'ready' : 'not_ready';
+    return { status, database: 'reachable', appending, push, push_lost, sidecars };
+  } catch (error) {
+    const database = error === isLate || databaseFailure(error) !== null ? 'unreachable' : 'not_migrated';
+    deps.logger.warn({ database }, 'not ready');
+    return { status: 'not_ready', database, appending, push, push_lost, sidecars: null };
+  }
+}
+
+const isLate = Symbol('the database has not answered in time');
+
+/** What it gives up on ends by itself: the pool has a deadline of its own, which is too long for a prober. */
+async function inTime<T>(asked: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(isLate), limits.readinessMsMax);
+  });
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Fails as well where the tables are missing: one query shows both that the database is there and that it is ours. */
+async function readSidecars({ sql, clock }: Deps): Promise<NonNullable<Readiness['sidecars']>> {
+  const [row] = await sql<{ connected: number; clock_offset_ms_max: number }[]>`
+    SELECT count(*) AS connected, coalesce(max(abs(clock_offset_ms)), 0) AS clock_offset_ms_max
+    FROM sidecars WHERE last_seen_at_ms > ${clock.now() - limits.sidecarConnectedMs}`;
+  return { connected: row?.connected ?? 0, clock_offset_ms_max: row?.clock_offset_ms_max ?? 0 };
+}

@@ -1,0 +1,78 @@
+import type { FastifyInstance } from 'fastify';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import type { QuotaWindow } from '../../shared/quota/window.ts';
+import type { Deps } from '../deps.ts';
+import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
+import type { Caller } from './auth.ts';
+
+/**
+ * Plan limits (specification "Limits", decisions §2): requests of an account in a UTC minute and a UTC day, counted in the quota ledger, so
+ * that all replicas share one count. Runs between authentication and scope, before the body is read: every call with a valid
+ * key counts, also one that is then refused (400, 403, 404, 409). Not counted are calls without a valid key, those of a suspended account, which
+ * may do nothing anyway, and those of sidecars, which must not stop because people were busy.
+ *
+ * Every counted answer describes the window with the fewest requests remaining. A call over the limit takes nothing from any window.
+ */
+export function installPlanLimits(app: FastifyInstance, deps: Pick<Deps, 'sql' | 'clock'>): void {
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.caller === null || request.routeOptions.config.scope === 'sidecars:connect') return;
+    const nowMs = deps.clock.now();
+    const standing = await takeRequest(deps, request.caller, nowMs);
+    if (standing === null) return;
+    const { limit, remaining, window, isGranted } = standing;
+    reply.header('x-ratelimit-limit', limit);
+    reply.header('x-ratelimit-remaining', remaining);
+    reply.header('x-ratelimit-reset', toSeconds(window.endsAtMs));
+    if (isGranted) return;
+    reply.header('retry-after', Math.ceil((window.endsAtMs - nowMs) / secondMs));
+    throw new ApiError('rate_limited', {
+      message: `The plan limit of this account is used up (requests per ${window.name}: ${limit}).`,
+    });
+  });
+}
+
+interface Standing {
+  readonly isGranted: boolean;
+  readonly limit: number;
+  /** After this request. */
+  readonly remaining: number;
+  readonly window: QuotaWindow;
+}
+
+/** Takes one request from both windows or from neither. Null: the account has no limit. */
+async function takeRequest(
+  { sql }: Pick<Deps, 'sql'>,
+  caller: Caller,
+  nowMs: UnixMillis,
+): Promise<Standing | null> {
+  const ask = planAsk(caller);
+  if (ask.length === 0) return null;
+  const [grant] = await grantLeases(sql, [ask], nowMs);
+  const { isGranted, windows } = must(grant, 'an ask is answered');
+  const standings = windows.map(({ window, leased }, index) => {
+    const { limit } = must(ask[index], 'each window answers an ask');
+    return { isGranted, limit, remaining: Math.max(limit - leased, 0), window };
+  });
+  return standings.reduce(tighter);
+}
+
+function planAsk({ accountId, planLimits }: Caller): WindowAsk[] {
+  const counter = counterKey({ kind: 'plan', accountId });
+  const { requestsPerMinute, requestsPerDay } = planLimits;
+  return [
+    { window: 'minute', limit: requestsPerMinute } as const,
+    { window: 'day', limit: requestsPerDay } as const,
+  ].flatMap(({ window, limit }) =>
+    limit === null ? [] : [{ counter, window, limit, unitsMin: 1, unitsMax: 1 }],
+  );
+}
+
+/** Of two windows with as much remaining, the one that lasts longer: after it has ended, a call can succeed. */
+const tighter = (one: Standing, other: Standing): Standing =>
+  one.remaining < other.remaining ||
+  (one.remaining === other.remaining && one.window.endsAtMs > other.window.endsAtMs)
+    ? one
+    : other;

@@ -1,0 +1,98 @@
+import type { FastifyInstance } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { assert } from '../../shared/errors/assert.ts';
+import { shapeReader } from '../../shared/wire/shape.ts';
+
+/** What the validator of one part of a request answers to Fastify. */
+type Validation = { readonly value: unknown } | { readonly error: ApiError };
+type Validator = (data: unknown) => Validation;
+
+/**
+ * Bodies are taken as they are: no coercion, no defaults, no dropped fields. Query parameters are text, so integers are read from
+ * decimal digits and defaults are filled in; an unknown parameter is refused like an unknown field, because a misspelt
+ * filter would otherwise answer everything. A parameter that is given twice is refused.
+ *
+ * Answers are described by schemas too, but written as they are: a serialiser made from a schema would silently drop a field or
+ * round a number where the two differ.
+ */
+export function installValidation(app: FastifyInstance): void {
+  app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
+    if (httpPart === 'body') return answering(bodyReader(schema));
+    return answering(parameterReader(schema));
+  });
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  app.addHook('preValidation', async (request) => refuseBrokenQuery(request.raw.url ?? ''));
+}
+
+/** Fastify takes a percent-encoding that is none literally, where the path answers 400: a filter would silently look for something else. */
+function refuseBrokenQuery(url: string): void {
+  const start = url.indexOf('?');
+  if (start === -1) return;
+  try {
+    decodeURIComponent(url.slice(start));
+  } catch {
+    throw new ApiError('invalid_request', {
+      message: 'The query holds a percent-encoding that is not valid.',
+    });
+  }
+}
+
+const answering =
+  (read: (data: unknown) => unknown): Validator =>
+  (data) => {
+    try {
+      return { value: read(data) };
+    } catch (error) {
+      if (error instanceof ApiError) return { error };
+      throw error;
+    }
+  };
+
+/** A choice of shapes is left to the route: its parser knows which was meant, where a schema could only say "none of them". */
+function bodyReader(schema: TSchema): (data: unknown) => unknown {
+  const read = Type.IsUnion(schema) ? (data: unknown) => data : shapeReader(schema);
+  return (data) => {
+    const body = read(data);
+    refuseNul(body, '');
+    return body;
+  };
+}
+
+/** PostgreSQL can hold U+0000 neither in text nor in jsonb; said here, it is the caller's error and has a name. */
+function refuseNul(value: unknown, at: string): void {
+  if (typeof value === 'string') {
+    if (value.includes('\0')) throw invalidRequest(at || 'body', 'A text must not contain U+0000.');
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [name, each] of Object.entries(value)) {
+      refuseNul(name, at);
+      refuseNul(each, at === '' ? name : `${at}.${name}`);
+    }
+  }
+}
+
+function parameterReader(schema: TSchema): (data: unknown) => unknown {
+  assert(Type.IsObject(schema), 'parameters are described by an object');
+  const read = shapeReader({ ...schema, additionalProperties: false });
+  const fields = Object.entries(schema.properties);
+  return (data) => {
+    assert(typeof data === 'object' && data !== null, 'the framework hands over parameters as an object');
+    const given = new Map<string, unknown>(Object.entries(data));
+    for (const [name, field] of fields) {
+      const value = given.get(name);
+      if (value === undefined && 'default' in field) given.set(name, field.default);
+      if (value !== undefined) given.set(name, readParameter(name, field, value));
+    }
+    return read(Object.fromEntries(given));
+  };
+}
+
+const integerPattern = /^-?(?:0|[1-9]\d{0,15})$/;
+
+function readParameter(name: string, field: TSchema, value: unknown): unknown {
+  if (typeof value !== 'string') throw invalidRequest(name, `${name} must be given once.`);
+  if (value.includes('\0')) throw invalidRequest(name, 'A parameter must not contain U+0000.');
+  if (!Type.IsInteger(field)) return value;
+  if (!integerPattern.test(value)) throw invalidRequest(name, `${name} must be a whole number.`);
+  return Number(value);
+}

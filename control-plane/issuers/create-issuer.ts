@@ -1,0 +1,33 @@
+import { assert } from '../../shared/errors/assert.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { insertIssuer } from './issuer-store.ts';
+
+/** No sidecar has to hear of it: to them every issuer is active that is not named as suspended. */
+export async function createIssuer(
+  tx: Transaction,
+  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  owner: Owner,
+  wanted: NewIssuer,
+): Promise<CountedIssuer> {
+  const nowMs = clock.now();
+  const issuer = {
+    ...wanted,
+    issuerId: random.newId('iss', nowMs),
+    accountId: owner.accountId,
+    mode: owner.mode,
+    status: 'active',
+    isDefault: false,
+    createdAtMs: nowMs,
+  } as const;
+  const isInserted = await insertIssuer(tx, issuer);
+  assert(isInserted, 'an issuer that is no default meets no other');
+  return {
+    ...issuer,
+    passportCount: 0,
+    activePassports: 0,
+    revokedPassports: 0,
+    lastPassportIssuedAtMs: null,
+  };
+}

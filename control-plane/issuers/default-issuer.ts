@@ -1,0 +1,32 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { Issuer } from '../../shared/model/issuer.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
+
+/**
+ * The issuer in whose name an account's passports are issued where the request names none (decisions §3). Made when it is first
+ * needed. Two requests at once get the same one: the second insert waits for the first transaction, then does nothing.
+ */
+export async function ensureDefaultIssuer(
+  tx: Transaction,
+  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  owner: Owner,
+): Promise<Issuer> {
+  const existing = await findDefaultIssuer(tx, owner);
+  if (existing !== null) return existing;
+  const nowMs = clock.now();
+  await insertIssuer(tx, {
+    issuerId: random.newId('iss', nowMs),
+    accountId: owner.accountId,
+    mode: owner.mode,
+    name: 'Default issuer',
+    domain: null,
+    trustTier: 'L3',
+    metadata: {},
+    status: 'active',
+    isDefault: true,
+    createdAtMs: nowMs,
+  });
+  return must(await findDefaultIssuer(tx, owner), 'an account has a default issuer once one was inserted');
+}

@@ -1,0 +1,100 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { IssuerId } from '../../shared/model/ids.ts';
+import type { Issuer } from '../../shared/model/issuer.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { CountedIssuer } from '../../shared/wire/issuer.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+const columns = (sql: Database | Transaction) => sql`
+  i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
+  i.metadata, i.status, i.is_default AS "isDefault", i.created_at_ms AS "createdAtMs"`;
+
+/** False: the account already has a default issuer in this mode. Only a default one can meet that. */
+export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boolean> {
+  const inserted = await tx`
+    INSERT INTO issuers (issuer_id, account_id, mode, name, domain, trust_tier, metadata, status, is_default, created_at_ms)
+    VALUES (${issuer.issuerId}, ${issuer.accountId}, ${issuer.mode}, ${issuer.name}, ${issuer.domain},
+      ${issuer.trustTier}, ${JSON.stringify(issuer.metadata)}::text::jsonb, ${issuer.status}, ${issuer.isDefault},
+      ${issuer.createdAtMs})
+    ON CONFLICT (account_id, mode) WHERE is_default DO NOTHING`;
+  return inserted.count === 1;
+}
+
+export async function findIssuer(
+  sql: Database | Transaction,
+  owner: Owner,
+  issuerId: IssuerId,
+): Promise<Issuer | null> {
+  const rows = await sql<Issuer[]>`
+    SELECT ${columns(sql)} FROM issuers i
+    WHERE i.issuer_id = ${issuerId} AND i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}`;
+  return rows[0] ?? null;
+}
+
+export async function findDefaultIssuer(sql: Database | Transaction, owner: Owner): Promise<Issuer | null> {
+  const rows = await sql<Issuer[]>`
+    SELECT ${columns(sql)} FROM issuers i
+    WHERE i.account_id = ${owner.accountId} AND i.mode = ${owner.mode} AND i.is_default`;
+  return rows[0] ?? null;
+}
+
+export async function lockIssuer(tx: Transaction, owner: Owner, issuerId: IssuerId): Promise<Issuer | null> {
+  const rows = await tx<Issuer[]>`
+    SELECT ${columns(tx)} FROM issuers i
+    WHERE i.issuer_id = ${issuerId} AND i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}
+    FOR UPDATE`;
+  return rows[0] ?? null;
+}
+
+/** The counts of one issuer's passports; an unrevoked one is active until it expires. */
+const counted = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
+  LEFT JOIN LATERAL (
+    SELECT count(*) AS "passportCount",
+      count(*) FILTER (
+        WHERE p.status = 'active' AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${nowMs})
+      ) AS "activePassports",
+      count(*) FILTER (WHERE p.status = 'revoked') AS "revokedPassports",
+      max(p.issued_at_ms) AS "lastPassportIssuedAtMs"
+    FROM passports p WHERE p.issuer_id = i.issuer_id
+  ) AS counts ON true`;
+
+export async function findCountedIssuer(
+  sql: Database | Transaction,
+  owner: Owner,
+  { issuerId, nowMs }: { readonly issuerId: IssuerId; readonly nowMs: UnixMillis },
+): Promise<CountedIssuer | null> {
+  const rows = await sql<CountedIssuer[]>`
+    SELECT ${columns(sql)}, counts.* FROM issuers i ${counted(sql, nowMs)}
+    WHERE i.issuer_id = ${issuerId} AND i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}`;
+  return rows[0] ?? null;
+}
+
+export async function listIssuers(
+  sql: Database,
+  owner: Owner,
+  { limit, offset, nowMs }: PageRequest & { readonly nowMs: UnixMillis },
+): Promise<Page<CountedIssuer>> {
+  const totals = await sql<{ total: number }[]>`
+    SELECT count(*) AS total FROM issuers i WHERE i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}`;
+  // The page is cut first, so that only its issuers are counted.
+  const items = await sql<CountedIssuer[]>`
+    SELECT ${columns(sql)}, counts.* FROM (
+      SELECT * FROM issuers WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}
+      ORDER BY issuer_id DESC LIMIT ${limit} OFFSET ${offset}
+    ) AS i ${counted(sql, nowMs)}
+    ORDER BY i.issuer_id DESC`;
+  return { items, total: must(totals[0], 'a count has a row').total };
+}
+
+export async function updateIssuerRow(
+  tx: Transaction,
+  issuerId: IssuerId,
+  next: Pick<Issuer, 'name' | 'metadata' | 'status'>,
+): Promise<void> {
+  await tx`
+    UPDATE issuers SET name = ${next.name}, metadata = ${JSON.stringify(next.metadata)}::text::jsonb,
+      status = ${next.status}
+    WHERE issuer_id = ${issuerId}`;
+}

@@ -1,0 +1,72 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import {
+  IssuerAnswer,
+  IssuerCreation,
+  IssuerUpdate,
+  parseIssuerCreation,
+  parseIssuerUpdate,
+  renderIssuer,
+} from '../../shared/wire/issuer.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { createIssuer } from './create-issuer.ts';
+import { findCountedIssuer, listIssuers } from './issuer-store.ts';
+import { updateIssuer } from './update-issuer.ts';
+
+const create = { scope: 'issuers:create', creates: true } as const;
+const read = { scope: 'issuers:read' } as const;
+const update = { scope: 'issuers:update' } as const;
+const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
+
+/** In whose name passports are issued (decisions §4). */
+export function issuerRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/issuers',
+      { config: create, schema: { body: IssuerCreation, response: { 201: IssuerAnswer } } },
+      async (request, reply) => {
+        const wanted = parseIssuerCreation(request.body);
+        return answerCreated(request, reply, {
+          create: (tx) => createIssuer(tx, deps, callerOf(request), wanted),
+          render: renderIssuer,
+        });
+      },
+    );
+
+    app.get(
+      '/issuers',
+      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(IssuerAnswer) } } },
+      async (request) => {
+        const wanted = { ...request.query, nowMs: deps.clock.now() };
+        return renderPage(await listIssuers(deps.sql, callerOf(request), wanted), wanted, renderIssuer);
+      },
+    );
+
+    app.get(
+      '/issuers/:id',
+      { config: read, schema: { params: IdParams, response: { 200: IssuerAnswer } } },
+      async (request) => {
+        const issuerId = issuerIdOf(request.params.id);
+        const nowMs = deps.clock.now();
+        const issuer = await findCountedIssuer(deps.sql, callerOf(request), { issuerId, nowMs });
+        if (issuer === null) throw new ApiError('issuer_not_found');
+        return renderIssuer(issuer);
+      },
+    );
+
+    app.put(
+      '/issuers/:id',
+      { config: update, schema: { params: IdParams, body: IssuerUpdate, response: { 200: IssuerAnswer } } },
+      async (request) => {
+        const issuerId = issuerIdOf(request.params.id);
+        const wanted = parseIssuerUpdate(request.body);
+        return renderIssuer(await updateIssuer(deps, callerOf(request), { issuerId, wanted }));
+      },
+    );
+  };
+}

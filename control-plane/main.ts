@@ -1,0 +1,198 @@
+import { resolve } from 'node:path';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Bus } from '../shared/bus/bus.ts';
+import { inProcessBus } from '../shared/bus/in-process.ts';
+import { redisBus } from '../shared/bus/redis.ts';
+import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
+import { sealer } from '../shared/crypto/seal.ts';
+import { must } from '../shared/errors/assert.ts';
+import { limits } from '../shared/model/limits.ts';
+import { systemClock } from '../shared/runtime/clock.ts';
+import { lockDataDir } from '../shared/runtime/data-dir-lock.ts';
+import { concretePort } from '../shared/runtime/free-port.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { systemRandom } from '../shared/runtime/random.ts';
+import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { hasCode } from '../shared/runtime/system-error.ts';
+import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
+import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
+import { build } from './app.ts';
+import type { Database, Deps } from './deps.ts';
+import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
+import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
+import { masterKeyOf } from './signing-keys/master-key.ts';
+import { connect } from './storage/connect.ts';
+import { startEmbeddedPostgres } from './storage/embedded.ts';
+import { migrate } from './storage/migrate.ts';
+import { waitForDatabase } from './storage/wait-for-database.ts';
+import { startHeartbeat } from './sync/heartbeat.ts';
+
+export interface ControlPlaneExtras {
+  readonly logger: Logger;
+  /** Ends the start early, for example in the middle of waiting for the database. */
+  readonly signal: AbortSignal;
+}
+
+export interface RunningControlPlane {
+  /** Where a program on this machine reaches it. */
+  readonly origin: string;
+  /** What a sidecar in the same process listens to. */
+  readonly bus: Bus;
+  /** See ensureFirstAccount. */
+  readonly adminKeyFile: string | null;
+  /** See EmbeddedPostgres. */
+  readonly relocation: string | null;
+  /** The key with which a sidecar in the same process connects. */
+  sidecarKey(): Promise<string>;
+  /** Takes no new requests, lets those in flight end (at most `limits.drainMsMax`), and stops all that was started. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError where whoever starts it must mend something.
+ * Whatever had been started before an error is stopped again first.
+ */
+export async function startControlPlane(
+  settings: SettingValues,
+  extras: ControlPlaneExtras,
+): Promise<RunningControlPlane> {
+  const started = teardown(extras.logger);
+  try {
+    return await startAll(settings, extras, started);
+  } catch (error) {
+    await started.run();
+    throw error;
+  }
+}
+
+async function startAll(
+  settings: SettingValues,
+  extras: ControlPlaneExtras,
+  started: Teardown,
+): Promise<RunningControlPlane> {
+  const { logger } = extras;
+  const dataDir = resolve(settings.DATA_DIR);
+  const random = systemRandom();
+
+  const lock = await lockDataDir(dataDir, 'control-plane');
+  started.add('lock of DATA_DIR', () => lock.release());
+
+  const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
+
+  const { REDIS_URL } = settings;
+  const bus = REDIS_URL === null ? inProcessBus(logger) : redisBus({ url: REDIS_URL, logger });
+  started.add('bus', () => bus.close());
+
+  const ed25519 = chooseEd25519();
+  const masterSealer = sealer(settings.MASTER_KEY ?? (await masterKeyOf(dataDir, { sql, random })));
+  const signingKeys = await loadSigningKeys({
+    sql,
+    clock: systemClock,
+    random,
+    ed25519,
+    sealer: masterSealer,
+  });
+  const metrics = new Registry();
+  collectDefaultMetrics({ register: metrics });
+  const host = settings.HOST;
+  const port = await concretePort({ host, port: settings.PORT });
+  const origin = originOf({ host, port });
+  const deps: Deps = {
+    sql,
+    clock: systemClock,
+    random,
+    bus,
+    logger,
+    metrics,
+    ed25519,
+    signingKeys,
+    appending: { isStopped: false },
+    sealer: masterSealer,
+    baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
+    gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
+    replicaId: Buffer.from(random.bytes(8)).toString('hex'),
+  };
+  const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
+
+  const following = followSigningKeys(deps);
+  started.add('signing keys', () => following.stop());
+  const heartbeat = startHeartbeat(deps);
+  started.add('heartbeat', () => heartbeat.stop());
+  await listen(deps, { host, port }, started);
+  const facts = { origin, replica: deps.replicaId, ed25519: ed25519.name, admin_key_file: adminKeyFile };
+  logger.info(facts, 'control plane is listening');
+  return {
+    origin,
+    bus,
+    adminKeyFile,
+    relocation,
+    sidecarKey: () => ensureSidecarKey(deps, dataDir),
+    close: () => started.run(),
+  };
+}
+
+/** The given database, or an embedded one, with the schema of this build. */
+async function openDatabase(
+  settings: SettingValues,
+  dataDir: string,
+  { logger, signal }: ControlPlaneExtras,
+  started: Teardown,
+): Promise<{ readonly sql: Database; readonly relocation: string | null }> {
+  const { DATABASE_URL } = settings;
+  const embedded = DATABASE_URL === null ? await startEmbeddedPostgres({ dataDir, logger }) : null;
+  if (embedded?.relocation) logger.warn({}, embedded.relocation);
+  if (embedded !== null) started.add('embedded PostgreSQL', () => embedded.stop());
+  const url = must(embedded?.url ?? DATABASE_URL, 'a database is embedded or given');
+  const sql = connect({ url });
+  started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
+  await waitForDatabase(sql, { url, logger, signal });
+  await migrateAt(url);
+  return { sql, relocation: embedded?.relocation ?? null };
+}
+
+/** On a connection of its own, which waits for longer than requests do. */
+async function migrateAt(url: string): Promise<void> {
+  const sql = connect({ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax });
+  try {
+    await migrate(sql);
+  } finally {
+    await sql.end({ timeout: limits.databaseConnectMsMax / 1_000 });
+  }
+}
+
+async function listen(
+  deps: Deps,
+  listener: { readonly host: string; readonly port: number },
+  started: Teardown,
+): Promise<void> {
+  const app = build(deps);
+  started.add('HTTP', async () => {
+    // Cuts off what is still in flight when the time is over.
+    const timer = setTimeout(() => app.server.closeAllConnections(), limits.drainMsMax);
+    await app.close();
+    clearTimeout(timer);
+  });
+  try {
+    await app.listen(listener);
+  } catch (error) {
+    const { host, port } = listener;
+    if (hasCode(error, 'EADDRINUSE')) {
+      throw new StartError(
+        `PORT ${port} on ${host} is in use by another program. Stop that one, or set PORT.`,
+        {
+          cause: error,
+        },
+      );
+    }
+    const isWrongAddress = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EACCES'].some((code) =>
+      hasCode(error, code),
+    );
+    if (isWrongAddress) {
+      throw new StartError(`The control plane cannot listen on HOST ${host}, PORT ${port}.`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}

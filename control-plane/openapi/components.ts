@@ -1,0 +1,106 @@
+import type { TSchema } from 'typebox';
+import { ExportAnswer } from '../../shared/attestation/export.ts';
+import {
+  AccountAnswer,
+  AccountCreation,
+  AccountUpdate,
+  NewAccountAnswer,
+} from '../../shared/wire/account.ts';
+import {
+  ApiKeyAnswer,
+  ApiKeyCreation,
+  ApiKeyDeletion,
+  ApiKeyRoll,
+  NewApiKeyAnswer,
+} from '../../shared/wire/api-key.ts';
+import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
+import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
+import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
+import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
+import { DecisionAnswer, GateTestAnswer } from '../../shared/wire/decision.ts';
+import { DiscoveryAnswer } from '../../shared/wire/discovery.ts';
+import { ErrorAnswer } from '../../shared/wire/error.ts';
+import {
+  GateAnswer,
+  GateCreation,
+  GateCreationAnswer,
+  GateDeletion,
+  GateListItem,
+  GatePatch,
+  GateWithStatsAnswer,
+} from '../../shared/wire/gate.ts';
+import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
+import { JwksAnswer } from '../../shared/wire/jwks.ts';
+import { PageAnswer } from '../../shared/wire/paging.ts';
+import {
+  IssuedPassportAnswer,
+  PassportAnswer,
+  PassportListItem,
+  PassportRevocation,
+  RevocationAnswer,
+  VerificationAnswer,
+} from '../../shared/wire/passport.ts';
+import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
+import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
+import { TemplateAnswer, TemplateCreation } from '../../shared/wire/template.ts';
+import { ReadinessAnswer } from '../http/operations.ts';
+
+/**
+ * The schemas that have a name in the published document. They are the ones that validate; a schema without a name is written out where it
+ * is used. Of two equal ones the later gives its name to both.
+ */
+export const namedSchemas = {
+  Error: ErrorAnswer,
+  ReferenceIssue,
+  MachineIssue,
+  UnattendedIssue,
+  Passport: PassportAnswer,
+  IssuedPassport: IssuedPassportAnswer,
+  PassportListItem,
+  PassportPage: PageAnswer(PassportListItem),
+  PassportRevocation,
+  Revocation: RevocationAnswer,
+  Verification: VerificationAnswer,
+  PassportConstraints,
+  GateConstraints,
+  GateCreation,
+  NewGate: GateCreationAnswer,
+  GatePatch,
+  Gate: GateAnswer,
+  GateWithStats: GateWithStatsAnswer,
+  GateListItem,
+  GatePage: PageAnswer(GateListItem),
+  GateDeletion,
+  CatalogPublication,
+  Catalog: CatalogAnswer,
+  Discovery: DiscoveryAnswer,
+  GateTestRequest: GateTestBody,
+  GateTest: GateTestAnswer,
+  CheckRequest: CheckBody,
+  Decision: DecisionAnswer,
+  Attestation: AttestationAnswer,
+  AttestationPage: AttestationPageAnswer,
+  Export: ExportAnswer,
+  IssuerCreation,
+  IssuerUpdate,
+  Issuer: IssuerAnswer,
+  IssuerPage: PageAnswer(IssuerAnswer),
+  TemplateCreation,
+  Template: TemplateAnswer,
+  TemplatePage: PageAnswer(TemplateAnswer),
+  ApiKeyCreation,
+  ApiKeyRoll,
+  ApiKey: ApiKeyAnswer,
+  NewApiKey: NewApiKeyAnswer,
+  ApiKeyPage: PageAnswer(ApiKeyAnswer),
+  ApiKeyDeletion,
+  AccountCreation,
+  AccountUpdate,
+  Account: AccountAnswer,
+  NewAccount: NewAccountAnswer,
+  AccountPage: PageAnswer(AccountAnswer),
+  Jwks: JwksAnswer,
+  KeyRotationRequest: KeyRotation,
+  KeyRotation: KeyRotationAnswer,
+  Readiness: ReadinessAnswer,
+} as const satisfies Readonly<Record<string, TSchema>>;

@@ -1,0 +1,289 @@
+import type { Parameter, Schema } from './document.ts';
+
+/**
+ * What each field and parameter means. One name means one thing wherever it stands; the few that do not are told apart by the
+ * schema that they stand in (`Decision.limit`). A test demands an entry for every field of the document, and a field for every entry.
+ */
+export const glossary: Readonly<Record<string, string>> = {
+  // Passports
+  passport_id: 'Id of the passport, `pass_…`.',
+  agent_id:
+    "The caller's own name of the agent. Unique among the passports of an account and mode that are active or suspended.",
+  agent_name: 'The agent as people call it. Default: the `agent_id`.',
+  agent_type: 'Kind of the agent, in the unattended variant; kept in `subject`.',
+  issuer_domain: 'Domain that the issuer claims.',
+  subject: 'Who the agent is: model, version, operator and the like. Free-form; always holds `agent_id`.',
+  permissions: 'What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.',
+  trust_tier: 'How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.',
+  public_key: "The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.",
+  private_key:
+    'The other half: `ed25519_private:` and base64url of the seed. Returned this once and kept nowhere; absent where the agent brought its key.',
+  jwt: 'The passport itself: a signed token (JWS), which the agent shows. A bearer credential, in this answer only.',
+  issued_at: 'When the passport was issued.',
+  expires_at: 'From when on it is no longer valid; null: never.',
+  expires_in: 'How long it is valid: a number with `s`, `m`, `h` or `d`.',
+  expires_in_days: 'How long the passport is valid, in days. Default 90.',
+  metadata: 'Free-form, kept and answered as sent. At most 16 KiB of JSON.',
+  use_count: 'How many times the passport was permitted.',
+  last_used_at: 'When it was last used; null: never.',
+  revoked_at: 'When the passport was revoked; null: it is not.',
+  revocation_reason: 'Why the passport was revoked.',
+  valid: 'Whether the passport is valid now.',
+  is_expired: 'Whether the passport has expired.',
+  expired: 'The same as `is_expired`.',
+  is_revoked: 'Whether the passport is revoked.',
+  revoked: 'The same as `is_revoked`.',
+  propagation: 'How far the sidecars have got with this change.',
+  revision: 'The number of this change among all.',
+  sidecars: 'How many sidecars are connected.',
+  acknowledged: 'How many of them have this change in force.',
+  'Verification.reason': 'The gravest reason why the passport is not valid; null: it is.',
+  'PassportRevocation.reason': 'Why, for the record. Default `unspecified`.',
+  'Revocation.reason': 'Why, for the record.',
+
+  // Gates and templates
+  gate_id: 'Id of the gate, `gate_…`.',
+  gate_name: 'Name of the gate.',
+  gate_url: 'The address of the gate itself.',
+  trust_level: 'The trust tier that a passport must have at least.',
+  trust_profile: 'The same as `trust_level`.',
+  template_id: 'Id of the template, `tmpl_…`, or the name of a built-in one.',
+  built_in: 'Whether the template comes with the service.',
+  constraints: 'The limits that bind every decision.',
+  'MachineIssue.constraints': 'Limits of this passport, at every gate.',
+  'ReferenceIssue.constraints': 'Limits of this passport, at every gate.',
+  rate_limits: 'Requests per UTC calendar window.',
+  requests_per_minute: 'Requests in a UTC minute.',
+  requests_per_hour: 'Requests in a UTC hour.',
+  requests_per_day: 'Requests in a UTC day.',
+  per: 'Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).',
+  spend_limits: 'Money, in USD with at most 6 decimals.',
+  per_transaction_usd: 'The most that one request may spend.',
+  daily_usd: 'The most that may be spent in a UTC day.',
+  monthly_usd: 'The most that may be spent in a UTC month.',
+  alert_at: 'The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.',
+  allowed_domains: 'Domains that a request may be for: `api.example.com` or `*.example.com`.',
+  pii_controls: 'What happens to personal data in requests.',
+  'GateConstraints.mode': '`log_only` permits and notes it, `redact` takes it out, `block` blocks.',
+  types: 'Kinds of personal data that are looked for. Absent: all.',
+  approvals: 'Which requests a person must approve first.',
+  above_usd: 'Requests that spend more than this.',
+  'GateConstraints.permissions': 'Requests for these permissions.',
+  'PassportConstraints.permissions': 'Requests for these permissions.',
+  expires_in_s: 'How long an approval is waited for, in seconds. Default 300.',
+  trusted_issuers:
+    "Ids of issuers whose passports count, or `*` for all. Absent: those of the gate's own account.",
+  proof_of_possession: 'Whether the agent must sign the request with its own key.',
+  stats: 'Counts of all decisions at the gate, tests left out.',
+  total_requests: 'Decisions at the gate.',
+  permits: 'Of them PERMIT.',
+  blocks: 'Of them BLOCK.',
+  last_request_at: 'When the gate last decided; null: never.',
+  request_count: 'Decisions at the gate.',
+  permit_count: 'Of them PERMIT.',
+  block_count: 'Of them BLOCK.',
+  deleted: 'That it is deleted.',
+  deleted_at: 'When it was deleted.',
+
+  // Catalogs and discovery
+  catalog: 'What the gate offers, and at what price.',
+  'Catalog.permissions': 'What the gate offers, in the order of the publisher.',
+  'CatalogPublication.permissions': 'What the gate offers. An empty list offers nothing.',
+  'GateCreation.permissions': 'What the gate offers. An empty list offers nothing.',
+  'Catalog.key': 'The permission that is offered: `<area>:<action>`.',
+  'CatalogPublication.key': 'The permission that is offered: `<area>:<action>`.',
+  'GateCreation.key': 'The permission that is offered: `<area>:<action>`.',
+  permission_key: 'The permission asked for or offered: `<area>:<action>`.',
+  display_name: 'The permission as people call it.',
+  pricing: 'What it costs; null: not priced.',
+  model: 'What the price is for: a call, a minute, or a subscription.',
+  price_cents: 'The price in hundredths of the currency.',
+  currency: 'Currency of the price, such as USD.',
+  category: 'Group of offers, such as `logistics`.',
+  risk_level: 'How risky the publisher calls it.',
+  sla: 'What the publisher promises; null: nothing.',
+  uptime_basis_points: 'Uptime; 10000 is 100 %.',
+  response_time_ms: 'Response time in milliseconds.',
+  platform_fee: "The platform's share; null: none.",
+  basis_points: 'Hundredths of a percent.',
+  requires_approval: 'Whether a person must approve each request for it.',
+  version: 'Version of the catalog, from 1.',
+  published_at: 'When this version was published.',
+  content_hash:
+    '`sha256:` and hex of SHA-256 over the RFC 8785 form of the catalog without hash and signature.',
+  results: 'What was found, in the order asked for.',
+  query: 'What was asked, with defaults filled in.',
+  security_profile: 'The `trust_level` of the gate.',
+  catalog_version: 'Version of the catalog in which the offer stands.',
+  catalog_content_hash: '`content_hash` of that catalog.',
+  catalog_signature: '`signature` of that catalog.',
+
+  // Decisions
+  passport: 'The token that the agent showed.',
+  passport_token: 'The token that the agent showed.',
+  request:
+    'What the agent wants to do. Free-form; read are `permission_key`, `amount`, `currency`, `domain` or `url`, `idempotency_key`, `approval_id`, `proof`, and `gate_id` by `/enforce`.',
+  requested_action: 'The permission asked for.',
+  context: 'What else `request` of a check would hold, such as `domain` and `estimated_cost_usd`.',
+  decision: 'What was decided.',
+  reason: 'Why not; null: permitted.',
+  attestation_id: 'Id of the record of this decision, `att_…`; null for a SUSPEND.',
+  constraints_evaluated: 'What was checked, in this order. The last one decided.',
+  guardrails_evaluated: 'What was checked, in this order. The last one decided.',
+  all_passed: 'Whether nothing stands in the way.',
+  detail: 'The reason as a sentence.',
+  retry: 'Whether trying again can help.',
+  retryable: 'Whether the same request can succeed later.',
+  after_ms: 'In how many milliseconds; null: unknown.',
+  'Decision.limit': 'The limit that was missed, in its unit.',
+  'GateTest.limit': 'The limit that was missed, in its unit.',
+  used: 'How much of the limit was used already.',
+  requested: 'How much more was asked for.',
+  reset_at: 'When the window of the limit ends; null: it has none.',
+
+  // Attestations
+  attestations: 'The records of this page.',
+  next_cursor: '`cursor` of the page behind this one; null: there is none.',
+  'Attestation.id': 'Id of the record, `att_…`.',
+  'Attestation.passport_id': 'The passport that was shown; null where it did not verify.',
+  'Attestation.gate_id': 'The gate that decided; null: none was asked.',
+  'Attestation.permission_key': 'The permission that was asked for; null: none.',
+  chain_id: 'The passport, gate or account whose chain this record belongs to.',
+  sequence: 'Place in the chain, from 1.',
+  hash: '`sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.',
+  previous_attestation_hash: '`hash` of the record before it in the chain; null: it is the first.',
+  request_hash: '`sha256:` and hex of SHA-256 over the RFC 8785 form of the request.',
+  signature: 'base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.',
+  signing_key_id: '`kid` of the key that signed, in the JWKS.',
+  amount_micro_usd: 'What was to be spent, in millionths of a USD; null: no amount.',
+  pii: 'Where personal data was found. Never what.',
+  pointer: 'JSON pointer into the request.',
+  'Attestation.type': 'Kind of personal data.',
+  resolution: 'How a SUSPEND was resolved; null for every other record.',
+  source: 'Id of the sidecar that decided, or `control-plane`.',
+  'Attestation.test': 'Whether it was a gate test.',
+  timestamp: 'When it was decided.',
+  manifest: 'What the export holds.',
+  'Export.format': 'Name and version of the format.',
+  'Export.since': 'Each chain starts at its first record not older; null: at its first record.',
+  'Export.created_at': 'When the export was made.',
+  key_ids: '`kid` of every key that may have signed a record of the export.',
+  chains: 'The chains in ascending order of `chain_id`, each with its records; at the end, how many.',
+  first_sequence: '`sequence` of the first record of the chain that follows.',
+  last_sequence: '`sequence` of the last one.',
+  last_hash: '`hash` of the last one.',
+  end: 'That nothing is missing at the end.',
+  records: 'How many records there are in all.',
+
+  // Issuers
+  issuer_id: 'Id of the issuer, `iss_…`.',
+  'ReferenceIssue.issuer_id': "Id of the issuer, `iss_…`. Default: the account's own default issuer.",
+  domain: 'Host name that the issuer claims; nobody verified it.',
+  passport_count: 'Passports issued in its name.',
+  active_passports: 'Of them active now.',
+  revoked_passports: 'Of them revoked.',
+  last_passport_issued_at: 'When the last one was issued; null: none yet.',
+
+  // API keys, accounts, signing keys
+  key_id: 'Id of the API key, `key_…`.',
+  key: 'The API key itself. Shown this once; only its hash is kept.',
+  scopes: 'What the key may do.',
+  mode: 'Which of two separate worlds it belongs to.',
+  prefix: 'First 12 characters of the key, to recognise it by.',
+  last4: 'Last 4 characters of the key.',
+  overlap_s: 'How long the old key goes on working, in seconds. Default 0.',
+  account_id: 'Id of the account, `acct_…`.',
+  plan: 'What the account has bought; decides its limits.',
+  limits: 'Request limits of its own, for the enterprise plan; null: none.',
+  api_key: 'The first key of the account.',
+  keys: 'All keys, whatever their purpose.',
+  kty: 'Key type (RFC 8037).',
+  crv: 'Curve (RFC 8037).',
+  alg: 'Algorithm (RFC 7518).',
+  use: 'What the key is for (RFC 7517).',
+  kid: 'RFC 7638 thumbprint of the key.',
+  purpose: 'What the key signs. It verifies nothing else.',
+  x: 'base64url of the 32 bytes of the public key.',
+  nbf: 'From when on the key signs, in Unix seconds.',
+  not_before: 'From when on the next key signs.',
+  previous: 'The key that it replaces.',
+  retired_at: 'From when on the key no longer signs; null: it does, or will.',
+  compromised: 'Whether somebody else may have the private key: what it signed proves nothing.',
+
+  // Everywhere
+  id: 'The id of this object under its short name.',
+  name: 'As people call it.',
+  description: 'For people.',
+  status: 'The state it is in.',
+  created_at: 'When it was made.',
+  updated_at: 'When it was last changed.',
+  items: 'The objects of this page, newest first.',
+  total: 'How many there are in all.',
+  limit: 'How many are wanted at most.',
+  offset: 'How many are skipped.',
+  error: 'What went wrong.',
+  code: 'For programs to branch on; a closed list, see docs/errors.md.',
+  message: 'For people.',
+  'Error.status': 'The HTTP status.',
+  param: 'The field or parameter at fault, where one is.',
+  request_id: 'Names the request; also in `X-Request-Id`.',
+  database: 'Whether PostgreSQL can be reached and is migrated.',
+  push: 'Whether changes are pushed to the sidecars; without it they pull.',
+  appending:
+    'Whether this process adds to the chains of records: working, or stopped after a fault of its own until it is restarted.',
+  push_lost: 'How many pushed messages could not be sent.',
+  'Readiness.sidecars': 'The sidecars of this service; null: unknown.',
+  connected: 'How many of them are connected.',
+  clock_offset_ms_max: 'How far the clock of one of them is off, at most, in milliseconds.',
+
+  // Parameters
+  capability: 'A permission key, a bare area, or a category.',
+  max_price_cents: 'Only what costs at most this.',
+  min_uptime_bp: 'Only what promises at least this uptime, in basis points (10000 is 100 %).',
+  max_response_time_ms: 'Only what promises at most this response time.',
+  pricing_model: 'Only what is priced by this model.',
+  min_security_profile: 'Only gates of at least this trust level.',
+  sort: 'By what the results are sorted; what has no value stands last.',
+  since: 'Only records from this time on.',
+  until: 'Only records before this time.',
+  cursor: '`next_cursor` of the same query.',
+  format: 'How the chains are written.',
+  wait_ms: 'For how long the answer may wait for all connected sidecars to know, in milliseconds.',
+};
+
+/** Whose id stands in a path, by the collection before it. */
+const pathIds: Readonly<Record<string, string>> = {
+  passports: 'passport_id',
+  gates: 'gate_id',
+  attestations: 'Attestation.id',
+  issuers: 'issuer_id',
+  templates: 'template_id',
+  'api-keys': 'key_id',
+  accounts: 'account_id',
+};
+
+const meaningOf = (owner: string, name: string): string | undefined =>
+  glossary[`${owner}.${name}`] ?? glossary[name];
+
+export function describeField(owner: string, name: string, field: Schema): Schema {
+  const description = meaningOf(owner, name);
+  return {
+    ...field,
+    ...(description === undefined ? {} : { description }),
+    ...(isTime(name, field) ? { format: 'date-time' } : {}),
+  };
+}
+
+const isTime = (name: string, { type, enum: values }: Schema): boolean =>
+  (name.endsWith('_at') || ['timestamp', 'not_before', 'since', 'until'].includes(name)) &&
+  [type].flat().includes('string') &&
+  values === undefined;
+
+export function describeParameter(path: string, parameter: Parameter): Parameter {
+  const { name, schema } = parameter;
+  const owner =
+    parameter.in === 'path' ? pathIds[path.split('/').at(-2 - Number(!path.endsWith('}'))) ?? ''] : name;
+  const description = meaningOf('', owner ?? name);
+  const timed = isTime(name, schema) ? { ...schema, format: 'date-time' } : schema;
+  return { ...parameter, schema: timed, ...(description === undefined ? {} : { description }) };
+}

@@ -1,0 +1,73 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Header, Parameter, Reference } from './document.ts';
+
+const text = { type: 'string' };
+const count = { type: 'integer', minimum: 0 };
+
+/** Every header that an answer can carry and that means something to its reader. */
+export const headers = {
+  'X-Request-Id': {
+    description: 'Names this request; on every answer. Say it when you ask for help.',
+    schema: { type: 'string', pattern: '^req_[0-9a-z]{26}$' },
+  },
+  'X-RateLimit-Limit': {
+    description:
+      'Requests that the plan of the account allows in the window with the fewest remaining. Absent where there is no limit.',
+    schema: count,
+  },
+  'X-RateLimit-Remaining': {
+    description: 'How many of them are left, after this one.',
+    schema: count,
+  },
+  'X-RateLimit-Reset': { description: 'When that window ends, in Unix seconds.', schema: count },
+  'Retry-After': { description: 'In how many seconds the same call can succeed.', schema: count },
+  'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text },
+  'Idempotent-Replayed': {
+    description:
+      '`true` where this is the stored answer to an earlier request with the same `Idempotency-Key`.',
+    schema: { type: 'string', const: 'true' },
+  },
+  ETag: { description: 'The version of what is answered (RFC 9110 §8.8.3).', schema: text },
+  'Content-Disposition': { description: 'A name for the file (RFC 6266).', schema: text },
+  'Cache-Control': { description: 'How long the answer may be kept (RFC 9111).', schema: text },
+} as const satisfies Readonly<Record<string, Header>>;
+
+export type HeaderName = keyof typeof headers;
+
+export const headerReferences = (names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** On every answer to a caller whose account has a limit. */
+export const rateLimitHeaders = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+] as const satisfies readonly HeaderName[];
+
+const requestHeader = (name: string, description: string, schema: Parameter['schema'] = text): Parameter => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema,
+});
+
+/** Headers of a request that change what it does. */
+export const requestHeaders = {
+  'Idempotency-Key': requestHeader(
+    'Idempotency-Key',
+    'However often a request is sent with the same key, what it asks for is created once: for 24 h a repeat is answered with the first ' +
+      'answer, without its one-time secrets. A different request with the same key is 409 `idempotency_conflict`.',
+    { type: 'string', pattern: `^[!-~]{1,${limits.idempotencyKeyCharsMax}}$` },
+  ),
+  'If-Match': requestHeader(
+    'If-Match',
+    'The `ETag` of what was read: if somebody changed it since, nothing is done, and the answer is 412 `precondition_failed`.',
+  ),
+  'If-None-Match': requestHeader(
+    'If-None-Match',
+    'The `ETag` of what is known: if it is still that, the answer is 304.',
+  ),
+} as const satisfies Readonly<Record<string, Parameter>>;
+
+export type RequestHeaderName = keyof typeof requestHeaders;

@@ -1,0 +1,167 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
+import { assert, must } from '../../shared/errors/assert.ts';
+import type { Deps } from '../deps.ts';
+import { completeDocument, type DescribedOperation } from './complete-document.ts';
+import type { Document } from './document.ts';
+import { type OperationText, operations } from './operations.ts';
+import { tags } from './tags.ts';
+
+const pagesPath = '/docs';
+
+/**
+ * `/openapi.json` and the pages at `/docs`, both public (decisions §12), generated from the schemas by which requests are validated. Comes
+ * before the routes, because it listens to their registration, and before whatever asks each route for its scope.
+ */
+export function installOpenApi(app: FastifyInstance, deps: Pick<Deps, 'baseUrl' | 'gateHost'>): void {
+  // The pages' routes are registered by their library, which knows nothing of scopes.
+  app.addHook('onRoute', (route) => {
+    if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
+  });
+
+  const described = new Map<string, DescribedOperation>();
+  app.register(swagger, {
+    openapi: skeleton(deps),
+    stripBasePath: false,
+    convertConstToEnum: false,
+    transform: ({ schema, url, route }) => {
+      const text = operations[operationKey(route)];
+      if (text === undefined) return { schema: { hide: true }, url };
+      described.set(text.id, { text, route: factsOf(route, text) });
+      return { schema: describedSchema(schema, route, text, deps), url };
+    },
+    transformObject: (generated) => {
+      assert('openapiObject' in generated, 'the document was asked for as OpenAPI');
+      // The library's type says what any document may be; this one began as `skeleton`.
+      const document: object = generated.openapiObject;
+      const complete: object = completeDocument(document as Document, described);
+      return complete;
+    },
+  });
+  app.register(pages(deps));
+}
+
+const isOfPages = (url: string): boolean => url === pagesPath || url.startsWith(`${pagesPath}/`);
+
+const operationKey = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): string =>
+  `${[method].flat()[0]} ${url}`;
+
+const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['route'] => ({
+  method: must([route.method].flat()[0], 'a route has a method'),
+  scope: route.config?.scope ?? null,
+  isIdempotent: route.config?.creates === true,
+  own: text.errors ?? [],
+});
+
+/**
+ * The pages load nothing from elsewhere, run no inline script, and may be framed by nobody. They may call this service from the
+ * reader's browser, with the key that the reader types in.
+ */
+const pagesPolicy = (servers: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    `connect-src 'self' ${servers.join(' ')}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+function pages({ baseUrl, gateHost }: Pick<Deps, 'baseUrl' | 'gateHost'>): FastifyPluginAsync {
+  return async (app) => {
+    let text: string | null = null;
+    app.get('/openapi.json', { config: { scope: null }, schema: { hide: true } }, async (_request, reply) => {
+      text ??= JSON.stringify(app.swagger());
+      return reply.type('application/json; charset=utf-8').send(text);
+    });
+
+    await app.register(async (ui) => {
+      ui.addHook('onSend', async (_request, reply) => {
+        reply.headers({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' });
+      });
+      await ui.register(swaggerUi, {
+        routePrefix: pagesPath,
+        staticCSP: pagesPolicy([baseUrl, gateHost].map((url) => new URL(url).origin)),
+        theme: { title: 'agent-trust API' },
+        uiConfig: {
+          layout: 'BaseLayout',
+          docExpansion: 'list',
+          defaultModelsExpandDepth: 0,
+          tryItOutEnabled: false,
+        },
+      });
+    });
+  };
+}
+
+/** What the generator is told of an operation. Refusals are added afterwards, each with its codes. */
+function describedSchema(
+  schema: FastifySchema | undefined,
+  { config }: RouteOptions,
+  { id, tag, summary, description, body, contents }: OperationText,
+  { gateHost, baseUrl }: Pick<Deps, 'baseUrl' | 'gateHost'>,
+): FastifySchema {
+  const { response, ...rest } = schema ?? {};
+  const answers = typeof response === 'object' && response !== null ? Object.entries(response) : [];
+  return {
+    ...rest,
+    ...(body === undefined ? {} : { body }),
+    response: Object.fromEntries(
+      contents === undefined ? answers.filter(([status]) => /^\d+$/.test(status)) : [[200, {}]],
+    ),
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: [description, demandOf(config)].filter((part) => part !== undefined).join('\n\n'),
+    security: typeof config?.scope === 'string' ? [{ apiKey: [config.scope] }] : [],
+    ...(tag === 'Enforcement' ? { servers: [sidecarServer(gateHost), controlPlaneServer(baseUrl)] } : {}),
+  };
+}
+
+function demandOf(config: RouteOptions['config']): string {
+  if (typeof config?.scope !== 'string') return 'Public: needs no key.';
+  const whose = config.operatorOnly === true ? 'a live key of the operator' : 'a key';
+  return `Needs ${whose} with the scope \`${config.scope}\`.`;
+}
+
+const controlPlaneServer = (baseUrl: string) => ({
+  url: baseUrl.replace(/\/v1$/, ''),
+  description: 'The control plane.',
+});
+
+const sidecarServer = (gateHost: string) => ({
+  url: gateHost,
+  description: 'A sidecar: the same decisions, next to whoever asks.',
+});
+
+const skeleton = ({ baseUrl }: Pick<Deps, 'baseUrl'>) => ({
+  openapi: '3.1.0',
+  info: {
+    title: 'agent-trust',
+    version: '1.0',
+    summary: 'The trust layer for autonomous software agents.',
+    description:
+      'Agents get passports. Gates say who may come in, to do what, for how much. Every decision becomes a signed record.\n\n' +
+      'Bodies are JSON of at most 64 KiB; unknown fields are refused, naming the field. Times are ISO 8601 UTC with milliseconds. Ids are a ' +
+      'prefix and 26 characters, and sort by time; an id of another account, or of the other mode, is answered like one that does not exist. ' +
+      'Every error has the same body, with a code of a closed list.',
+    license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+  },
+  servers: [controlPlaneServer(baseUrl)],
+  tags: [...tags],
+  components: {
+    securitySchemes: {
+      apiKey: {
+        type: 'http' as const,
+        scheme: 'bearer',
+        bearerFormat: 'at_live_… or at_test_…',
+        description:
+          'An API key. What it may do are its scopes; live and test keys see two different worlds.',
+      },
+    },
+  },
+});

@@ -1,0 +1,325 @@
+import { type TSchema, Type } from 'typebox';
+import { ExportAnswer } from '../../shared/attestation/export.ts';
+import type { ErrorCode } from '../../shared/errors/catalogue.ts';
+import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
+import type { HeaderName, RequestHeaderName } from './headers.ts';
+import type { Tag } from './tags.ts';
+
+/** What is published of an operation besides what its schemas and its scope say. */
+export interface OperationText {
+  /** The name of the function in a generated client; unique. */
+  readonly id: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly description?: string;
+  /** What can go wrong with this operation in particular; the rest is derived from its route, in route-errors.ts. */
+  readonly errors?: readonly ErrorCode[];
+  /** A body that the route reads by itself, not by validation. */
+  readonly body?: TSchema;
+  /** What a 200 looks like where it is not, or not only, JSON: by content type. */
+  readonly contents?: Readonly<Record<string, TSchema>>;
+  /** Headers of a request that count here; with `If-None-Match`, the answer can be 304. */
+  readonly requestHeaders?: readonly RequestHeaderName[];
+  /** Headers of a success. */
+  readonly headers?: readonly HeaderName[];
+}
+
+/** Public, and still a question to the database. */
+const ofPublicReads = ['invalid_request', 'internal_error', 'overloaded', 'service_unavailable'] as const;
+
+/**
+ * Every public operation, by method and route. A route that is missing here is left out of the document, and test/api/openapi.test.ts
+ * says so: only what sidecars call (`/v1/sync/*`) is meant to be missing.
+ */
+export const operations: Readonly<Record<string, OperationText>> = {
+  'POST /v1/passports': {
+    id: 'issuePassport',
+    tag: 'Passports',
+    summary: 'Issue a passport',
+    description:
+      'Takes three bodies, told apart by their fields: with `subject` the machine description, with `agent_type` the unattended variant, else ' +
+      'the reference. The answer holds two secrets, each returned this once: `jwt`, which the agent shows, and `private_key`, which the ' +
+      'service makes, returns and forgets. Send `public_key` instead, and no private key ever exists here.',
+    errors: ['issuer_not_found', 'agent_id_conflict'],
+  },
+  'POST /api/passports': {
+    id: 'issuePassportUnattended',
+    tag: 'Passports',
+    summary: 'Issue a passport without a person present',
+    description:
+      'Takes the unattended variant, and the machine description where the body has `subject`. Answers like `POST /v1/passports`.',
+    errors: ['issuer_not_found', 'agent_id_conflict'],
+  },
+  'GET /v1/passports': {
+    id: 'listPassports',
+    tag: 'Passports',
+    summary: 'List passports, newest first',
+  },
+  'GET /v1/passports/:id': {
+    id: 'getPassport',
+    tag: 'Passports',
+    summary: 'Get a passport',
+    errors: ['passport_not_found'],
+  },
+  'GET /v1/passports/:id/verify': {
+    id: 'verifyPassport',
+    tag: 'Passports',
+    summary: 'Ask whether a passport is valid now',
+    description: 'A passport that is not valid is an answer (200), with the gravest reason.',
+    errors: ['passport_not_found'],
+  },
+  'POST /v1/passports/:id/revoke': {
+    id: 'revokePassport',
+    tag: 'Passports',
+    summary: 'Revoke a passport for ever',
+    description:
+      'Binds every sidecar within 100 ms of the answer, or within 2 s where nothing is pushed; with `wait_ms` the answer itself waits for them. ' +
+      'Repeating it answers the first revocation unchanged.',
+    errors: ['passport_not_found'],
+  },
+  'POST /v1/passports/:id/suspend': {
+    id: 'suspendPassport',
+    tag: 'Passports',
+    summary: 'Suspend an active passport',
+    errors: ['passport_not_found', 'passport_state_conflict'],
+  },
+  'POST /v1/passports/:id/reactivate': {
+    id: 'reactivatePassport',
+    tag: 'Passports',
+    summary: 'Reactivate a suspended passport',
+    errors: ['passport_not_found', 'passport_state_conflict'],
+  },
+
+  'POST /v1/gates': {
+    id: 'createGate',
+    tag: 'Gates',
+    summary: 'Create a gate',
+    description:
+      '`trust_level` and `trust_profile` are one thing under two names; one of them is required unless the template has it. A constraint that ' +
+      'this build does not enforce is refused, never ignored.',
+    errors: ['template_not_found'],
+  },
+  'GET /v1/gates': { id: 'listGates', tag: 'Gates', summary: 'List gates, newest first' },
+  'GET /v1/gates/:id': {
+    id: 'getGate',
+    tag: 'Gates',
+    summary: 'Get a gate with its constraints and counts',
+    errors: ['gate_not_found'],
+    headers: ['ETag'],
+  },
+  'PUT /v1/gates/:id': {
+    id: 'updateGate',
+    tag: 'Gates',
+    summary: 'Change a gate',
+    description:
+      'A JSON merge patch (RFC 7396): what is absent stays, null removes. Binds every sidecar like a revocation does.',
+    errors: ['gate_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
+  },
+  'DELETE /v1/gates/:id': {
+    id: 'deleteGate',
+    tag: 'Gates',
+    summary: 'Delete a gate',
+    errors: ['gate_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+  },
+  'POST /v1/gates/:id/test': {
+    id: 'testGate',
+    tag: 'Gates',
+    summary: 'Ask what a gate would decide',
+    description:
+      'The same decision as a check, in other words. Reads live counters and takes from none; the record is marked as a test.',
+    errors: ['gate_not_found'],
+    body: GateTestBody,
+  },
+
+  'POST /v1/gates/:id/catalog': {
+    id: 'publishCatalog',
+    tag: 'Catalogs',
+    summary: "Publish the next version of a gate's catalog",
+    description:
+      'Versions are immutable and count from 1. From then on a permission that is not in the catalog is blocked at the gate.',
+    errors: ['gate_not_found'],
+  },
+  'GET /v1/gates/:id/catalog': {
+    id: 'getCatalog',
+    tag: 'Catalogs',
+    summary: 'Get a catalog: the newest, or the given version',
+    description:
+      'Its signature verifies with a key of purpose `catalog` of the JWKS. Without `version` the newest.',
+    errors: [...ofPublicReads, 'gate_not_found', 'catalog_not_found'],
+    requestHeaders: ['If-None-Match'],
+    headers: ['ETag', 'Cache-Control'],
+  },
+
+  'GET /v1/discover': {
+    id: 'discoverGates',
+    tag: 'Discovery',
+    summary: 'Find gates by a capability, with their prices',
+    description:
+      'A capability is a permission key, a bare area (`orders`) or a category. Each result carries the hash, signature and key id of its ' +
+      'catalog, so that it can be verified without trust in this service.',
+    errors: ofPublicReads,
+  },
+
+  'POST /v1/gates/:id/check': {
+    id: 'checkGate',
+    tag: 'Enforcement',
+    summary: 'Decide whether this passport may do this at this gate, now',
+    description:
+      'PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision core.',
+    errors: ['gate_not_found'],
+    body: CheckBody,
+  },
+  'POST /v1/enforce': {
+    id: 'enforce',
+    tag: 'Enforcement',
+    summary: 'Decide without a gate in the address',
+    description:
+      'With `request.gate_id` like a check at that gate; without it the passport alone is checked.',
+    errors: ['gate_not_found'],
+    body: CheckBody,
+  },
+
+  'GET /v1/attestations': {
+    id: 'listAttestations',
+    tag: 'Audit',
+    summary: 'List attestations, newest first',
+    description:
+      'Records of the passports and of the gates of the caller. `next_cursor` leads to the page behind; null: there is none.',
+  },
+  'GET /v1/attestations/export': {
+    id: 'exportAttestations',
+    tag: 'Audit',
+    summary: 'Export whole chains, for offline verification',
+    description:
+      'The complete chains of the passports, gates and account of the caller, streamed from one snapshot. `format` decides the content type; ' +
+      'docs/verify.md describes them and how to verify them.',
+    contents: {
+      'application/x-ndjson': Type.String(),
+      'application/json': ExportAnswer,
+      'text/csv': Type.String(),
+    },
+    headers: ['Content-Disposition'],
+  },
+  'GET /v1/attestations/:id': {
+    id: 'getAttestation',
+    tag: 'Audit',
+    summary: 'Get an attestation',
+    errors: ['attestation_not_found'],
+  },
+
+  'POST /v1/issuers': { id: 'createIssuer', tag: 'Issuers', summary: 'Create an issuer' },
+  'GET /v1/issuers': { id: 'listIssuers', tag: 'Issuers', summary: 'List issuers, newest first' },
+  'GET /v1/issuers/:id': {
+    id: 'getIssuer',
+    tag: 'Issuers',
+    summary: 'Get an issuer with what is known of its passports',
+    errors: ['issuer_not_found'],
+  },
+  'PUT /v1/issuers/:id': {
+    id: 'updateIssuer',
+    tag: 'Issuers',
+    summary: 'Change an issuer',
+    description:
+      'Only what is present changes. Passports of a suspended issuer are blocked `issuer_untrusted`.',
+    errors: ['issuer_not_found'],
+  },
+
+  'POST /v1/templates': { id: 'createTemplate', tag: 'Templates', summary: 'Create a template' },
+  'GET /v1/templates': {
+    id: 'listTemplates',
+    tag: 'Templates',
+    summary: 'List templates, own and built-in',
+  },
+  'GET /v1/templates/:id': {
+    id: 'getTemplate',
+    tag: 'Templates',
+    summary: 'Get a template',
+    errors: ['template_not_found'],
+  },
+
+  'POST /v1/api-keys': {
+    id: 'createApiKey',
+    tag: 'API keys',
+    summary: 'Create an API key',
+    description: 'It grants only scopes that the calling key holds itself. `key` is shown this once.',
+  },
+  'GET /v1/api-keys': { id: 'listApiKeys', tag: 'API keys', summary: 'List API keys, newest first' },
+  'GET /v1/api-keys/:id': {
+    id: 'getApiKey',
+    tag: 'API keys',
+    summary: 'Get an API key',
+    errors: ['api_key_not_found'],
+  },
+  'POST /v1/api-keys/:id/roll': {
+    id: 'rollApiKey',
+    tag: 'API keys',
+    summary: 'Replace an API key by a new one',
+    description: 'The old one goes on working for `overlap_s`. The new `key` is shown this once.',
+    errors: ['api_key_not_found'],
+  },
+  'DELETE /v1/api-keys/:id': {
+    id: 'deleteApiKey',
+    tag: 'API keys',
+    summary: 'Delete an API key at once',
+    errors: ['api_key_not_found'],
+  },
+
+  'POST /v1/accounts': {
+    id: 'createAccount',
+    tag: 'Accounts',
+    summary: 'Create an account with its first API key',
+    description: '`api_key.key` is shown this once.',
+  },
+  'GET /v1/accounts': { id: 'listAccounts', tag: 'Accounts', summary: 'List accounts, newest first' },
+  'GET /v1/accounts/:id': {
+    id: 'getAccount',
+    tag: 'Accounts',
+    summary: 'Get an account',
+    errors: ['account_not_found'],
+  },
+  'PUT /v1/accounts/:id': {
+    id: 'updateAccount',
+    tag: 'Accounts',
+    summary: 'Change an account',
+    description:
+      'Only what is present changes; `limits` are replaced as a whole. Keys of a suspended account answer `account_suspended`, its passports ' +
+      'are blocked `passport_suspended`.',
+    errors: ['account_not_found'],
+  },
+
+  'GET /.well-known/jwks.json': {
+    id: 'getJwks',
+    tag: 'Signing keys',
+    summary: 'Get the public keys of this service (RFC 7517)',
+    description: 'Current, coming and retired ones: what was signed once can be verified for ever.',
+    headers: ['Cache-Control'],
+  },
+
+  'POST /v1/signing-keys/rotate': {
+    id: 'rotateSigningKey',
+    tag: 'Signing keys',
+    summary: 'Replace a key with which this service signs',
+    description:
+      'For the operator of the service. The next key is published at once and signs 60 s later; the old one verifies for ever. With ' +
+      '`compromised` the current key proves nothing from now on, and the next one signs at once. 201: a new key; 200: what an earlier call ' +
+      'did within the last 60 s, so that it may be repeated safely. See docs/keys.md.',
+  },
+
+  'GET /livez': { id: 'getLiveness', tag: 'Operations', summary: 'Ask whether this process answers' },
+  'GET /readyz': {
+    id: 'getReadiness',
+    tag: 'Operations',
+    summary: 'Ask whether this process can serve',
+    description:
+      'Answers 503 where it cannot: the database is away, or not migrated, or a chain of records was not as it should be.',
+  },
+  'GET /metrics': {
+    id: 'getMetrics',
+    tag: 'Operations',
+    summary: 'Get the metrics as Prometheus text',
+    contents: { 'text/plain': Type.String() },
+  },
+};

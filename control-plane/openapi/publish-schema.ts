@@ -1,0 +1,90 @@
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import type { Schema } from './document.ts';
+import { describeField } from './glossary.ts';
+
+/**
+ * A schema as it is published: the one that validates, said in the way that readers and generators of OpenAPI 3.1 know best. It
+ * accepts exactly the same values. A part that is one of the named ones becomes a reference to it.
+ */
+export type PublishSchema = (schema: Schema) => Schema;
+
+/** The named schemas as they are published, and how every other one is published beside them. */
+export function schemaPublisher(named: Readonly<Record<string, Schema>>): {
+  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly publish: PublishSchema;
+} {
+  const plain = Object.entries(named).map(([name, schema]) => [name, simplify(schema)] as const);
+  const names = new Map(plain.map(([name, schema]) => [canonicalJson(schema), name]));
+  const refer: PublishSchema = (schema) => {
+    const name = names.get(canonicalJson(schema));
+    return name === undefined ? mapParts(schema, refer) : { $ref: `#/components/schemas/${name}` };
+  };
+  return {
+    schemas: Object.fromEntries(
+      plain.map(([name, schema]) => [name, describeFields(mapParts(schema, refer), name)]),
+    ),
+    publish: (schema) => describeFields(refer(simplify(schema))),
+  };
+}
+
+/** Applies `change` to each schema that this one is directly made of. */
+function mapParts(schema: Schema, change: PublishSchema): Schema {
+  const parts = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
+    if (keyword === 'properties' && isSchema(value)) {
+      return [
+        keyword,
+        Object.fromEntries(Object.entries(value).map(([name, each]) => [name, changed(each)])),
+      ];
+    }
+    if (keyword === 'items' || keyword === 'additionalProperties') return [keyword, changed(value)];
+    if (keyword === 'anyOf' && Array.isArray(value)) return [keyword, value.map(changed)];
+    return [keyword, value];
+  });
+  function changed(part: unknown): unknown {
+    return isSchema(part) ? change(part) : part;
+  }
+  return Object.fromEntries(parts);
+}
+
+const isSchema = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** An `enum` gets its type; a choice between one simple type and null becomes that type or null; "any member" is said plainly. */
+function simplify(schema: Schema): Schema {
+  const inner = mapParts(schema, simplify);
+  const { enum: values, anyOf, additionalProperties } = inner;
+  if (
+    Array.isArray(values) &&
+    inner['type'] === undefined &&
+    values.every((each) => typeof each === 'string')
+  ) {
+    return { type: 'string', ...inner };
+  }
+  if (Array.isArray(anyOf) && anyOf.length === 2) {
+    const [value, none] = anyOf;
+    const isSimple = typeof value.type === 'string' && value.properties === undefined;
+    if (isSimple && none.type === 'null') {
+      const { anyOf: _, ...rest } = inner;
+      const orNull = value.enum === undefined ? {} : { enum: [...value.enum, null] };
+      return { ...rest, ...value, type: [value.type, 'null'], ...orNull };
+    }
+  }
+  // `Type.Record`: the generator writes its pattern as additionalProperties, and the named schemas did not go through it.
+  const { patternProperties, ...rest } = inner;
+  const members = isSchema(patternProperties) ? Object.values(patternProperties)[0] : additionalProperties;
+  return isSchema(members) && Object.keys(members).length === 0
+    ? { ...rest, additionalProperties: true }
+    : inner;
+}
+
+/** Every field says what it is: one name means one thing everywhere, so the glossary knows it by its name. */
+function describeFields(schema: Schema, owner = ''): Schema {
+  const inner = mapParts(schema, (part) => describeFields(part, owner));
+  const { properties } = inner;
+  if (!isSchema(properties)) return inner;
+  const described = Object.entries(properties).map(([name, field]) => [
+    name,
+    isSchema(field) ? describeField(owner, name, field) : field,
+  ]);
+  return { ...inner, properties: Object.fromEntries(described) };
+}

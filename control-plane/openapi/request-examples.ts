@@ -1,0 +1,172 @@
+import type { Example } from './document.ts';
+
+/** What stands in the examples for ids and tokens that each reader has of their own. A test puts its own there and sends every example. */
+export const exampleIds = {
+  issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
+  gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',
+  token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
+} as const;
+const { issuerId, gateId, token } = exampleIds;
+
+const decisionRequest = { permission_key: 'orders:create', amount: 12.5, domain: 'shop.example.com' };
+
+/** Bodies that the service takes as they stand here, by operation. */
+export const requestExamples: Readonly<Record<string, Readonly<Record<string, Example>>>> = {
+  issuePassport: {
+    reference: {
+      summary: 'Reference',
+      value: {
+        issuer_id: issuerId,
+        agent_id: 'buyer-1',
+        agent_name: 'Buyer',
+        permissions: ['orders:create', 'orders:read'],
+        expires_in_days: 30,
+        trust_tier: 'L2',
+        metadata: { team: 'procurement' },
+      },
+    },
+    limited: {
+      summary: 'Reference, with limits of its own',
+      value: {
+        agent_id: 'buyer-2',
+        permissions: ['orders:*'],
+        constraints: { spend_limits: { per_transaction_usd: 20 }, allowed_domains: ['*.example.com'] },
+      },
+    },
+    machineDescription: {
+      summary: 'Machine description',
+      value: {
+        issuer_id: issuerId,
+        subject: { agent_id: 'researcher-7', model: 'example-model', version: '3', operator: 'Acme' },
+        permissions: ['search:query'],
+        expires_at: null,
+      },
+    },
+    unattended: {
+      summary: 'Unattended',
+      value: {
+        agent_name: 'Nightly job',
+        agent_type: 'custom',
+        permissions: ['reports:read'],
+        expires_in: '12h',
+      },
+    },
+    toolCall: {
+      summary: 'As the tool call has it',
+      value: { issuer_id: issuerId, agent_id: 'buyer-3', permissions: ['orders:create'], expires_in: '30m' },
+    },
+  },
+  issuePassportUnattended: {
+    unattended: {
+      summary: 'Unattended',
+      value: {
+        agent_name: 'Weekly job',
+        agent_type: 'custom',
+        permissions: ['reports:read'],
+        expires_in: '24h',
+      },
+    },
+  },
+  revokePassport: { reason: { value: { reason: 'laptop stolen' } } },
+  createGate: {
+    reference: {
+      summary: 'Reference',
+      value: {
+        name: 'Orders API',
+        description: 'Orders of the web shop',
+        trust_level: 'L1',
+        constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
+      },
+    },
+    machineDescription: {
+      summary: 'Machine description, with a catalog',
+      value: {
+        name: 'Shipping API',
+        trust_profile: 'L2',
+        catalog: {
+          permissions: [
+            { key: 'shipments:quote', pricing: { model: 'per_call', price_cents: 2, currency: 'USD' } },
+          ],
+        },
+      },
+    },
+  },
+  updateGate: {
+    mergePatch: {
+      summary: 'One nested value changes',
+      value: { constraints: { spend_limits: { per_transaction_usd: 25 } } },
+    },
+    removal: {
+      summary: 'null removes',
+      value: { description: null, constraints: { allowed_domains: null } },
+    },
+  },
+  testGate: {
+    test: {
+      value: {
+        passport_token: token,
+        requested_action: 'orders:create',
+        context: { domain: 'shop.example.com', estimated_cost_usd: 12.5 },
+      },
+    },
+  },
+  publishCatalog: {
+    catalog: {
+      value: {
+        permissions: [
+          {
+            key: 'orders:create',
+            display_name: 'Create an order',
+            pricing: { model: 'per_call', price_cents: 5, currency: 'USD' },
+            category: 'commerce',
+            risk_level: 'medium',
+            sla: { uptime_basis_points: 9_990, response_time_ms: 200 },
+          },
+          { key: 'orders:read', display_name: 'Read orders' },
+        ],
+      },
+    },
+  },
+  checkGate: { check: { value: { passport: token, request: decisionRequest } } },
+  enforce: {
+    atGate: {
+      summary: 'At a gate',
+      value: { passport: token, request: { ...decisionRequest, gate_id: gateId } },
+    },
+    passportAlone: {
+      summary: 'The passport alone',
+      value: { passport: token, request: { permission_key: 'orders:create' } },
+    },
+  },
+  createIssuer: { issuer: { value: { name: 'Acme', domain: 'acme.example', trust_tier: 'L3' } } },
+  updateIssuer: { suspension: { value: { status: 'suspended' } }, name: { value: { name: 'Acme Corp' } } },
+  createTemplate: {
+    template: {
+      value: {
+        name: 'Small purchases',
+        trust_level: 'L2',
+        constraints: { spend_limits: { per_transaction_usd: 10 } },
+      },
+    },
+  },
+  createApiKey: {
+    sidecar: { summary: 'For a sidecar', value: { name: 'sidecar in eu-1', scopes: ['sidecars:connect'] } },
+    backend: {
+      summary: 'For a resource server, in the test world',
+      value: { name: 'shop backend', scopes: ['enforcement:check'], mode: 'test' },
+    },
+  },
+  rollApiKey: { overlap: { value: { overlap_s: 3_600 } } },
+  createAccount: {
+    pro: { value: { name: 'Globex', plan: 'pro' } },
+    enterprise: {
+      summary: 'With limits of its own',
+      value: { name: 'Initech', plan: 'enterprise', limits: { requests_per_minute: 1_000 } },
+    },
+  },
+  updateAccount: { suspension: { value: { status: 'suspended' } }, plan: { value: { plan: 'teams' } } },
+  rotateSigningKey: {
+    rotation: { value: { purpose: 'passport' } },
+    compromise: { summary: 'The private key leaked', value: { purpose: 'passport', compromised: true } },
+  },
+};

@@ -1,0 +1,121 @@
+import { renderPrivateKey, renderPublicKey } from '../../shared/crypto/agent-key.ts';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { assert } from '../../shared/errors/assert.ts';
+import type { Issuer } from '../../shared/model/issuer.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Passport } from '../../shared/model/passport.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { reachesTier } from '../../shared/model/trust-tier.ts';
+import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
+import { findIssuer } from '../issuers/issuer-store.ts';
+import { insertPassport } from './passport-store.ts';
+import { signPassport } from './sign-passport.ts';
+
+/** A passport at the only moment at which its secrets are known. */
+export interface IssuedPassport {
+  readonly passport: Passport;
+  /** The token, a bearer credential. Kept only as its SHA-256. */
+  readonly jwt: string;
+  /** The agent's own key; null where the agent brought it. Kept nowhere. */
+  readonly privateKey: string | null;
+}
+
+/**
+ * Issues a passport (decisions §3), which is there once the caller's transaction commits. No sidecar has to hear of it: a passport whose
+ * signature verifies is active unless the feed says otherwise. Throws `issuer_not_found`, `agent_id_conflict` and, for what the issuer or the token has no
+ * room for, `invalid_request`.
+ */
+export async function issuePassport(
+  tx: Transaction,
+  deps: Deps,
+  owner: Owner,
+  wanted: WantedPassport,
+): Promise<IssuedPassport> {
+  const issuer = await issuerFor(tx, deps, owner, wanted);
+  const agentKey = wanted.publicKey === null ? makeAgentKey(deps) : null;
+  const publicKey = agentKey?.publicKey ?? wanted.publicKey;
+  assert(publicKey !== null, 'a passport has an agent key, brought or made');
+  const passport = composePassport(deps, { wanted, issuer, publicKey, nowMs: deps.clock.now() });
+  const key = deps.signingKeys.current('passport');
+  const jwt = signPassport(passport, key);
+  if (!(await insertPassport(tx, passport, { hash: sha256Hex(jwt), signingKeyId: key.kid }))) {
+    throw new ApiError('agent_id_conflict', { param: 'agent_id' });
+  }
+  return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
+}
+
+function makeAgentKey({ random, ed25519 }: Deps): {
+  readonly publicKey: string;
+  readonly privateKey: string;
+} {
+  const seed = random.bytes(32);
+  return {
+    publicKey: renderPublicKey(ed25519.signer(seed).publicKey),
+    privateKey: renderPrivateKey(seed),
+  };
+}
+
+async function issuerFor(
+  tx: Transaction,
+  deps: Deps,
+  owner: Owner,
+  { issuerId, trustTier }: WantedPassport,
+): Promise<Issuer> {
+  const issuer =
+    issuerId === null ? await ensureDefaultIssuer(tx, deps, owner) : await findIssuer(tx, owner, issuerId);
+  if (issuer === null) throw new ApiError('issuer_not_found', { param: 'issuer_id' });
+  if (issuer.status === 'suspended') {
+    throw invalidRequest('issuer_id', 'This issuer is suspended: its passports would be blocked everywhere.');
+  }
+  if (!reachesTier(issuer.trustTier, trustTier)) {
+    throw invalidRequest(
+      'trust_tier',
+      `trust_tier must be at most ${issuer.trustTier}, the tier of the issuer.`,
+    );
+  }
+  return issuer;
+}
+
+function composePassport(
+  { random }: Deps,
+  {
+    wanted,
+    issuer,
+    publicKey,
+    nowMs,
+  }: {
+    readonly wanted: WantedPassport;
+    readonly issuer: Issuer;
+    readonly publicKey: string;
+    readonly nowMs: UnixMillis;
+  },
+): Passport {
+  const passportId = random.newId('pass', nowMs);
+  // An agent that nobody named is named after its passport, so that the two are easily matched.
+  const agentId = wanted.agentId ?? passportId.replace('pass_', 'agent_');
+  return {
+    passportId,
+    accountId: issuer.accountId,
+    mode: issuer.mode,
+    issuerId: issuer.issuerId,
+    issuerDomain: issuer.domain,
+    agentId,
+    agentName: wanted.agentName ?? agentId,
+    subject: { ...wanted.subject, agent_id: agentId },
+    permissions: wanted.permissions,
+    constraints: wanted.constraints,
+    trustTier: wanted.trustTier,
+    publicKey,
+    status: 'active',
+    issuedAtMs: nowMs,
+    expiresAtMs: wanted.expiresAtMs,
+    revokedAtMs: null,
+    revocationReason: null,
+    metadata: wanted.metadata,
+    useCount: 0,
+    lastUsedAtMs: null,
+  };
+}

@@ -1,0 +1,150 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
+import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { type Passport, type PassportStatus, passportStatusAt } from '../../shared/model/passport.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import { renderConstraints } from '../../shared/wire/constraints.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { readStoredConstraints } from '../storage/stored-constraints.ts';
+
+/** A passport with what else it depends on: the standing of its issuer, and that of the key that signed it. */
+export interface StoredPassport extends Passport {
+  readonly issuerStatus: IssuerStatus;
+  readonly isKeyCompromised: boolean;
+}
+
+type PassportRow = Omit<StoredPassport, 'constraints'> & { readonly constraints: unknown };
+
+const columns = (sql: Database | Transaction) => sql`
+  p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
+  i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.agent_id AS "agentId", p.agent_name AS "agentName",
+  p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
+  p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
+  p.revocation_reason AS "revocationReason", p.metadata`;
+
+const use = (sql: Database | Transaction) => sql`
+  coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
+
+const toPassport = (row: PassportRow, nowMs: UnixMillis): StoredPassport => ({
+  ...row,
+  constraints: readStoredConstraints(row.constraints, 'passport'),
+  status: passportStatusAt(row, nowMs),
+});
+
+/**
+ * Writes a passport unless its agent_id belongs to one that is active or suspended: then false, also where the other one
+ * is being issued at this very moment. One that has expired gives its agent_id up here.
+ */
+export async function insertPassport(
+  tx: Transaction,
+  passport: Passport,
+  token: { readonly hash: string; readonly signingKeyId: string },
+): Promise<boolean> {
+  await tx`
+    UPDATE passports SET status = 'expired'
+    WHERE account_id = ${passport.accountId} AND mode = ${passport.mode} AND agent_id = ${passport.agentId}
+      AND status IN ('active', 'suspended') AND expires_at_ms <= ${passport.issuedAtMs}`;
+  const inserted = await tx`
+    INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata)
+    VALUES (${passport.passportId}, ${passport.accountId}, ${passport.mode}, ${passport.issuerId}, ${passport.agentId},
+      ${passport.agentName}, ${JSON.stringify(passport.subject)}::text::jsonb, ${[...passport.permissions]},
+      ${JSON.stringify(renderConstraints(passport.constraints))}::text::jsonb, ${passport.trustTier},
+      ${passport.publicKey}, ${token.hash}, ${token.signingKeyId}, ${passport.status}, ${passport.issuedAtMs}, ${passport.expiresAtMs},
+      ${JSON.stringify(passport.metadata)}::text::jsonb)
+    ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`;
+  return inserted.count === 1;
+}
+
+export async function findPassport(
+  sql: Database,
+  owner: Owner,
+  { passportId, nowMs }: { readonly passportId: PassportId; readonly nowMs: UnixMillis },
+): Promise<StoredPassport | null> {
+  const [row] = await sql<PassportRow[]>`
+    SELECT ${columns(sql)}, ${use(sql)} FROM passports p
+    JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
+    LEFT JOIN passport_use u USING (passport_id)
+    WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}`;
+  return row === undefined ? null : toPassport(row, nowMs);
+}
+
+/** Holds the passport against every other change of its state until the transaction ends. */
+export async function lockPassport(
+  tx: Transaction,
+  owner: Owner,
+  { passportId, nowMs }: { readonly passportId: PassportId; readonly nowMs: UnixMillis },
+): Promise<StoredPassport | null> {
+  const [row] = await tx<PassportRow[]>`
+    SELECT ${columns(tx)}, ${use(tx)} FROM passports p
+    JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
+    LEFT JOIN passport_use u USING (passport_id)
+    WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
+    FOR UPDATE OF p`;
+  return row === undefined ? null : toPassport(row, nowMs);
+}
+
+export interface PassportFilter {
+  readonly issuerId: IssuerId | null;
+  readonly status: PassportStatus | null;
+  readonly trustTier: TrustTier | null;
+}
+
+export async function listPassports(
+  sql: Database,
+  owner: Owner,
+  {
+    filter,
+    page,
+    nowMs,
+  }: { readonly filter: PassportFilter; readonly page: PageRequest; readonly nowMs: UnixMillis },
+): Promise<Page<Passport>> {
+  const where = sql`
+    p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
+    ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
+    ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
+    ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;
+  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM passports p WHERE ${where}`;
+  const rows = await sql<PassportRow[]>`
+    SELECT ${columns(sql)}, ${use(sql)} FROM passports p
+    JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
+    LEFT JOIN passport_use u USING (passport_id)
+    WHERE ${where} ORDER BY p.passport_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return {
+    items: rows.map((row) => toPassport(row, nowMs)),
+    total: must(totals[0], 'a count has a row').total,
+  };
+}
+
+/** `passportStatusAt` in SQL: 'expired' is hardly ever written, and mostly seen by the time. */
+function hasStatusAt(sql: Database, status: PassportStatus, nowMs: UnixMillis) {
+  switch (status) {
+    case 'revoked':
+      return sql`p.status = 'revoked'`;
+    case 'expired':
+      return sql`p.status <> 'revoked' AND p.expires_at_ms <= ${nowMs}`;
+    default:
+      return sql`p.status = ${status} AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${nowMs})`;
+  }
+}
+
+export async function setPassportStatus(
+  tx: Transaction,
+  passportId: PassportId,
+  status: 'active' | 'suspended',
+): Promise<void> {
+  await tx`UPDATE passports SET status = ${status} WHERE passport_id = ${passportId}`;
+}
+
+export async function setPassportRevoked(
+  tx: Transaction,
+  passportId: PassportId,
+  { reason, nowMs }: { readonly reason: string; readonly nowMs: UnixMillis },
+): Promise<void> {
+  await tx`
+    UPDATE passports SET status = 'revoked', revoked_at_ms = ${nowMs}, revocation_reason = ${reason}
+    WHERE passport_id = ${passportId}`;
+}

@@ -1,0 +1,71 @@
+import { limits } from '../../shared/model/limits.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import type { Deps } from '../deps.ts';
+
+/**
+ * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every `limits.signingKeysReadIntervalMs`, and at once
+ * when the push tells of a change. A coming key is therefore known here long before it signs. A compromised one may sign here until then; what it
+ * signs in that time is blocked everywhere, like all that it ever signed.
+ *
+ * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it begins and when it ends.
+ */
+export function followSigningKeys(deps: Pick<Deps, 'bus' | 'signingKeys' | 'logger'>): {
+  stop(): Promise<void>;
+} {
+  const { bus, signingKeys, logger } = deps;
+  const news = makeWakeup();
+  const stopping = makeWakeup();
+  let isStopped = false;
+  let isFailing = false;
+  let seen = signingKeys.all();
+
+  const reload = async () => {
+    try {
+      await signingKeys.reload();
+      if (isFailing) logger.info({}, 'the signing keys can be read again');
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) logger.warn({ err: error }, 'the signing keys cannot be read; the last known stay');
+      isFailing = true;
+    }
+    if (seen !== signingKeys.all())
+      logger.info({ kids: changedSince(seen, signingKeys.all()) }, 'signing keys have changed');
+    seen = signingKeys.all();
+  };
+
+  const run = async () => {
+    const stopWaking = bus.onInterrupted(news.wake);
+    const unsubscribe = await bus.subscribe(feedChannel(globalFeed), (text) => {
+      // A hint to look into the database and never more, so nobody needs to have signed it.
+      if (parseFeedMessage(text)?.kind === 'signing_key.put') news.wake();
+    });
+    while (!isStopped) {
+      await reload();
+      // First the pause that nothing shortens, or a flood of pushes would become one of queries.
+      await stopping.sleep(limits.pullGapMsMin);
+      if (!isStopped) await news.sleep(limits.signingKeysReadIntervalMs - limits.pullGapMsMin);
+    }
+    stopWaking();
+    await unsubscribe();
+  };
+
+  const running = run();
+  return {
+    /** Resolves when the last look is over. */
+    stop: async () => {
+      isStopped = true;
+      stopping.wake();
+      news.wake();
+      await running;
+    },
+  };
+}
+
+type Keys = ReturnType<Deps['signingKeys']['all']>;
+
+const changedSince = (before: Keys, now: Keys): string[] => {
+  const known = new Set(before.map((key) => JSON.stringify(key)));
+  return now.filter((key) => !known.has(JSON.stringify(key))).map(({ kid }) => kid);
+};

@@ -1,0 +1,94 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { globalFeed } from '../../shared/wire/sync.ts';
+import type { Deps } from '../deps.ts';
+import { changeTransaction } from '../sync/change-transaction.ts';
+import { makeSigningKey } from './sealed-signing-key.ts';
+import {
+  endSigningKey,
+  insertSigningKey,
+  lockSigningKeys,
+  publicHalf,
+  readSigningKeys,
+  type StoredSigningKey,
+} from './signing-key-store.ts';
+import { currentKey, hasEnded } from './signing-keys.ts';
+
+/** One key takes over from another. */
+export interface Rotation {
+  readonly next: VerificationKey;
+  /** It is retired in the moment in which `next` takes over. */
+  readonly previous: VerificationKey;
+  /** False: an earlier call began it. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Replaces the key that signs for a purpose (decisions §11). The next one is published at once and takes over after `limits.signingKeyLeadMs`: by
+ * then every replica signs with it at the same moment, and everybody who verifies knows it. The old one is retired and verifies for ever.
+ *
+ *     new ──published──> coming ──not_before──> current ──the next one's not_before──> retired
+ *                           └────────────── declared compromised ──────┴──────> compromised, at once
+ *
+ * `isCompromised`: the current key may be in other hands. It proves nothing from now on, whatever it signed before, and must not sign for
+ * another minute, so the next one takes over at once. A key that is still coming lay beside it and has signed nothing yet: it goes the same way.
+ *
+ * Of calls that come together, on any replicas, one rotates; the others, and a repetition within `limits.signingKeyLeadMs`, are answered
+ * with what it did. Otherwise a call that is repeated because its answer was lost would burn the key that has just been made. Only a
+ * compromise is never put off by an ordinary rotation.
+ */
+export async function rotateSigningKey(
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'ed25519' | 'sealer' | 'signingKeys' | 'logger'>,
+  { purpose, isCompromised }: { readonly purpose: KeyPurpose; readonly isCompromised: boolean },
+): Promise<Rotation> {
+  const rotation = await changeTransaction(deps, async (tx, change): Promise<Rotation> => {
+    await lockSigningKeys(tx);
+    const nowMs = deps.clock.now();
+    const keys = (await readSigningKeys(tx)).filter((key) => key.purpose === purpose);
+    const recent = recentRotation(keys, nowMs);
+    if (recent !== null && (!isCompromised || recent.previous.compromised)) return recent;
+
+    const leadMs = isCompromised ? 0 : limits.signingKeyLeadMs;
+    const takesOverAtMs = (nowMs + leadMs) as UnixMillis;
+    const current = currentKey(keys, nowMs);
+    const ending = isCompromised ? keys.filter((key) => !hasEnded(key, nowMs)) : [current];
+    const end = (key: StoredSigningKey): VerificationKey => ({
+      ...publicHalf(key),
+      retiredAtMs: takesOverAtMs,
+      compromised: isCompromised,
+    });
+
+    const next = makeSigningKey(deps, { purpose, notBeforeMs: takesOverAtMs, createdAtMs: nowMs });
+    await insertSigningKey(tx, next);
+    for (const key of ending) await endSigningKey(tx, end(key));
+    // The new key first: where it is the feed's own that ends, it vouches for its successor while it is still believed.
+    for (const key of [next, ...ending.map(end)]) {
+      await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
+    }
+    return { next: publicHalf(next), previous: end(current), isNew: true };
+  });
+  await reloadOwn(deps);
+  return rotation;
+}
+
+/** The last rotation, if it is so recent that another call for one is most likely the same once more. */
+function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): Rotation | null {
+  const next = keys.find(({ retiredAtMs }) => retiredAtMs === null);
+  if (next === undefined || nowMs - next.createdAtMs >= limits.signingKeyLeadMs) return null;
+  // A key that was still coming when its purpose was compromised ends at the same moment, but never was anybody's predecessor.
+  const previous = keys.find(
+    (key) => key.retiredAtMs === next.notBeforeMs && key.notBeforeMs <= next.notBeforeMs,
+  );
+  if (previous === undefined) return null;
+  return { next: publicHalf(next), previous: publicHalf(previous), isNew: false };
+}
+
+/** So that this replica knows its own doing before it answers. Where that fails it learns of it like the others. */
+async function reloadOwn({ signingKeys, logger }: Pick<Deps, 'signingKeys' | 'logger'>): Promise<void> {
+  try {
+    await signingKeys.reload();
+  } catch (error) {
+    logger.warn({ err: error }, 'a rotated signing key is not yet known here');
+  }
+}

@@ -1,0 +1,43 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyPluginAsync } from 'fastify';
+import { renderJwks } from '../../shared/crypto/keyset.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import { JwksAnswer } from '../../shared/wire/jwks.ts';
+import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
+import type { Deps } from '../deps.ts';
+import { rotateSigningKey } from './rotate-signing-key.ts';
+
+const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
+
+/** The public keys of this service, for whoever wants to verify its passports and records without it (decisions §11). */
+export function jwksRoutes(deps: Deps): FastifyPluginAsync {
+  return async (app) => {
+    app.get(
+      '/.well-known/jwks.json',
+      { config: { scope: null }, schema: { response: { 200: JwksAnswer } } },
+      async (_request, reply) =>
+        reply.header('cache-control', cacheControl).send(renderJwks(deps.signingKeys.all())),
+    );
+  };
+}
+
+const config = { scope: 'admin:*', operatorOnly: true } as const;
+
+/** The keys with which this service signs, for its operator alone (decisions §11). 201: a new key; 200: an earlier call's, see rotateSigningKey. */
+export function signingKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.post(
+      '/signing-keys/rotate',
+      {
+        config,
+        schema: { body: KeyRotation, response: { 200: KeyRotationAnswer, 201: KeyRotationAnswer } },
+      },
+      async (request, reply) => {
+        const { purpose, compromised: isCompromised = false } = request.body;
+        const rotation = await rotateSigningKey(deps, { purpose, isCompromised });
+        return reply.code(rotation.isNew ? 201 : 200).send(renderKeyRotation(rotation));
+      },
+    );
+  };
+}

@@ -1,0 +1,52 @@
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { thumbprint } from '../../shared/crypto/keyset.ts';
+import { nonceBytes } from '../../shared/crypto/seal.ts';
+import type { KeyPurpose } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps } from '../deps.ts';
+import { MasterKeyError, openSealed } from './master-key.ts';
+import type { StoredSigningKey } from './signing-key-store.ts';
+import type { SigningKey } from './signing-keys.ts';
+
+const seedBytes = 32;
+const sealContext = (kid: string): string => `signing_keys/${kid}`;
+
+/** A new key of which the private half exists from here on only sealed, and opened in memory. */
+export function makeSigningKey(
+  deps: Pick<Deps, 'random' | 'ed25519' | 'sealer'>,
+  wanted: {
+    readonly purpose: KeyPurpose;
+    readonly notBeforeMs: UnixMillis;
+    readonly createdAtMs: UnixMillis;
+  },
+): StoredSigningKey {
+  const seed = deps.random.bytes(seedBytes);
+  const { publicKey } = deps.ed25519.signer(seed);
+  const kid = thumbprint(publicKey);
+  return {
+    ...wanted,
+    kid,
+    publicKey: encodeBase64url(publicKey),
+    sealedPrivateKey: deps.sealer.seal(seed, sealContext(kid), deps.random.bytes(nonceBytes)),
+    retiredAtMs: null,
+    compromised: false,
+  };
+}
+
+/** Ready to sign. Throws MasterKeyError where the private half does not open, or is not that of the public one. */
+export function openSigningKey(
+  { ed25519, sealer }: Pick<Deps, 'ed25519' | 'sealer'>,
+  { kid, publicKey, sealedPrivateKey }: StoredSigningKey,
+): SigningKey {
+  const signer = ed25519.signer(openSealed(sealer, sealedPrivateKey, sealContext(kid)));
+  if (encodeBase64url(signer.publicKey) !== publicKey) {
+    throw new MasterKeyError(
+      `The two halves of signing key ${kid} do not belong together: the database was changed.`,
+    );
+  }
+  return {
+    kid,
+    signer,
+    sign: (message) => encodeBase64url(signer.sign(Buffer.from(message, 'utf8'))),
+  };
+}

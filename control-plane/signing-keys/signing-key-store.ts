@@ -1,0 +1,49 @@
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+export interface StoredSigningKey extends VerificationKey {
+  /** Opens with MASTER_KEY alone; see sealed-signing-key.ts. */
+  readonly sealedPrivateKey: string;
+  readonly createdAtMs: UnixMillis;
+}
+
+/** Any number that nothing else in the database uses. */
+const signingKeyLock = 7_236_502;
+
+/** Whoever adds keys holds this until the end of the transaction: all replicas make and rotate them one after the other. */
+export async function lockSigningKeys(tx: Transaction): Promise<void> {
+  await tx`SELECT pg_advisory_xact_lock(${signingKeyLock})`;
+}
+
+/** All of them, oldest first. */
+export const readSigningKeys = (sql: Database | Transaction): Promise<StoredSigningKey[]> =>
+  sql<StoredSigningKey[]>`
+    SELECT kid, purpose, public_key AS "publicKey", sealed_private_key AS "sealedPrivateKey",
+      not_before_ms AS "notBeforeMs", retired_at_ms AS "retiredAtMs", compromised, created_at_ms AS "createdAtMs"
+    FROM signing_keys ORDER BY not_before_ms, kid`;
+
+export async function insertSigningKey(tx: Transaction, key: StoredSigningKey): Promise<void> {
+  await tx`
+    INSERT INTO signing_keys (kid, purpose, public_key, sealed_private_key, not_before_ms, retired_at_ms,
+      compromised, created_at_ms)
+    VALUES (${key.kid}, ${key.purpose}, ${key.publicKey}, ${key.sealedPrivateKey}, ${key.notBeforeMs},
+      ${key.retiredAtMs}, ${key.compromised}, ${key.createdAtMs})`;
+}
+
+/** Writes how a key ends; nothing else of it ever changes. */
+export async function endSigningKey(tx: Transaction, key: VerificationKey): Promise<void> {
+  await tx`
+    UPDATE signing_keys SET retired_at_ms = ${key.retiredAtMs}, compromised = ${key.compromised}
+    WHERE kid = ${key.kid}`;
+}
+
+/** What of a key may leave the control plane. */
+export const publicHalf = (key: VerificationKey): VerificationKey => ({
+  kid: key.kid,
+  purpose: key.purpose,
+  publicKey: key.publicKey,
+  notBeforeMs: key.notBeforeMs,
+  retiredAtMs: key.retiredAtMs,
+  compromised: key.compromised,
+});

@@ -1,0 +1,43 @@
+import type { Signer } from '../../shared/crypto/ed25519.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+
+/** A key that signs now. */
+export interface SigningKey {
+  readonly kid: string;
+  /** base64url of the 64-byte Ed25519 signature over the UTF-8 of the message. */
+  sign(message: string): string;
+  /** The same key for bytes: what `signPassportToken` takes. */
+  readonly signer: Signer;
+}
+
+/** The service's own keys: one current per purpose, and all that ever verified. */
+export interface SigningKeys {
+  /** To be asked for every signature, and within the transaction that stores it: another key takes over by the clock. */
+  current(purpose: KeyPurpose): SigningKey;
+  /** Of a purpose, for what must be believed by whoever knows only an older key: the current one, then the retired that are not compromised. */
+  vouching(purpose: KeyPurpose): readonly SigningKey[];
+  /** Current, coming and retired keys of all purposes. The same array until one of them changes. */
+  all(): readonly VerificationKey[];
+  /**
+   * Takes up what the database knows now. Calls work one after the other, so that an older state never replaces a newer one.
+   * Rejects where that fails, and everything stays as it was.
+   */
+  reload(): Promise<void>;
+}
+
+/**
+ * The one key of a purpose that signs at this moment: the newest whose time has come, and never one that is retired or compromised. A
+ * replica whose clock is behind may find none whose time has come; it takes the next one then, which everybody knows already.
+ * `keys`: of that purpose, oldest first.
+ */
+export function currentKey<Key extends VerificationKey>(keys: readonly Key[], nowMs: UnixMillis): Key {
+  const usable = keys.filter((key) => !hasEnded(key, nowMs));
+  const current = usable.findLast(({ notBeforeMs }) => notBeforeMs <= nowMs) ?? usable[0];
+  return must(current, 'every purpose has a key that is not retired');
+}
+
+/** Whether a key signs nothing any more. What it signed before verifies for ever, unless it is compromised. */
+export const hasEnded = ({ compromised, retiredAtMs }: VerificationKey, nowMs: UnixMillis): boolean =>
+  compromised || (retiredAtMs !== null && retiredAtMs <= nowMs);

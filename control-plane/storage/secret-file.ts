@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { hasCode } from '../../shared/runtime/system-error.ts';
+
+/**
+ * The secret in this file, which `make` gives if there is none yet. The file is readable by its owner alone, whole from the moment it
+ * appears, and on disk when this resolves; of two that make it at once, both get the same. White space around it is ignored.
+ */
+export async function readOrMakeSecretFile(path: string, make: () => string): Promise<string> {
+  const existing = await readSecretFile(path);
+  if (existing !== null) return existing;
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(`${make()}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    // Unlike a rename, a link does not replace what somebody else has made meanwhile.
+    await link(temporary, path).catch((error: unknown) => {
+      if (!hasCode(error, 'EEXIST')) throw error;
+    });
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  await syncDirectory(dirname(path));
+  return readFile(path, 'utf8').then((text) => text.trim());
+}
+
+/** Null: there is no such file. */
+export async function readSecretFile(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+}
+
+/** The name of a new file is on disk only when its folder is. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

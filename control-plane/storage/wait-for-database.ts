@@ -1,0 +1,57 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
+import type { Database } from '../deps.ts';
+import { databaseFailure } from '../http/database-away.ts';
+
+const versionNumMin = 150_000;
+
+/**
+ * Resolves when the database answers and is recent enough. One that is away, or just starting, is asked `limits.databaseStartTries`
+ * times; then, and at once where it answers with a refusal (a wrong password, no such database), this throws StartError. Of `url`
+ * only host and port are named. Rejects with an AbortError when `signal` ends the waiting.
+ */
+export async function waitForDatabase(
+  sql: Database,
+  options: { readonly url: string; readonly logger: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  const place = placeOf(options.url);
+  let pauseMs: number = limits.databaseStartPauseFirstMs;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await refuseOldVersion(sql, place);
+      return;
+    } catch (error) {
+      if (error instanceof StartError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (databaseFailure(error) === null) {
+        throw new StartError(`The database at ${place} (DATABASE_URL) refused: ${reason}.`, { cause: error });
+      }
+      if (attempt === limits.databaseStartTries) {
+        throw new StartError(
+          `The database at ${place} (DATABASE_URL) could not be reached in ${attempt} attempts: ${reason}. ` +
+            'Start it, or correct DATABASE_URL.',
+          { cause: error },
+        );
+      }
+      options.logger.warn({ place, attempt, reason, pauseMs }, 'the database cannot be reached yet');
+      await pause(pauseMs, null, { signal: options.signal });
+      pauseMs = Math.min(pauseMs * 2, limits.databaseStartPauseLastMs);
+    }
+  }
+}
+
+async function refuseOldVersion(sql: Database, place: string): Promise<void> {
+  const [row] = await sql<{ num: string; name: string }[]>`
+    SELECT current_setting('server_version_num') AS num, current_setting('server_version') AS name`;
+  if (Number(row?.num) < versionNumMin) {
+    throw new StartError(`The database at ${place} is PostgreSQL ${row?.name}; 15 or newer is needed.`);
+  }
+}
+
+/** Host and port, or the folder of the socket. */
+function placeOf(url: string): string {
+  const { host, searchParams } = new URL(url);
+  return searchParams.get('host') ?? host;
+}

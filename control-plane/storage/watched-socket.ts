@@ -1,0 +1,49 @@
+import { Socket } from 'node:net';
+import { secondMs } from '../../shared/model/time.ts';
+
+/** Where the driver wants to connect: what it read in the URL. */
+interface Place {
+  readonly host: readonly string[];
+  readonly port: readonly number[];
+  /** Of a Unix socket; it wins over host and port. */
+  readonly path?: string | false;
+}
+
+/**
+ * Makes the sockets of a pool, each of which is destroyed when nothing has passed it in either direction for `silenceMsMax`. The driver has
+ * no deadline for an answer, and a link that just falls silent brings no error: the queries on it would hang, and with them requests
+ * and the end of the program. They are rejected with CONNECTION_CLOSED instead, and the pool connects anew.
+ *
+ * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this does (`limits.databaseIdleMsMax`).
+ */
+export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
+  let made = 0;
+  return ({ host, port, path }) => {
+    const turn = made++ % host.length;
+    const to = { host: host[turn] ?? 'localhost', port: port[turn] ?? 5432 };
+    // For TLS the driver looks here for the name to be proved.
+    const socket = Object.assign(new Socket(), { host: to.host });
+    // Only when this function has returned does the driver listen for errors.
+    setImmediate(() => {
+      if (path) socket.connect({ path });
+      else socket.connect(to);
+      destroyWhenSilent(socket, silenceMsMax);
+    });
+    return socket;
+  };
+}
+
+/** By looks from outside: the driver removes every listener of a socket that it puts under TLS, also one for timeouts. */
+function destroyWhenSilent(socket: Socket, silenceMsMax: number): void {
+  const lookMs = Math.min(silenceMsMax / 4, secondMs);
+  let passed = -1;
+  let silentMs = 0;
+  const timer = setInterval(() => {
+    if (socket.destroyed) return clearInterval(timer);
+    const passedNow = socket.bytesRead + socket.bytesWritten;
+    silentMs = passedNow === passed ? silentMs + lookMs : 0;
+    passed = passedNow;
+    if (silentMs >= silenceMsMax) socket.destroy();
+  }, lookMs);
+  timer.unref();
+}

@@ -1,0 +1,84 @@
+import { assert, must } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import {
+  type Change,
+  type ChangeEntry,
+  type FeedId,
+  feedChannel,
+  globalFeed,
+} from '../../shared/wire/sync.ts';
+import { signChange } from '../../shared/wire/sync-signature.ts';
+import type { Deps, Transaction } from '../deps.ts';
+
+type ChangeDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
+
+/** Tells the sidecars of this feed; resolves to the revision of the change once it is written, before it is committed. */
+export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
+
+/**
+ * A transaction whose changes sidecars must see (architecture §4): what `work` writes and what it tells the feeds
+ * is committed together or not at all. Resolves to what `work` returns, after the commit and the push.
+ *
+ * Revisions of a feed have no holes and stand in commit order, because a writer holds the row of the feed's head from its
+ * first change until its commit: the next writer gets its number only then. A head is therefore a lock that all writers of that
+ * feed share: call `change` as late in `work` as possible, and do nothing slow after it. Heads are locked in one order,
+ * accounts by id and then global, so that two writers never wait for each other; a call out of order is a bug and throws.
+ *
+ * Where the outcome of the commit is unknown (the connection broke), this rejects and nothing is pushed. If it was committed after all,
+ * sidecars learn of it from the next heartbeat.
+ */
+export async function changeTransaction<T>(
+  deps: ChangeDeps,
+  work: (tx: Transaction, change: WriteChange) => Promise<T>,
+): Promise<T> {
+  const entries: ChangeEntry[] = [];
+  const { result } = await deps.sql.begin(async (tx) => {
+    let lockedLast: FeedId | null = null;
+    const change: WriteChange = async (feedId, what) => {
+      assert(
+        lockedLast === null || !locksBefore(feedId, lockedLast),
+        'heads are locked in order, global last',
+      );
+      lockedLast = feedId;
+      const entry = await writeChange(tx, deps, feedId, what);
+      entries.push(entry);
+      return entry.revision;
+    };
+    // In an object, because postgres.js would await the elements of an array.
+    return { result: await work(tx, change) };
+  });
+  for (const entry of entries) deps.bus.publish(feedChannel(entry.feed_id), JSON.stringify(entry));
+  return result;
+}
+
+/** Gives a new account its feed, in the transaction that creates the account. */
+export async function createFeed(tx: Transaction, accountId: AccountId): Promise<void> {
+  await tx`INSERT INTO feeds (feed_id, revision) VALUES (${accountId}, 0)`;
+}
+
+async function writeChange(
+  tx: Transaction,
+  deps: ChangeDeps,
+  feedId: FeedId,
+  change: Change,
+): Promise<ChangeEntry> {
+  const rows = await tx<{ revision: number }[]>`
+    UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
+  const { revision } = must(rows[0], 'every account has a feed from its creation on');
+  // A statement of its own: one that waited for the head does not see what the writer before it committed meanwhile.
+  const [last] = await tx<{ signature: string }[]>`
+    SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`;
+  const place = { feedId, revision, previous: last?.signature ?? '' };
+  const entry = signChange(deps.signingKeys.current('sync'), place, change);
+  // The body goes as text: as a parameter of type jsonb the driver would encode it once more.
+  await tx`
+    INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
+    VALUES (${feedId}, ${revision}, ${entry.kind}, ${JSON.stringify(entry.body)}::text::jsonb,
+      ${entry.signing_key_id}, ${entry.signature}, ${deps.clock.now()})`;
+  return entry;
+}
+
+function locksBefore(feedId: FeedId, other: FeedId): boolean {
+  if (other === globalFeed) return feedId !== globalFeed;
+  return feedId !== globalFeed && feedId < other;
+}

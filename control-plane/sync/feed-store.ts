@@ -1,0 +1,83 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type ChangeEntry, type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+
+/** The newest revision of an account's feed and of the global one. */
+export interface Heads {
+  readonly account: number;
+  readonly global: number;
+}
+
+export async function readHeads(sql: Database | Transaction, accountId: AccountId): Promise<Heads> {
+  const rows = await sql<{ feed_id: FeedId; revision: number }[]>`
+    SELECT feed_id, revision FROM feeds WHERE feed_id IN (${accountId}, ${globalFeed})`;
+  const head = (feedId: FeedId) =>
+    must(
+      rows.find((row) => row.feed_id === feedId)?.revision,
+      'every account has a feed, and the global one is there',
+    );
+  return { account: head(accountId), global: head(globalFeed) };
+}
+
+/** The head of the global feed, and of each account that has a connected sidecar. */
+export const readHeardHeads = (sql: Database) =>
+  sql<{ feed_id: FeedId; revision: number }[]>`
+    SELECT feed_id, revision FROM feeds WHERE feed_id = ${globalFeed}
+      OR feed_id IN (SELECT account_id FROM sidecars
+        WHERE last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint)`;
+
+/** The signature of the entry at this revision; empty where there is none. */
+export async function readMark(
+  sql: Database | Transaction,
+  feedId: FeedId,
+  revision: number,
+): Promise<string> {
+  const [row] = await sql<{ signature: string }[]>`
+    SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision}`;
+  return row?.signature ?? '';
+}
+
+/**
+ * The entries that follow `after`, at most `countMax`. Null where only a snapshot helps: they are not all kept any more, or the position is
+ * one of another history, as after a restore. Nothing that is handed out has a hole.
+ */
+export async function readEntries(
+  sql: Database,
+  feed: {
+    readonly feedId: FeedId;
+    readonly after: FeedPosition;
+    readonly head: number;
+    readonly countMax: number;
+  },
+): Promise<readonly ChangeEntry[] | null> {
+  const { feedId, after, head, countMax } = feed;
+  if (after.revision > head) return null;
+  // With the entry at the position, which shows that the sidecar has this history behind it.
+  const rows = await sql<ChangeEntry[]>`
+    SELECT feed_id, revision, coalesce(lag(signature) OVER (ORDER BY revision), '') AS previous,
+      kind, body, signing_key_id, signature FROM changes
+    WHERE feed_id = ${feedId} AND revision >= ${after.revision} ORDER BY revision LIMIT ${countMax + 1}`;
+  const hasPosition = rows[0]?.revision === after.revision;
+  if ((hasPosition ? rows[0]?.signature : '') !== after.mark) return null;
+  const entries = hasPosition ? rows.slice(1) : rows.slice(0, countMax);
+  if (entries.length === 0 && after.revision < head && countMax > 0) return null;
+  // Removal goes by the clocks of several replicas, so it may leave a hole for a moment.
+  return entries.every((entry, index) => entry.revision === after.revision + 1 + index) ? entries : null;
+}
+
+/**
+ * Removes changes older than `limits.changeRetentionMs`, a bounded number at a time; replicas do not wait for each other. The
+ * newest of each feed stays: the next one names it, and sidecars show by it which history they have.
+ */
+export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<number> {
+  const removed = await sql`
+    DELETE FROM changes WHERE (feed_id, revision) IN (
+      SELECT feed_id, revision FROM changes WHERE created_at_ms < ${nowMs - limits.changeRetentionMs}
+        AND revision < (SELECT head.revision FROM feeds head WHERE head.feed_id = changes.feed_id)
+      ORDER BY created_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED)`;
+  return removed.count;
+}

@@ -1,0 +1,104 @@
+import { Counter, Gauge } from 'prom-client';
+import { limits } from '../../shared/model/limits.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { feedChannel } from '../../shared/wire/sync.ts';
+import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
+import type { Deps } from '../deps.ts';
+import { readHeardHeads, trimChanges } from './feed-store.ts';
+
+/**
+ * Once every `limits.heartbeatIntervalMs` tells each feed that a connected sidecar follows where its head is, as read from PostgreSQL in
+ * that moment (architecture §4). Every replica does so. While the database is away there is no heartbeat, and sidecars see their state
+ * age. Now and then it also removes old changes. Nothing here ever throws; trouble is logged when it begins and when it ends.
+ */
+export function startHeartbeat(
+  deps: Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
+): { stop(): Promise<void> } {
+  const outcome = reporter(deps);
+  let trimmedAtMs = deps.clock.monotonic();
+  let isStopped = false;
+  const wakeup = makeWakeup();
+
+  const beat = async () => {
+    try {
+      await publishHeads(deps);
+      outcome.good();
+    } catch (error) {
+      outcome.bad(error);
+    }
+  };
+
+  const trim = async () => {
+    if (deps.clock.monotonic() - trimmedAtMs < limits.changeTrimIntervalMs) return;
+    trimmedAtMs = deps.clock.monotonic();
+    try {
+      await trimChanges(deps.sql, deps.clock.now());
+    } catch (error) {
+      // Nothing is lost: the same rows are still there a minute later.
+      deps.logger.warn({ err: error }, 'old changes could not be removed');
+    }
+  };
+
+  const run = async () => {
+    while (!isStopped) {
+      const startedAtMs = deps.clock.monotonic();
+      await beat();
+      await trim();
+      const pauseMs = limits.heartbeatIntervalMs - (deps.clock.monotonic() - startedAtMs);
+      if (!isStopped) await wakeup.sleep(pauseMs);
+    }
+  };
+
+  const running = run();
+  return {
+    /** Resolves when the last beat is over. */
+    stop: async () => {
+      isStopped = true;
+      wakeup.wake();
+      await running;
+    },
+  };
+}
+
+async function publishHeads(
+  deps: Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'replicaId'>,
+): Promise<void> {
+  // Before the query: the heads are at most as old as the heartbeat says.
+  const atMs = deps.clock.now();
+  const heads = await readHeardHeads(deps.sql);
+  const key = deps.signingKeys.current('sync');
+  for (const { feed_id, revision } of heads) {
+    const beat = signHeartbeat(key, { feed_id, head: revision, replica: deps.replicaId, at_ms: atMs });
+    deps.bus.publish(feedChannel(feed_id), JSON.stringify(beat));
+  }
+}
+
+/** One log line per change of state, however long the trouble lasts. */
+function reporter({ logger, metrics }: Pick<Deps, 'logger' | 'metrics'>) {
+  const beats = new Counter({
+    name: 'agent_trust_heartbeats_total',
+    help: 'Rounds of heartbeats to the sidecars, by outcome.',
+    labelNames: ['outcome'],
+    registers: [metrics],
+  });
+  const failing = new Gauge({
+    name: 'agent_trust_heartbeat_failing',
+    help: '1 while heads cannot be read from the database.',
+    registers: [metrics],
+  });
+  let isFailing = false;
+  return {
+    good: () => {
+      beats.inc({ outcome: 'sent' });
+      if (isFailing) logger.info({}, 'heartbeats go out again');
+      isFailing = false;
+      failing.set(0);
+    },
+    bad: (error: unknown) => {
+      beats.inc({ outcome: 'failed' });
+      if (!isFailing) logger.warn({ err: error }, 'no heartbeat: the heads of the feeds cannot be read');
+      isFailing = true;
+      failing.set(1);
+    },
+  };
+}

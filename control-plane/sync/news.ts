@@ -1,0 +1,35 @@
+import type { Bus } from '../../shared/bus/bus.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type FeedId, feedChannel, globalFeed, type Position } from '../../shared/wire/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+
+/** Something has happened beyond what the sidecar knows: a hint to look into the database, never more. */
+export interface News {
+  /** Resolves when there is news, also when it came before the call, or when the time is over. */
+  within(timeMs: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Listens to the entries and heartbeats of both feeds of an account. Signatures do not matter for a hint. */
+export async function listenForNews(
+  bus: Bus,
+  known: { readonly accountId: AccountId; readonly after: Position },
+): Promise<News> {
+  const wakeup = makeWakeup();
+  const listener = (feedId: FeedId, after: number) => (text: string) => {
+    const message = parseFeedMessage(text);
+    if (message === null || message.feed_id !== feedId) return;
+    if ((message.kind === 'heartbeat' ? message.head : message.revision) > after) wakeup.wake();
+  };
+  const subscriptions = await Promise.all([
+    bus.subscribe(feedChannel(known.accountId), listener(known.accountId, known.after.account.revision)),
+    bus.subscribe(feedChannel(globalFeed), listener(globalFeed, known.after.global.revision)),
+  ]);
+  return {
+    within: (timeMs) => wakeup.sleep(timeMs),
+    stop: async () => {
+      await Promise.all(subscriptions.map((unsubscribe) => unsubscribe()));
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type ChangesAnswer, globalFeed, type Position } from '../../shared/wire/sync.ts';
+import type { Deps } from '../deps.ts';
+import { readEntries, readHeads } from './feed-store.ts';
+import { listenForNews } from './news.ts';
+
+type ReadDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
+
+interface Reader {
+  readonly accountId: AccountId;
+  readonly after: Position;
+}
+
+/**
+ * What a sidecar has not applied yet, waiting up to `waitMs` for the first of it. The heads come from the database each time: a
+ * push that got lost costs the rest of the wait and no more. Global entries come before those of the account, each feed in its order:
+ * a new sync key is announced in the global feed, and may have signed what follows in the other.
+ */
+export async function readChanges(
+  deps: ReadDeps,
+  reader: Reader & { readonly waitMs: number },
+): Promise<ChangesAnswer> {
+  const askedAtMs = deps.clock.monotonic();
+  // Listening begins before the first look, so that nothing falls between the two.
+  const news = reader.waitMs === 0 ? null : await listenForNews(deps.bus, reader);
+  try {
+    let answer = await look(deps, reader);
+    if (news !== null && hasNothing(answer)) {
+      await news.within(reader.waitMs - (deps.clock.monotonic() - askedAtMs));
+      answer = await look(deps, reader);
+    }
+    const answeredAtMs = deps.clock.monotonic();
+    return {
+      ...answer.changes,
+      heads_age_ms: answeredAtMs - answer.headsAtMs,
+      held_ms: answeredAtMs - askedAtMs,
+      replica: deps.replicaId,
+      now_ms: deps.clock.now(),
+    };
+  } finally {
+    await news?.stop();
+  }
+}
+
+interface Look {
+  readonly changes: Omit<ChangesAnswer, 'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms'>;
+  /** Taken before the heads were read: they are at most as old as that says. */
+  readonly headsAtMs: number;
+}
+
+const hasNothing = ({ changes }: Look): boolean => changes.entries.length === 0 && !changes.snapshot_needed;
+
+async function look({ sql, clock }: ReadDeps, { accountId, after }: Reader): Promise<Look> {
+  const headsAtMs = clock.monotonic();
+  const heads = await readHeads(sql, accountId);
+  const ofGlobal = await readEntries(sql, {
+    feedId: globalFeed,
+    after: after.global,
+    head: heads.global,
+    countMax: limits.changesPerPullMax,
+  });
+  const ofAccount = await readEntries(sql, {
+    feedId: accountId,
+    after: after.account,
+    head: heads.account,
+    countMax: limits.changesPerPullMax - (ofGlobal?.length ?? 0),
+  });
+  const entries = ofAccount === null || ofGlobal === null ? null : [...ofGlobal, ...ofAccount];
+  return {
+    changes: {
+      entries: entries ?? [],
+      account_head: heads.account,
+      global_head: heads.global,
+      snapshot_needed: entries === null,
+    },
+    headsAtMs,
+  };
+}

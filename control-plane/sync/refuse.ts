@@ -1,0 +1,18 @@
+import type { FastifyReply } from 'fastify';
+
+/** The specified error body, with a code and members that only our own programs know: no row of the public catalogue. */
+export function refuse(
+  reply: FastifyReply,
+  status: number,
+  code: string,
+  message: string,
+  details: object = {},
+): FastifyReply {
+  return reply
+    .code(status)
+    .send({ error: { code, message, status, request_id: reply.request.id, ...details } });
+}
+
+/** The database was restored, most likely: whoever is told so connects anew and goes on. */
+export const refuseUnknownConnection = (reply: FastifyReply): FastifyReply =>
+  refuse(reply, 409, 'connection_unknown', 'This connection is not known here (any more): connect anew.');

@@ -1,0 +1,86 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
+import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { readChanges } from './read-changes.ts';
+import { refuseUnknownConnection } from './refuse.ts';
+import { type Connection, connectSidecar, noteSidecar } from './sidecar-store.ts';
+import { takeSnapshot } from './take-snapshot.ts';
+
+const config = { scope: 'sidecars:connect' } as const;
+const connectionSecretBytes = 16;
+
+/** What sidecars ask of the control plane (architecture §4); shared/wire/sync.ts says what each call means. Not a public interface. */
+export function syncRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  /** Notes what a connection has applied and tells whoever waits for it. False: the connection is unknown. */
+  const note = async (connection: Connection, applied: Position): Promise<boolean> => {
+    const isKnown = await noteSidecar(deps.sql, connection, applied);
+    if (isKnown) deps.bus.publish(ackChannel, '');
+    return isKnown;
+  };
+
+  return async (app) => {
+    app.post('/sync/connect', { config, schema: { body: ConnectBody } }, async (request) => {
+      const { accountId } = callerOf(request);
+      const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
+      if (version !== syncVersion) {
+        throw invalidRequest(
+          'sync_version',
+          `This control plane speaks version ${syncVersion}; update the older program.`,
+        );
+      }
+      const connectionId = await connectSidecar(deps.sql, {
+        sidecarId,
+        accountId,
+        secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
+        clockOffsetMs: sidecarNowMs - deps.clock.now(),
+      });
+      deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has connected');
+      return {
+        account_id: accountId,
+        connection_id: connectionId,
+        replica: deps.replicaId,
+        now_ms: deps.clock.now(),
+      } satisfies ConnectAnswer;
+    });
+
+    let snapshots = 0;
+    app.get('/sync/snapshot', { config }, async (request) => {
+      if (snapshots >= limits.snapshotsAtOnceMax) {
+        throw new ApiError('overloaded', { message: 'Other sidecars are loading their state. Try again.' });
+      }
+      snapshots += 1;
+      try {
+        return await takeSnapshot(deps, callerOf(request).accountId);
+      } finally {
+        snapshots -= 1;
+      }
+    });
+
+    app.get('/sync/changes', { config, schema: { querystring: ChangesQuery } }, async (request, reply) => {
+      const { accountId } = callerOf(request);
+      const { sidecar_id: sidecarId, connection_id: connectionId, ...query } = request.query;
+      const after = {
+        account: { revision: query.account_after, mark: query.account_mark },
+        global: { revision: query.global_after, mark: query.global_mark },
+      };
+      if (!(await note({ sidecarId, connectionId, accountId }, after))) return refuseUnknownConnection(reply);
+      return readChanges(deps, { accountId, after, waitMs: query.wait_ms });
+    });
+
+    app.post('/sync/ack', { config, schema: { body: AckBody } }, async (request, reply) => {
+      const { accountId } = callerOf(request);
+      const { sidecar_id: sidecarId, connection_id: connectionId, ...body } = request.body;
+      const applied = {
+        account: { revision: body.account_revision, mark: body.account_mark },
+        global: { revision: body.global_revision, mark: body.global_mark },
+      };
+      const isKnown = await note({ sidecarId, connectionId, accountId }, applied);
+      return isKnown ? {} : refuseUnknownConnection(reply);
+    });
+  };
+}

@@ -1,0 +1,136 @@
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+
+/** Which process of which sidecar is speaking. */
+export interface Connection {
+  readonly sidecarId: SidecarId;
+  readonly accountId: AccountId;
+  readonly connectionId: string;
+}
+
+/**
+ * Makes a new connection the only one of its sidecar id, and returns its id; what an earlier one had acknowledged is forgotten. The id begins
+ * with the time, and no two of a sidecar have the same, so that of two it can be told which is newer.
+ * Throws `invalid_request` where the sidecar id belongs to another account, `overloaded` where the account has
+ * `limits.sidecarsPerAccountMax` other sidecars connected.
+ */
+export async function connectSidecar(
+  sql: Database,
+  sidecar: {
+    readonly sidecarId: SidecarId;
+    readonly accountId: AccountId;
+    /** Of the connection id: what nobody can guess. */
+    readonly secret: string;
+    readonly clockOffsetMs: number;
+  },
+): Promise<string> {
+  const { sidecarId, accountId, clockOffsetMs } = sidecar;
+  await makeRoom(sql, { sidecarId, accountId });
+  const suffix = sql`${`.${sidecar.secret}`}::text`;
+  const nowMs = databaseNowMs(sql);
+  const later = sql`greatest(excluded.connected_at_ms, sidecars.connected_at_ms + 1)`;
+  const taken = await sql<{ connection_id: string }[]>`
+    INSERT INTO sidecars (sidecar_id, account_id, connection_id, connected_at_ms, last_seen_at_ms,
+      acked_account_revision, acked_global_revision, clock_offset_ms)
+    VALUES (${sidecarId}, ${accountId}, ${nowMs} || ${suffix}, ${nowMs}, ${nowMs}, 0, 0, ${clockOffsetMs})
+    ON CONFLICT (sidecar_id) DO UPDATE SET connection_id = ${later} || ${suffix},
+      connected_at_ms = ${later}, last_seen_at_ms = excluded.last_seen_at_ms,
+      acked_account_revision = 0, acked_global_revision = 0, clock_offset_ms = excluded.clock_offset_ms
+    WHERE sidecars.account_id = excluded.account_id
+    RETURNING connection_id`;
+  const connectionId = taken[0]?.connection_id;
+  if (connectionId !== undefined) return connectionId;
+  throw invalidRequest('sidecar_id', 'This sidecar_id belongs to another account.');
+}
+
+/**
+ * Whoever asks for a wait at a revocation waits for every connected sidecar, and no plan counts what sidecars call: so an account has only so
+ * many. Of the silent ones that never shipped a record the longest silent are forgotten; one that comes back connects like a new one. Two
+ * that connect at once may both find the last place, which does no harm.
+ */
+async function makeRoom(
+  sql: Database,
+  { sidecarId, accountId }: { readonly sidecarId: SidecarId; readonly accountId: AccountId },
+): Promise<void> {
+  const connectedSinceMs = sql`${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint`;
+  const [others] = await sql<{ connected: number; silent: number }[]>`
+    SELECT count(*) FILTER (WHERE last_seen_at_ms > ${connectedSinceMs}) AS connected,
+      count(*) FILTER (WHERE last_seen_at_ms <= ${connectedSinceMs}) AS silent
+    FROM sidecars WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId}`;
+  const { connected, silent } = must(others, 'a count has a row');
+  if (connected >= limits.sidecarsPerAccountMax) {
+    throw new ApiError('overloaded', {
+      message: `This account has ${limits.sidecarsPerAccountMax} connected sidecars, which is the most there may be.`,
+    });
+  }
+  if (silent < limits.sidecarsPerAccountMax) return;
+  await sql`
+    DELETE FROM sidecars WHERE sidecar_id IN (
+      SELECT sidecar_id FROM sidecars
+      WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId} AND last_seen_at_ms <= ${connectedSinceMs}
+        AND NOT EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id)
+      ORDER BY last_seen_at_ms LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED)`;
+}
+
+/**
+ * What a connection is to the database. `unknown`: neither it nor a newer one is there, as after a restore; whoever speaks may simply connect
+ * anew. `superseded`: a newer process has taken the sidecar id over, and the two would drive each other out for ever if this one did.
+ */
+export type ConnectionStanding = 'newest' | 'superseded' | 'unknown';
+
+export async function readConnectionStanding(
+  sql: Database | Transaction,
+  { sidecarId, accountId, connectionId }: Connection,
+): Promise<ConnectionStanding> {
+  const [row] = await sql<{ connection_id: string; connected_at_ms: number }[]>`
+    SELECT connection_id, connected_at_ms FROM sidecars
+    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}`;
+  if (row === undefined) return 'unknown';
+  if (row.connection_id === connectionId) return 'newest';
+  return row.connected_at_ms > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
+}
+
+/**
+ * Notes that the sidecar lives and what it has applied. An acknowledgement that was overtaken by a later one takes nothing back; a position
+ * that is not in the history of this database does, because what was acknowledged is then in force nowhere. False: the connection is unknown.
+ * Throws `precondition_failed` where a newer connection has taken over the sidecar id.
+ */
+export async function noteSidecar(
+  sql: Database,
+  connection: Connection,
+  applied: Position,
+): Promise<boolean> {
+  const { sidecarId, accountId, connectionId } = connection;
+  const isKnown = (feedId: FeedId, { revision, mark }: FeedPosition) => sql`
+    (SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision}) = ${mark}`;
+  const noted = await sql`
+    UPDATE sidecars SET last_seen_at_ms = greatest(last_seen_at_ms, ${databaseNowMs(sql)}),
+      acked_account_revision = CASE WHEN ${isKnown(accountId, applied.account)}
+        THEN greatest(acked_account_revision, ${applied.account.revision}) ELSE 0 END,
+      acked_global_revision = CASE WHEN ${isKnown(globalFeed, applied.global)}
+        THEN greatest(acked_global_revision, ${applied.global.revision}) ELSE 0 END
+    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
+  if (noted.count > 0) return true;
+  if ((await readConnectionStanding(sql, connection)) === 'unknown') return false;
+  throw new ApiError('precondition_failed', {
+    param: 'connection_id',
+    message: 'Another process has connected with this sidecar_id, and only the newest connection counts.',
+  });
+}
+
+/** The sidecars that are connected, and how many of them have this revision of the global feed in force. */
+export async function countAcknowledged(
+  sql: Database,
+  globalRevision: number,
+): Promise<{ readonly sidecars: number; readonly acknowledged: number }> {
+  const rows = await sql<{ sidecars: number; acknowledged: number }[]>`
+    SELECT count(*) AS sidecars,
+      count(*) FILTER (WHERE acked_global_revision >= ${globalRevision}) AS acknowledged
+    FROM sidecars WHERE last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint`;
+  return must(rows[0], 'a count has a row');
+}

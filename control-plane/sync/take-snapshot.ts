@@ -1,0 +1,79 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountStatus } from '../../shared/model/account.ts';
+import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import {
+  type ApiKeyBody,
+  type GateBody,
+  globalFeed,
+  type SignedSnapshot,
+  type Snapshot,
+  syncVersion,
+} from '../../shared/wire/sync.ts';
+import { signSnapshot } from '../../shared/wire/sync-signature.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+import { readHeads, readMark } from './feed-store.ts';
+
+/**
+ * Everything that a sidecar of this account needs, as of one moment: one REPEATABLE READ transaction, so that the state is exactly
+ * what the changes up to the named revisions made of it. Both modes are in it, because a sidecar serves all gates of its account.
+ */
+export async function takeSnapshot(
+  deps: Pick<Deps, 'sql' | 'signingKeys'>,
+  accountId: AccountId,
+): Promise<SignedSnapshot> {
+  const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) =>
+    readSnapshot(tx, accountId),
+  );
+  // This replica may not have heard yet that a key is compromised; the snapshot has.
+  const isBelieved = (kid: string) =>
+    snapshot.signing_keys.some((key) => key.kid === kid && !key.compromised);
+  const keys = deps.signingKeys.vouching('sync').filter(({ kid }) => isBelieved(kid));
+  return signSnapshot(keys, JSON.stringify(snapshot));
+}
+
+async function readSnapshot(tx: Transaction, accountId: AccountId): Promise<Snapshot> {
+  const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
+  const takenAtMs = must(clock, 'a clock shows a time').nowMs;
+  const heads = await readHeads(tx, accountId);
+  const [account] = await tx<{ status: AccountStatus }[]>`
+    SELECT status FROM accounts WHERE account_id = ${accountId}`;
+  const gates = await tx<GateBody[]>`
+    SELECT gate_id, account_id, mode, version, trust_level, constraints, catalog_prices AS catalog FROM gates
+    WHERE account_id = ${accountId} AND deleted_at_ms IS NULL ORDER BY gate_id`;
+  const apiKeys = await tx<ApiKeyBody[]>`
+    SELECT key_id, key_hash, mode, scopes, expires_at_ms FROM api_keys
+    WHERE account_id = ${accountId} AND revoked_at_ms IS NULL
+      AND (expires_at_ms IS NULL OR expires_at_ms > ${takenAtMs}) ORDER BY key_id`;
+  // One that is marked as expired gave its agent_id up, and may have been suspended before: whose clock is behind must not take it for active.
+  const standings = await tx<Snapshot['passport_standings'][number][]>`
+    SELECT passport_id, CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing, expires_at_ms FROM passports
+    WHERE status IN ('suspended', 'revoked', 'expired') AND (expires_at_ms IS NULL OR expires_at_ms > ${takenAtMs - limits.standingKeptMs})`;
+  const issuers = await tx<{ issuer_id: IssuerId }[]>`
+    SELECT issuer_id FROM issuers WHERE status = 'suspended'`;
+  const accounts = await tx<{ account_id: AccountId }[]>`
+    SELECT account_id FROM accounts WHERE status = 'suspended'`;
+  // From the database and not from memory, where a key that another replica has just made may be missing.
+  const signingKeys = await tx<VerificationKey[]>`
+    SELECT kid, purpose, public_key AS "publicKey", not_before_ms AS "notBeforeMs",
+      retired_at_ms AS "retiredAtMs", compromised FROM signing_keys ORDER BY not_before_ms, kid`;
+  return {
+    sync_version: syncVersion,
+    account_id: accountId,
+    account_revision: heads.account,
+    account_mark: await readMark(tx, accountId, heads.account),
+    global_revision: heads.global,
+    global_mark: await readMark(tx, globalFeed, heads.global),
+    account_status: must(account?.status, 'the account of an authenticated caller is there'),
+    gates,
+    api_keys: apiKeys,
+    passport_standings: standings,
+    suspended_issuers: issuers.map((row) => row.issuer_id),
+    suspended_accounts: accounts.map((row) => row.account_id),
+    signing_keys: signingKeys,
+    taken_at_ms: takenAtMs,
+  };
+}

@@ -1,0 +1,23 @@
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Template } from '../../shared/model/template.ts';
+import type { NewTemplate } from '../../shared/wire/template.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { insertTemplate } from './template-store.ts';
+
+/** No sidecar has to hear of it: a template binds nobody before a gate is made of it. */
+export async function createTemplate(
+  tx: Transaction,
+  deps: Pick<Deps, 'random' | 'clock'>,
+  owner: Owner,
+  wanted: NewTemplate,
+): Promise<Template> {
+  const nowMs = deps.clock.now();
+  const template = {
+    ...wanted,
+    templateId: deps.random.newId('tmpl', nowMs),
+    isBuiltIn: false,
+    createdAtMs: nowMs,
+  };
+  await insertTemplate(tx, owner, template);
+  return template;
+}

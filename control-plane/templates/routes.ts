@@ -1,0 +1,55 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import {
+  parseTemplateCreation,
+  renderTemplate,
+  TemplateAnswer,
+  TemplateCreation,
+} from '../../shared/wire/template.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams } from '../http/path-id.ts';
+import { createTemplate } from './create-template.ts';
+import { findTemplate, listTemplates } from './template-of.ts';
+
+const create = { scope: 'templates:create', creates: true } as const;
+const read = { scope: 'templates:read' } as const;
+
+/** What gates may start from (decisions §4): the built-in ones, and those of the caller's account and mode. */
+export function templateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/templates',
+      { config: create, schema: { body: TemplateCreation, response: { 201: TemplateAnswer } } },
+      async (request, reply) => {
+        const wanted = parseTemplateCreation(request.body);
+        return answerCreated(request, reply, {
+          create: (tx) => createTemplate(tx, deps, callerOf(request), wanted),
+          render: renderTemplate,
+        });
+      },
+    );
+
+    app.get(
+      '/templates',
+      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(TemplateAnswer) } } },
+      async (request) => {
+        const page = await listTemplates(deps.sql, callerOf(request), request.query);
+        return renderPage(page, request.query, renderTemplate);
+      },
+    );
+
+    app.get(
+      '/templates/:id',
+      { config: read, schema: { params: IdParams, response: { 200: TemplateAnswer } } },
+      async (request) => {
+        const template = await findTemplate(deps.sql, callerOf(request), request.params.id);
+        if (template === null) throw new ApiError('template_not_found');
+        return renderTemplate(template);
+      },
+    );
+  };
+}

@@ -1,0 +1,53 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { TemplateId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Template } from '../../shared/model/template.ts';
+import { renderConstraints } from '../../shared/wire/constraints.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { readStoredConstraints } from '../storage/stored-constraints.ts';
+
+type TemplateRow = Omit<Template, 'constraints' | 'isBuiltIn'> & { readonly constraints: unknown };
+
+const columns = (sql: Database) => sql`
+  template_id AS "templateId", name, description, trust_level AS "trustLevel", constraints,
+  created_at_ms AS "createdAtMs"`;
+
+const toTemplate = (row: TemplateRow): Template => ({
+  ...row,
+  constraints: readStoredConstraints(row.constraints, 'template'),
+  isBuiltIn: false,
+});
+
+export async function insertTemplate(tx: Transaction, owner: Owner, template: Template): Promise<void> {
+  await tx`
+    INSERT INTO templates (template_id, account_id, mode, name, description, trust_level, constraints, created_at_ms)
+    VALUES (${template.templateId}, ${owner.accountId}, ${owner.mode}, ${template.name}, ${template.description},
+      ${template.trustLevel}, ${JSON.stringify(renderConstraints(template.constraints))}::text::jsonb,
+      ${template.createdAtMs})`;
+}
+
+export async function findOwnTemplate(
+  sql: Database,
+  owner: Owner,
+  templateId: TemplateId,
+): Promise<Template | null> {
+  const [row] = await sql<TemplateRow[]>`
+    SELECT ${columns(sql)} FROM templates
+    WHERE template_id = ${templateId} AND account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+  return row === undefined ? null : toTemplate(row);
+}
+
+/** Newest first. */
+export async function listOwnTemplates(
+  sql: Database,
+  owner: Owner,
+  page: PageRequest,
+): Promise<Page<Template>> {
+  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM templates WHERE ${where}`;
+  const rows = await sql<TemplateRow[]>`
+    SELECT ${columns(sql)} FROM templates WHERE ${where}
+    ORDER BY template_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return { items: rows.map(toTemplate), total: must(totals[0], 'a count has a row').total };
+}

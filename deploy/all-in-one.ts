@@ -1,0 +1,92 @@
+import { resolve } from 'node:path';
+import { type RunningControlPlane, startControlPlane } from '../control-plane/main.ts';
+import { concretePort } from '../shared/runtime/free-port.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
+import { teardown } from '../shared/runtime/teardown.ts';
+import { startSidecar } from '../sidecar/main.ts';
+import type { Running } from './run-until-signal.ts';
+
+/**
+ * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and connects with a key that is
+ * made for it. Without DATABASE_URL the database is embedded too. Prints where everything is.
+ */
+export async function startAllInOne(
+  given: SettingValues,
+  extras: { readonly logger: Logger; readonly signal: AbortSignal },
+): Promise<Running> {
+  const { logger } = extras;
+  // The control plane tells the addresses of gates before the sidecar listens.
+  const sidecarPort = await concretePort({ host: given.SIDECAR_HOST, port: given.SIDECAR_PORT });
+  const settings = { ...given, SIDECAR_PORT: sidecarPort };
+  const started = teardown(logger);
+  try {
+    const controlPlane = await startControlPlane(settings, {
+      ...extras,
+      logger: logger.child({ program: 'control-plane' }),
+    });
+    started.add('control plane', () => controlPlane.close());
+    const sidecarSettings = {
+      ...settings,
+      CONTROL_PLANE_URL: controlPlane.origin,
+      SIDECAR_API_KEY: await controlPlane.sidecarKey(),
+    };
+    const sidecar = await startSidecar(sidecarSettings, {
+      logger: logger.child({ program: 'sidecar' }),
+      bus: controlPlane.bus,
+    });
+    started.add('sidecar', () => sidecar.close());
+    process.stdout.write(welcome(settings, controlPlane));
+    return { close: () => started.run() };
+  } catch (error) {
+    await started.run();
+    throw error;
+  }
+}
+
+/** For the person who has just started it: where things are, and a first decision to paste into a shell. */
+function welcome(settings: SettingValues, controlPlane: RunningControlPlane): string {
+  const sidecar = originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT });
+  const { adminKeyFile, relocation } = controlPlane;
+  const key = whereTheKeyIs(adminKeyFile, settings);
+  return `
+agent-trust is ready.
+
+  control plane  ${controlPlane.origin}
+  sidecar        ${sidecar}
+  data           ${resolve(settings.DATA_DIR)}
+  admin key      ${key.description}
+${relocation === null ? '' : `\n  ${relocation}\n`}
+To paste into a shell:
+
+# your gates, none yet at the first start
+curl -sS ${controlPlane.origin}/v1/gates -H "Authorization: Bearer ${key.words}"
+
+# a first decision: a passport, a gate, and what the sidecar says
+${firstDecision({ controlPlane: controlPlane.origin, sidecar, key: key.words })}
+
+Ctrl-C stops everything; the next start finds its data again.
+`;
+}
+
+/** `words`: what stands for the key between double quotes in a shell; never the key itself. */
+function whereTheKeyIs(file: string | null, settings: SettingValues): { description: string; words: string } {
+  if (file !== null) return { description: `in ${file}`, words: `$(cat ${quote(file)})` };
+  if (settings.ADMIN_API_KEY !== null)
+    return { description: 'the value of ADMIN_API_KEY', words: '$ADMIN_API_KEY' };
+  return { description: 'the one in use since an earlier start', words: '<your API key>' };
+}
+
+/** Issues a passport, makes a gate, asks the sidecar. Needs nothing but curl and sed, and may be pasted again. */
+function firstDecision(at: { controlPlane: string; sidecar: string; key: string }): string {
+  return `KEY="${at.key}"
+post() { curl -sS "$1" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d "$2"; }
+field() { sed 's/.*"'"$1"'":"\\([^"]*\\)".*/\\1/'; }
+PASSPORT=$(post ${at.controlPlane}/v1/passports '{"agent_id":"agent-'$(date +%s)-$$'","permissions":["orders:create"]}' | field jwt)
+GATE=$(post ${at.controlPlane}/v1/gates '{"name":"Orders","trust_level":"L1","constraints":{"spend_limits":{"per_transaction_usd":100}}}' | field gate_id)
+post ${at.sidecar}/v1/gates/$GATE/check '{"passport":"'$PASSPORT'","request":{"permission_key":"orders:create","amount":25}}'`;
+}
+
+/** For a POSIX shell. */
+const quote = (text: string): string =>
+  /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

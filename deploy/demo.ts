@@ -1,0 +1,340 @@
+/**
+ * `npm run demo`: a story played against the running service. A small orders API asks the sidecar before it
+ * serves an agent; two agents order, are permitted and blocked; one is revoked in the middle of its work;
+ * then an auditor, who trusts nobody here, checks the record offline.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
+
+const help = `Plays a story against a running agent-trust service and narrates it.
+
+Start the service first (npm start), then: npm run demo
+
+  --url URL        control plane   (default http://127.0.0.1:8080)
+  --sidecar URL    sidecar         (default http://127.0.0.1:8090)
+  --key-file FILE  an admin key    (default ./.data/admin-api-key; ADMIN_API_KEY in the environment wins)
+`;
+
+/** What went wrong, in words for the person at the terminal. */
+class DemoError extends Error {}
+
+interface Stage {
+  readonly url: string;
+  readonly sidecarUrl: string;
+  readonly adminKey: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+interface Agent {
+  readonly name: string;
+  readonly passportId: string;
+  readonly token: string;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      url: { type: 'string', default: 'http://127.0.0.1:8080' },
+      sidecar: { type: 'string', default: 'http://127.0.0.1:8090' },
+      'key-file': { type: 'string', default: '.data/admin-api-key' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(help);
+    return 0;
+  }
+  const stage = { url: values.url, sidecarUrl: values.sidecar, adminKey: readAdminKey(values['key-file']) };
+  await checkThatItRuns(stage);
+
+  title('1. A gate in front of an orders API');
+  const gateId = await createGate(stage);
+  const enforcementKey = await createEnforcementKey(stage);
+  const shop = await startOrdersApi(stage, gateId, enforcementKey);
+  try {
+    title('2. Two agents with passports');
+    const buyer = await issuePassport(stage, 'buyer', ['orders:create', 'orders:read']);
+    const reader = await issuePassport(stage, 'reader', ['orders:read']);
+
+    title('3. Orders, permitted and blocked');
+    await playOrders(shop.address, buyer, reader);
+
+    title('4. A revocation while requests flow');
+    await revokeUnderLoad(stage, shop.address, buyer);
+  } finally {
+    await new Promise((resolve) => shop.server.close(resolve));
+  }
+
+  title('5. The auditor');
+  await auditOffline(stage, gateId);
+  return 0;
+}
+
+function readAdminKey(file: string): string {
+  const fromEnvironment = process.env['ADMIN_API_KEY'];
+  if (fromEnvironment !== undefined && fromEnvironment !== '') return fromEnvironment;
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    throw new DemoError(
+      `No admin key: ${file} cannot be read. Start the service with "npm start" first, or name the file with --key-file.`,
+    );
+  }
+}
+
+async function checkThatItRuns(stage: Stage): Promise<void> {
+  for (const [what, url] of [
+    ['control plane', stage.url],
+    ['sidecar', stage.sidecarUrl],
+  ] as const) {
+    const response = await fetch(`${url}/readyz`).catch(() => null);
+    if (response === null || !response.ok) {
+      throw new DemoError(
+        `The ${what} is not ready at ${url}. Start the service with "npm start", then try again.`,
+      );
+    }
+    say(`The ${what} is ready at ${url}.`);
+  }
+}
+
+async function createGate(stage: Stage): Promise<string> {
+  const gate = await api(stage, 'POST', '/gates', {
+    name: 'Orders API',
+    trust_level: 'L1',
+    constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
+  });
+  const gateId = String(gate.body['gate_id']);
+  say(`Gate ${gateId}: only *.example.com, at most 50 USD an order.`);
+  return gateId;
+}
+
+async function createEnforcementKey(stage: Stage): Promise<string> {
+  const answer = await api(stage, 'POST', '/api-keys', { name: 'orders API', scopes: ['enforcement:check'] });
+  say(
+    `The orders API gets a key of its own that can ask for decisions and nothing else (${answer.body['prefix']}…).`,
+  );
+  return String(answer.body['key']);
+}
+
+async function issuePassport(stage: Stage, name: string, permissions: string[]): Promise<Agent> {
+  const answer = await api(stage, 'POST', '/passports', {
+    // A fresh agent_id each time, so that the story can be played again.
+    agent_id: `${name}-${Date.now().toString(36)}`,
+    agent_name: name,
+    permissions,
+    expires_in_days: 1,
+  });
+  say(`${name} has passport ${answer.body['passport_id']} with ${permissions.join(', ')}.`);
+  return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
+}
+
+/** The resource server: it serves an order only after the sidecar said PERMIT, and answers 403 with the reason otherwise. */
+async function startOrdersApi(
+  stage: Stage,
+  gateId: string,
+  enforcementKey: string,
+): Promise<{ readonly server: Server; readonly address: string }> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const order = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
+      decide(order)
+        .then((decision) => {
+          const permitted = decision.status === 200 && decision.body['decision'] === 'PERMIT';
+          response.writeHead(permitted ? 201 : 403, { 'content-type': 'application/json' });
+          response.end(JSON.stringify(decision.body));
+        })
+        // No answer is no permission.
+        .catch((error: unknown) => {
+          response.writeHead(503, { 'content-type': 'application/json' });
+          response.end(JSON.stringify({ decision: 'NONE', reason: String(error) }));
+        });
+    });
+
+    const decide = (order: Record<string, unknown>): Promise<Answer> =>
+      call(`${stage.sidecarUrl}/v1/gates/${gateId}/check`, 'POST', enforcementKey, {
+        passport: String(request.headers['x-agent-passport'] ?? ''),
+        request: {
+          permission_key: request.method === 'GET' ? 'orders:read' : 'orders:create',
+          amount: order['amount'],
+          domain: order['ship_from'],
+          item: order['item'],
+        },
+      });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`;
+  say(`The orders API listens at ${address} and asks the sidecar before it serves anybody.`);
+  return { server, address };
+}
+
+async function playOrders(shop: string, buyer: Agent, reader: Agent): Promise<void> {
+  const scenes = [
+    { agent: buyer, order: { item: 'book', amount: 12.5, ship_from: 'shop.example.com' }, want: 'PERMIT' },
+    {
+      agent: reader,
+      order: { item: 'book', amount: 12.5, ship_from: 'shop.example.com' },
+      want: 'permission_not_granted',
+    },
+    {
+      agent: buyer,
+      order: { item: 'book', amount: 12.5, ship_from: 'shop.evil.test' },
+      want: 'domain_not_allowed',
+    },
+    {
+      agent: buyer,
+      order: { item: 'desk', amount: 50.01, ship_from: 'shop.example.com' },
+      want: 'spend_limit_exceeded',
+    },
+    { agent: buyer, order: { item: 'lamp', amount: 50, ship_from: 'shop.example.com' }, want: 'PERMIT' },
+  ];
+  for (const { agent, order, want } of scenes) {
+    const answer = await placeOrder(shop, agent, order);
+    const got = String(answer.body['reason'] ?? answer.body['decision']);
+    say(
+      `${agent.name} orders a ${order.item} for ${order.amount} USD from ${order.ship_from}: ` +
+        `${answer.body['decision']}${answer.body['reason'] === null ? '' : ` (${got})`}, record ${answer.body['attestation_id']}`,
+    );
+    if (got !== want) throw new DemoError(`That should have been ${want}.`);
+  }
+}
+
+/** Orders flow without pause; the passport is revoked after the hundredth; what was asked more than 100 ms later must be blocked. */
+async function revokeUnderLoad(stage: Stage, shop: string, buyer: Agent): Promise<void> {
+  const order = { item: 'pen', amount: 1, ship_from: 'shop.example.com' };
+  let permitted = 0;
+  let lastPermitBeganMs = 0;
+  let revokedMs = Number.POSITIVE_INFINITY;
+  let revocation: Promise<unknown> | null = null;
+  let blocked = 0;
+  while (blocked < 100) {
+    const beganMs = performance.now();
+    const answer = await placeOrder(shop, buyer, order);
+    if (answer.body['decision'] === 'PERMIT') {
+      permitted++;
+      lastPermitBeganMs = beganMs;
+    } else blocked++;
+    if (permitted === 100 && revocation === null) {
+      revocation = api(stage, 'POST', `/passports/${buyer.passportId}/revoke`, { reason: 'demo' }).then(
+        () => {
+          revokedMs = performance.now();
+        },
+      );
+    }
+    if (performance.now() > revokedMs + 5_000)
+      throw new DemoError('The revocation did not take effect within 5 s.');
+  }
+  await revocation;
+  const lagMs = Math.max(0, lastPermitBeganMs - revokedMs);
+  say(`${permitted} orders were permitted, then ${blocked} blocked (passport_revoked).`);
+  say(
+    `The last permitted order began ${lagMs.toFixed(1)} ms after the revocation was answered; 100 ms is the promise.`,
+  );
+  if (lagMs > 100) throw new DemoError('That is too late.');
+}
+
+async function auditOffline(stage: Stage, gateId: string): Promise<void> {
+  await waitForRecords(stage, gateId);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-demo-'));
+  try {
+    const file = join(folder, 'export.jsonl');
+    const jwks = join(folder, 'jwks.json');
+    writeFileSync(file, await download(`${stage.url}/v1/attestations/export?format=jsonl`, stage.adminKey));
+    writeFileSync(jwks, await download(`${stage.url}/.well-known/jwks.json`, null));
+    say(`The export is ${readFileSync(file).byteLength} bytes; from here on no server is asked.`);
+    const output = { write: (text: string) => say(text.trimEnd()) };
+    if ((await verifyAttestationsCommand({ file, jwks, output })) !== 0) {
+      throw new DemoError('The export does not verify.');
+    }
+
+    const bytes = readFileSync(file);
+    const at = bytes.indexOf('"amount_micro_usd":50010000') + '"amount_micro_usd":'.length;
+    bytes[at] = '1'.charCodeAt(0);
+    writeFileSync(file, bytes);
+    say(
+      `Now somebody makes the desk cheaper by changing one byte (at offset ${at}), and the auditor looks again:`,
+    );
+    if ((await verifyAttestationsCommand({ file, jwks, output })) !== 5) {
+      throw new DemoError('The changed byte was not found.');
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Records travel to the control plane in batches: the story goes on when all decisions at the gate have arrived. */
+async function waitForRecords(stage: Stage, gateId: string): Promise<void> {
+  const deadlineMs = performance.now() + 10_000;
+  for (let before = -1; performance.now() < deadlineMs; ) {
+    const gate = await api(stage, 'GET', `/gates/${gateId}`);
+    const total = Number((gate.body['stats'] as Record<string, unknown>)['total_requests']);
+    if (total === before && total > 0)
+      return say(`${total} decisions at the gate have arrived as signed records.`);
+    before = total;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  throw new DemoError('The records did not arrive at the control plane within 10 s.');
+}
+
+const placeOrder = (shop: string, agent: Agent, order: object): Promise<Answer> =>
+  call(shop, 'POST', null, order, { 'x-agent-passport': agent.token });
+
+async function api(stage: Stage, method: string, path: string, body?: object): Promise<Answer> {
+  const answer = await call(`${stage.url}/v1${path}`, method, stage.adminKey, body);
+  if (answer.status >= 400) {
+    throw new DemoError(
+      `${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body['error'])}`,
+    );
+  }
+  return answer;
+}
+
+async function call(
+  url: string,
+  method: string,
+  key: string | null,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...headers,
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+async function download(url: string, key: string | null): Promise<string> {
+  const response = await fetch(url, key === null ? {} : { headers: { authorization: `Bearer ${key}` } });
+  if (!response.ok) throw new DemoError(`GET ${url} answered ${response.status}.`);
+  return response.text();
+}
+
+function title(text: string): void {
+  process.stdout.write(`\n${text}\n`);
+}
+
+function say(text: string): void {
+  process.stdout.write(`   ${text}\n`);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`\n${error instanceof DemoError ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,73 @@
+import { decodeBase64url } from '../crypto/base64url.ts';
+import type { Keyset } from '../crypto/keyset.ts';
+import { assert } from '../errors/assert.ts';
+import type { Attestation, AttestationRecord } from '../model/attestation.ts';
+import type { VerificationKey } from '../model/signing-key.ts';
+import { parseAttestation } from '../wire/attestation.ts';
+import { type PlacedRecord, recordHash, signatureMessage } from './record.ts';
+
+/** The last record of a chain. Sequence 0 and null: there is none yet. */
+export interface ChainHead {
+  readonly sequence: number;
+  readonly hash: string | null;
+}
+
+export const emptyChain: ChainHead = { sequence: 0, hash: null };
+
+/**
+ * Puts a record behind the head of its chain and signs it. The caller holds the chain's lock, and the result's sequence and
+ * hash are the next head. `sign` answers base64url Ed25519 over the ASCII message.
+ */
+export function linkAttestation(
+  record: AttestationRecord,
+  head: ChainHead,
+  key: { readonly kid: string; sign(message: string): string },
+): Attestation {
+  assert((head.sequence === 0) === (head.hash === null), 'a chain has a hash once it has a record');
+  const placed: PlacedRecord = {
+    ...record,
+    sequence: head.sequence + 1,
+    previousAttestationHash: head.hash,
+    signingKeyId: key.kid,
+  };
+  const hash = recordHash(placed);
+  return { ...placed, hash, signature: key.sign(signatureMessage(hash)) };
+}
+
+/** What can be wrong with a record, with the words for it. */
+export const recordFaults = {
+  malformed: 'this is not an attestation record',
+  hash_mismatch: 'the content of this record does not match its hash: it was changed',
+  unknown_key: 'this record names a signing key that is not an attestation key of the JWKS',
+  signature_invalid: 'the signature of this record is not valid',
+  sequence_gap: 'this is not the next sequence number of its chain: a record is missing or repeated',
+  link_broken: 'this record does not name the hash of the record before it',
+} as const;
+
+export type RecordFault = keyof typeof recordFaults;
+
+export type RecordVerdict =
+  | { readonly kind: 'valid'; readonly attestation: Attestation; readonly key: VerificationKey }
+  | { readonly kind: 'invalid'; readonly fault: RecordFault };
+
+/**
+ * Verifies one record in its public form: its hash, its signature by an attestation key, and its place behind `previous`, the head
+ * before it. `previous` null: the record alone, its place unexamined. Never throws, whatever `wire` is. A valid signature says that
+ * the service wrote the record, not that it is still the whole truth: see docs/verify.md.
+ */
+export function verifyAttestation(wire: unknown, previous: ChainHead | null, keys: Keyset): RecordVerdict {
+  const attestation = parseAttestation(wire);
+  if (attestation === null) return invalid('malformed');
+  if (recordHash(attestation) !== attestation.hash) return invalid('hash_mismatch');
+  const signer = keys.find('attestation', attestation.signingKeyId);
+  if (signer === null) return invalid('unknown_key');
+  const signature = decodeBase64url(attestation.signature);
+  const message = Buffer.from(signatureMessage(attestation.hash), 'latin1');
+  if (signature === null || !signer.verify(message, signature)) return invalid('signature_invalid');
+  if (previous !== null && attestation.sequence !== previous.sequence + 1) return invalid('sequence_gap');
+  if (previous !== null && attestation.previousAttestationHash !== previous.hash)
+    return invalid('link_broken');
+  return { kind: 'valid', attestation, key: signer.key };
+}
+
+const invalid = (fault: RecordFault): RecordVerdict => ({ kind: 'invalid', fault });

@@ -1,0 +1,136 @@
+import { assert, must, unreachable } from '../errors/assert.ts';
+import {
+  chainLine,
+  type ExportChain,
+  type ExportWriter,
+  endLine,
+  manifestLine,
+  recordLine,
+} from './export.ts';
+
+/*
+ * The export as one JSON value (decisions §9), `{manifest, chains: [{..., attestations}], end}`, laid out in lines, so that whoever
+ * verifies it needs no more memory than for jsonl:
+ *
+ *     {"manifest":{...},"chains":[
+ *     {"chain_id":...,"attestations":[
+ *     {...},                              records, a comma between two
+ *     {...}
+ *     ]},                                 chains, likewise
+ *     {"chain_id":...,"attestations":[
+ *     {...}
+ *     ]}
+ *     ],"end":{...}}
+ *
+ * Each line is one of the jsonl export in other brackets, or closes a chain. Both are written and read by way of those lines: what verifies
+ * as the one verifies as the other, there is one spelling of each, and every changed byte shows.
+ */
+
+/** What stands around the content of a line, in each format. */
+interface Brackets {
+  readonly jsonl: readonly [string, string];
+  readonly json: readonly [string, string];
+}
+
+const ofManifest: Brackets = { jsonl: ['{"manifest":', '}'], json: ['{"manifest":', ',"chains":['] };
+/** The object of a chain goes on with its records: its closing brace comes behind them. */
+const ofChain: Brackets = { jsonl: ['{"chain":', '}}'], json: ['', ',"attestations":['] };
+const ofEnd: Brackets = { jsonl: ['{"end":', '}'], json: ['],"end":', '}'] };
+const chainClosed = ']}';
+
+export function jsonWriter(): ExportWriter {
+  let chain: ExportChain | null = null;
+  return {
+    manifest: (manifest) => toJson(ofManifest, manifestLine(manifest)),
+    chain: (next) => {
+      const closing = chain === null ? '' : `${chainClosed},\n`;
+      chain = next;
+      return closing + toJson(ofChain, chainLine(next));
+    },
+    record: (attestation) => {
+      const { lastSequence } = must(chain, 'a record stands in a chain');
+      return attestation.sequence === lastSequence
+        ? recordLine(attestation)
+        : `${withoutNewline(recordLine(attestation))},\n`;
+    },
+    end: (end) => (chain === null ? '' : `${chainClosed}\n`) + toJson(ofEnd, endLine(end)),
+  };
+}
+
+/** Whether this is how an export as JSON begins. */
+export const isJsonStart = (line: string): boolean =>
+  rebracket(line, ofManifest.json, ofManifest.jsonl) !== null;
+
+/** A line of JSON: the same as a line of jsonl, or one that only closes a chain, or one that does not belong there. */
+export type LineRead =
+  | { readonly kind: 'line'; readonly line: string }
+  | { readonly kind: 'closing' }
+  | { readonly kind: 'misplaced' };
+
+/**
+ * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what stands between them is left for the
+ * reader of jsonl. Once a line was misplaced, what it says of later ones means nothing.
+ *
+ *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
+ *                 └────end────> ended                        └─────"]}"────> end ────end────> ended
+ */
+export function jsonLineReader(): (line: string) => LineRead {
+  let expected: 'start' | 'first' | 'records' | 'closing' | 'chain' | 'end' | 'ended' = 'start';
+
+  function readHeader(line: string): LineRead {
+    const end = expected === 'chain' ? null : rebracket(line, ofEnd.json, ofEnd.jsonl);
+    const chain = expected === 'end' ? null : rebracket(line, ofChain.json, ofChain.jsonl);
+    expected = end === null ? 'records' : 'ended';
+    return found(end ?? chain);
+  }
+
+  function readClosing(line: string): LineRead {
+    expected = line === chainClosed ? 'end' : 'chain';
+    return line === chainClosed || line === `${chainClosed},` ? { kind: 'closing' } : { kind: 'misplaced' };
+  }
+
+  return (line) => {
+    switch (expected) {
+      case 'start':
+        expected = 'first';
+        return found(rebracket(line, ofManifest.json, ofManifest.jsonl));
+      case 'first':
+      case 'chain':
+      case 'end':
+        return readHeader(line);
+      case 'records':
+        if (line.endsWith(',')) return found(line.slice(0, -1));
+        expected = 'closing';
+        return found(line);
+      case 'closing':
+        return readClosing(line);
+      case 'ended':
+        return { kind: 'misplaced' };
+      default:
+        return unreachable(expected);
+    }
+  };
+}
+
+const found = (line: string | null): LineRead =>
+  line === null ? { kind: 'misplaced' } : { kind: 'line', line };
+
+function toJson({ jsonl, json }: Brackets, line: string): string {
+  return `${must(rebracket(withoutNewline(line), jsonl, json), 'a line of jsonl has its brackets')}\n`;
+}
+
+/** The text in other brackets; null if it does not stand in these. */
+function rebracket(
+  text: string,
+  [open, close]: readonly [string, string],
+  [newOpen, newClose]: readonly [string, string],
+): string | null {
+  if (!text.startsWith(open) || !text.endsWith(close) || text.length < open.length + close.length)
+    return null;
+  return newOpen + text.slice(open.length, text.length - close.length) + newClose;
+}
+
+function withoutNewline(line: string): string {
+  assert(line.endsWith('\n'), 'a line ends in a newline');
+  return line.slice(0, -1);
+}

@@ -1,0 +1,134 @@
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import type { Attestation, ChainId } from '../model/attestation.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from '../wire/attestation.ts';
+import { closed, nullable } from '../wire/fields.ts';
+
+/**
+ * The lines of `GET /attestations/export` as jsonl (decisions §9): a manifest, then each chain's header with its records, then the
+ * end. Chains stand in ascending order of chain_id, records in that of sequence. Each line is RFC 8785 JSON and ends in one newline,
+ * so that there is one spelling of an export and every changed byte shows. The literals below keep their members in order.
+ *
+ * format history
+ *   agent-trust.attestations.v1  2026-11
+ */
+const exportFormat = 'agent-trust.attestations.v1';
+
+export interface ExportManifest {
+  readonly createdAtMs: UnixMillis;
+  /** Each chain starts at its first record not older; null: at its first record. */
+  readonly sinceMs: UnixMillis | null;
+  /** Every attestation key that may have signed a record of the export. */
+  readonly keyIds: readonly string[];
+}
+
+export interface ExportChain {
+  readonly chainId: ChainId;
+  readonly firstSequence: number;
+  /** What the first record names as its predecessor: null for sequence 1. */
+  readonly previousAttestationHash: string | null;
+  readonly lastSequence: number;
+  readonly lastHash: string;
+}
+
+export interface ExportEnd {
+  readonly chains: number;
+  readonly records: number;
+}
+
+/**
+ * Renders one export in one format, in this order: the manifest, each chain with its records, the end. What it returns, put together, is the
+ * file. Keeps nothing but its place.
+ */
+export interface ExportWriter {
+  manifest(manifest: ExportManifest): string;
+  chain(chain: ExportChain): string;
+  record(attestation: Attestation): string;
+  end(end: ExportEnd): string;
+}
+
+const line = (value: object): string => `${JSON.stringify(value)}\n`;
+
+export const manifestLine = (manifest: ExportManifest): string =>
+  line({
+    manifest: {
+      created_at: renderTime(manifest.createdAtMs),
+      format: exportFormat,
+      key_ids: manifest.keyIds,
+      since: renderOptionalTime(manifest.sinceMs),
+    },
+  });
+
+export const chainLine = (chain: ExportChain): string =>
+  line({
+    chain: {
+      chain_id: chain.chainId,
+      first_sequence: chain.firstSequence,
+      last_hash: chain.lastHash,
+      last_sequence: chain.lastSequence,
+      previous_attestation_hash: chain.previousAttestationHash,
+    },
+  });
+
+export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
+
+export const endLine = (end: ExportEnd): string =>
+  line({ end: { chains: end.chains, records: end.records } });
+
+const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+
+const Manifest = closed({
+  created_at: Type.String(),
+  format: Type.Literal(exportFormat),
+  key_ids: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' })),
+  since: nullable(Type.String()),
+});
+
+const chainMembers = {
+  chain_id: Type.String(),
+  first_sequence: Sequence,
+  last_hash: Hash,
+  last_sequence: Sequence,
+  previous_attestation_hash: nullable(Hash),
+};
+
+const End = closed({ chains: Count, records: Count });
+
+/** The export as one JSON value. */
+export const ExportAnswer = closed({
+  manifest: Manifest,
+  chains: Type.Array(closed({ ...chainMembers, attestations: Type.Array(AttestationAnswer) })),
+  end: End,
+});
+
+const manifestShape = Compile(closed({ manifest: Manifest }));
+const chainShape = Compile(closed({ chain: closed(chainMembers) }));
+const endShape = Compile(closed({ end: End }));
+
+/** Each of these reads the parsed JSON of its line; null when it is not such a line. */
+export function parseManifest(value: unknown): ExportManifest | null {
+  if (!manifestShape.Check(value)) return null;
+  const { created_at, key_ids, since } = value.manifest;
+  const createdAtMs = parseExactTime(created_at);
+  const sinceMs = since === null ? null : parseExactTime(since);
+  if (createdAtMs === null || (since !== null && sinceMs === null)) return null;
+  return { createdAtMs, sinceMs, keyIds: key_ids };
+}
+
+export function parseChain(value: unknown): ExportChain | null {
+  if (!chainShape.Check(value)) return null;
+  const { chain } = value;
+  if (!isChainId(chain.chain_id) || chain.last_sequence < chain.first_sequence) return null;
+  return {
+    chainId: chain.chain_id,
+    firstSequence: chain.first_sequence,
+    previousAttestationHash: chain.previous_attestation_hash,
+    lastSequence: chain.last_sequence,
+    lastHash: chain.last_hash,
+  };
+}
+
+export const parseEnd = (value: unknown): ExportEnd | null => (endShape.Check(value) ? value.end : null);

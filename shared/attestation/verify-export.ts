@@ -1,0 +1,211 @@
+import type { Keyset } from '../crypto/keyset.ts';
+import { limits } from '../model/limits.ts';
+import { type ChainHead, emptyChain, type RecordFault, recordFaults, verifyAttestation } from './chain.ts';
+import {
+  chainLine,
+  type ExportChain,
+  type ExportManifest,
+  endLine,
+  manifestLine,
+  parseChain,
+  parseEnd,
+  parseManifest,
+  recordLine,
+} from './export.ts';
+import { csvHeader } from './export-csv.ts';
+import { isJsonStart, jsonLineReader, type LineRead } from './export-json.ts';
+
+/** What can be wrong with an export beyond its single records, with the words for it. */
+const lineFaults = {
+  not_a_line:
+    'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
+  not_canonical: 'this line is not spelled as the service spells it: it was changed',
+  not_laid_out:
+    'this is not how the lines of a JSON export follow each other: verify the file as it was downloaded',
+  csv: 'this is an export as CSV, which lacks what is verified: export as jsonl or json',
+  no_manifest:
+    'an export begins with the manifest of a format that is known here. If this is one, it was written anew by another program: ' +
+    'verify the file as it was downloaded',
+  manifest_key_unknown:
+    'the manifest names a key that is not an attestation key of the JWKS (fetch the JWKS again)',
+  key_not_listed: 'this record names a signing key that the manifest does not',
+  key_not_yet_valid: 'this record names a signing key that came into force after the export was made',
+  no_chain: 'the header of a chain, or the end, should stand here',
+  chain_order: 'the chains do not stand in ascending order',
+  chain_start: 'this chain does not start where its export should start',
+  wrong_chain: 'this record belongs to another chain',
+  wrong_last_hash: 'this is the last record of its chain, but not the one that the header of the chain names',
+  wrong_counts: 'the numbers of chains and records are not those that the end names',
+  after_end: 'nothing may follow the end',
+  no_end: 'the export breaks off before its end',
+} as const;
+
+const sentences = { ...recordFaults, ...lineFaults };
+
+type ExportFault = RecordFault | keyof typeof lineFaults;
+
+export type ExportVerdict =
+  | {
+      readonly kind: 'valid';
+      readonly chains: number;
+      readonly records: number;
+      /** Records signed by a key that the JWKS calls compromised: whoever had the key could have written them. */
+      readonly compromisedRecords: number;
+    }
+  | {
+      readonly kind: 'invalid';
+      readonly fault: ExportFault;
+      readonly sentence: string;
+      /** From 1. */
+      readonly line: number;
+      /** The chain at fault and the sequence number that should have stood there; null outside of a chain. */
+      readonly chainId: string | null;
+      readonly sequence: number | null;
+    };
+
+type Invalid = Extract<ExportVerdict, { kind: 'invalid' }>;
+
+export interface ExportVerifier {
+  /** One line without its newline; null for one that is not text. Once it answers a fault, it answers that for ever. */
+  take(line: string | null): Invalid | null;
+  /** After the last line. */
+  finish(): ExportVerdict;
+  readonly records: number;
+}
+
+/**
+ * Verifies an export as jsonl or as json line by line, in constant memory: spelling, hashes, links, sequence numbers, signatures, keys,
+ * what the headers and the end announce. The checks are those of docs/verify.md, in its order. Never throws, whatever the lines say.
+ *
+ *   manifest ──> between ──chain──> inside ──last record──> between ──end──> ended
+ */
+export function exportVerifier(keys: Keyset): ExportVerifier {
+  /** Reads a line of the file into one of jsonl; the first line tells of which format the file is. */
+  let readLine: ((line: string) => LineRead) | null = null;
+  let manifest: ExportManifest | null = null;
+  let chain: ExportChain | null = null;
+  let head: ChainHead = emptyChain;
+  let lastChainId = '';
+  let isEnded = false;
+  let failure: Invalid | null = null;
+  const count = { lines: 0, chains: 0, records: 0, compromised: 0 };
+
+  function takeManifest(line: string, value: unknown): ExportFault | null {
+    const found = parseManifest(value);
+    if (found === null) return 'no_manifest';
+    if (manifestLine(found) !== `${line}\n`) return 'not_canonical';
+    if (found.keyIds.some((kid) => keys.find('attestation', kid) === null)) return 'manifest_key_unknown';
+    manifest = found;
+    return null;
+  }
+
+  function takeChain(line: string, value: unknown, { sinceMs }: ExportManifest): ExportFault | null {
+    const found = parseChain(value);
+    if (found === null) return 'no_chain';
+    if (chainLine(found) !== `${line}\n`) return 'not_canonical';
+    if (found.chainId <= lastChainId) return 'chain_order';
+    const isFirst = found.firstSequence === 1;
+    if (isFirst !== (found.previousAttestationHash === null)) return 'chain_start';
+    if (!isFirst && sinceMs === null) return 'chain_start';
+    chain = found;
+    head = { sequence: found.firstSequence - 1, hash: found.previousAttestationHash };
+    lastChainId = found.chainId;
+    count.chains++;
+    return null;
+  }
+
+  function takeRecord(
+    line: string,
+    value: unknown,
+    of: ExportChain,
+    listed: ExportManifest,
+  ): ExportFault | null {
+    const verdict = verifyAttestation(value, head, keys);
+    if (verdict.kind === 'invalid') return verdict.fault;
+    const { attestation, key } = verdict;
+    if (recordLine(attestation) !== `${line}\n`) return 'not_canonical';
+    if (attestation.chainId !== of.chainId) return 'wrong_chain';
+    if (!listed.keyIds.includes(key.kid)) return 'key_not_listed';
+    // Records carry the time of the decision, which may be long before that of the signature: the export's time is the bound.
+    if (key.notBeforeMs > listed.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
+    const isFirst = attestation.sequence === of.firstSequence;
+    if (isFirst && listed.sinceMs !== null && attestation.timestampMs < listed.sinceMs) return 'chain_start';
+    const isLast = attestation.sequence === of.lastSequence;
+    if (isLast && attestation.hash !== of.lastHash) return 'wrong_last_hash';
+    head = { sequence: attestation.sequence, hash: attestation.hash };
+    if (isLast) chain = null;
+    count.records++;
+    if (key.compromised) count.compromised++;
+    return null;
+  }
+
+  function takeEnd(line: string, value: unknown): ExportFault | null {
+    const found = parseEnd(value);
+    if (found === null) return 'no_chain';
+    if (endLine(found) !== `${line}\n`) return 'not_canonical';
+    if (found.chains !== count.chains || found.records !== count.records) return 'wrong_counts';
+    isEnded = true;
+    return null;
+  }
+
+  function faultOf(line: string | null): ExportFault | null {
+    if (isEnded) return 'after_end';
+    if (line === null) return 'not_a_line';
+    if (manifest === null && line.startsWith(csvHeader)) return 'csv';
+    readLine ??= isJsonStart(line) ? jsonLineReader() : (same) => ({ kind: 'line', line: same });
+    const read = readLine(line);
+    if (read.kind === 'misplaced') return 'not_laid_out';
+    return read.kind === 'closing' ? null : takeLine(read.line);
+  }
+
+  function takeLine(line: string): ExportFault | null {
+    const value = parseJson(line);
+    if (manifest === null) return takeManifest(line, value);
+    if (chain !== null) return takeRecord(line, value, chain, manifest);
+    return parseEnd(value) === null ? takeChain(line, value, manifest) : takeEnd(line, value);
+  }
+
+  function fail(fault: ExportFault): Invalid {
+    const isInside = chain !== null;
+    failure = {
+      kind: 'invalid',
+      fault,
+      sentence: sentences[fault],
+      line: count.lines,
+      chainId: isInside ? lastChainId : null,
+      sequence: isInside ? head.sequence + 1 : null,
+    };
+    return failure;
+  }
+
+  return {
+    take: (line) => {
+      if (failure !== null) return failure;
+      count.lines++;
+      const fault = faultOf(line);
+      return fault === null ? null : fail(fault);
+    },
+    finish: () => {
+      if (failure !== null) return failure;
+      if (!isEnded) return fail('no_end');
+      return {
+        kind: 'valid',
+        chains: count.chains,
+        records: count.records,
+        compromisedRecords: count.compromised,
+      };
+    },
+    get records() {
+      return count.records;
+    },
+  };
+}
+
+/** Undefined, which has no line of its own, for what is not JSON. */
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

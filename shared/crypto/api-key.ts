@@ -1,0 +1,54 @@
+import { crc32 } from 'node:zlib';
+import { assert } from '../errors/assert.ts';
+import type { Mode } from '../model/mode.ts';
+import { sha256Hex } from './content-hash.ts';
+
+/**
+ * `at_live_` or `at_test_` + 30 base62 characters of chance + 6 of CRC32 over everything before them (decisions §2).
+ * The checksum is no security: it tells a mistyped key, or somebody else's, without asking the database.
+ */
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const chanceChars = 30;
+const checksumChars = 6;
+const keyPattern = /^at_(live|test)_([0-9A-Za-z_-]{32,128})$/;
+
+/** What a key consumes: 256 bits for 62^30 (178.6 bits), so that the remainder's bias is below 2^-77. */
+export const apiKeyRandomBytes = 32;
+
+export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
+  assert(randomBytes.length >= apiKeyRandomBytes, 'an API key is made of 32 random bytes');
+  const chance = BigInt(`0x${Buffer.from(randomBytes.subarray(0, apiKeyRandomBytes)).toString('hex')}`);
+  const body = `at_${mode}_${renderBase62(chance, chanceChars)}`;
+  return body + checksum(body);
+}
+
+/**
+ * Reads the shape of a key: null if this cannot be one. A key of exactly the length that `makeApiKey` gives must carry its
+ * checksum. An operator may choose another of 32 to 128 characters of base62, `_` and `-` for ADMIN_API_KEY (decisions §1).
+ * Says nothing about whether the key exists.
+ */
+export function parseApiKey(text: string): { readonly mode: Mode } | null {
+  const match = keyPattern.exec(text);
+  if (match === null) return null;
+  if (match[2]?.length === chanceChars + checksumChars && !hasChecksum(text)) return null;
+  return { mode: match[1] === 'live' ? 'live' : 'test' };
+}
+
+/** Hex SHA-256: all that is kept of a key. Its 178 bits of chance need no slow hash. */
+export const hashApiKey = (key: string): string => sha256Hex(key);
+
+const hasChecksum = (key: string): boolean =>
+  key.slice(-checksumChars) === checksum(key.slice(0, -checksumChars));
+
+const checksum = (body: string): string => renderBase62(BigInt(crc32(body)), checksumChars);
+
+/** The last `chars` digits, most significant first, padded with `0`. */
+function renderBase62(value: bigint, chars: number): string {
+  let text = '';
+  let rest = value;
+  for (let i = 0; i < chars; i++) {
+    text = base62.charAt(Number(rest % 62n)) + text;
+    rest /= 62n;
+  }
+  return text;
+}

@@ -1,0 +1,18 @@
+import { hash } from 'node:crypto';
+import { canonicalJson } from './canonical-json.ts';
+
+/** Lower-case hex; a string is hashed as its UTF-8. */
+export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', data, 'hex');
+
+export const sha256Bytes = (data: string | Uint8Array): Uint8Array => hash('sha256', data, 'buffer');
+
+/** `sha256:` + hex over the UTF-8 of a text that is already in its final form. */
+export const textHash = (text: string): string => `sha256:${sha256Hex(text)}`;
+
+/** `sha256:` + hex over the RFC 8785 form of a JSON value (decisions §9 and §10). Throws as `canonicalJson` does. */
+export const contentHash = (value: unknown): string => textHash(canonicalJson(value));
+
+const contentHashPattern = /^sha256:[0-9a-f]{64}$/;
+
+export const isContentHash = (value: unknown): value is string =>
+  typeof value === 'string' && contentHashPattern.test(value);

@@ -1,0 +1,65 @@
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { assert } from '../errors/assert.ts';
+import { decodeBase64url, encodeBase64url } from './base64url.ts';
+
+/** What was sealed cannot be opened: another master key or context, or it was changed. Says nothing about its content. */
+export class SealError extends Error {
+  override readonly name = 'SealError';
+}
+
+export interface Sealer {
+  /**
+   * `v1.<nonce>.<ciphertext and tag>`. The context names what is sealed and where it lies (`signing_keys/<kid>`): sealed text
+   * that is moved to another place does not open there. `nonce`: 12 random bytes, never used twice with one master key.
+   */
+  seal(plain: Uint8Array, context: string, nonce: Uint8Array): string;
+  /** Throws SealError. */
+  open(sealed: string, context: string): Uint8Array;
+}
+
+const algorithm = 'aes-256-gcm';
+const version = 'v1';
+const masterKeyBytes = 32;
+export const nonceBytes = 12;
+const tagBytes = 16;
+
+/** Secrets at rest: AES-256-GCM under MASTER_KEY (decisions §1), the context as additional data. Copies the key. */
+export function sealer(masterKey: Uint8Array): Sealer {
+  assert(masterKey.length === masterKeyBytes, 'a master key has 32 bytes');
+  const key = Uint8Array.from(masterKey);
+  return {
+    seal: (plain, context, nonce) => {
+      assert(nonce.length === nonceBytes, 'a nonce has 12 bytes');
+      const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
+      cipher.setAAD(Buffer.from(context, 'utf8'));
+      const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+      return `${version}.${encodeBase64url(nonce)}.${encodeBase64url(sealed)}`;
+    },
+    open: (sealed, context) => {
+      const { nonce, body } = readSealed(sealed);
+      const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
+      decipher.setAAD(Buffer.from(context, 'utf8'));
+      decipher.setAuthTag(body.subarray(body.length - tagBytes));
+      const plain = decipher.update(body.subarray(0, body.length - tagBytes));
+      try {
+        return Uint8Array.from(Buffer.concat([plain, decipher.final()]));
+      } catch (cause) {
+        throw new SealError('sealed with another master key, for another place, or changed since', { cause });
+      }
+    },
+  };
+}
+
+function readSealed(sealed: string): { readonly nonce: Uint8Array; readonly body: Uint8Array } {
+  const parts = sealed.split('.');
+  const [found, nonceText, bodyText] = parts;
+  if (parts.length !== 3 || found !== version || nonceText === undefined || bodyText === undefined) {
+    throw new SealError('not sealed by this version');
+  }
+  const nonce = decodeBase64url(nonceText);
+  const body = decodeBase64url(bodyText);
+  if (nonce?.length !== nonceBytes || body === null || body.length < tagBytes) {
+    throw new SealError('not sealed by this version');
+  }
+  return { nonce, body };
+}

@@ -1,0 +1,25 @@
+import type { DecisionReason } from '../model/decision.ts';
+import { limits } from '../model/limits.ts';
+import type { Mode } from '../model/mode.ts';
+import { toMillis, type UnixMillis } from '../model/time.ts';
+import type { PassportStanding, VerifiedPassport } from './facts.ts';
+
+/**
+ * Whether a verified passport counts here and now. A key that was declared compromised comes before the times,
+ * because what it signed is not believed, its times included; openToken puts it in the same place. The rest in the
+ * order of decisions §5: times, revocation, status, mode.
+ */
+export function checkPassport(
+  passport: VerifiedPassport,
+  standing: PassportStanding,
+  here: { readonly mode: Mode },
+  nowMs: UnixMillis,
+): DecisionReason | null {
+  if (standing.isKeyCompromised) return 'passport_unknown_key';
+  if (nowMs + limits.notBeforeLeewayMs < toMillis(passport.notBeforeS)) return 'passport_not_yet_valid';
+  if (passport.expiresAtS !== null && nowMs >= toMillis(passport.expiresAtS)) return 'passport_expired';
+  if (standing.status === 'revoked') return 'passport_revoked';
+  if (standing.status === 'suspended' || standing.isAccountSuspended) return 'passport_suspended';
+  if (passport.mode !== here.mode) return 'mode_mismatch';
+  return null;
+}

@@ -1,0 +1,22 @@
+import type { CatalogPrices } from '../model/catalog.ts';
+import type { DecisionReason } from '../model/decision.ts';
+import { type PermissionKey, permissionArea } from '../model/permission.ts';
+import type { VerifiedPassport } from './facts.ts';
+
+/**
+ * Whether the passport grants the permission, by its own name or by its area (`orders:*`), and the catalog, where one
+ * is published, knows it (decisions §5). The edge has already refused a requested `orders:*`.
+ */
+export function checkPermission(
+  requested: PermissionKey | null,
+  passport: VerifiedPassport,
+  catalog: CatalogPrices | null,
+): DecisionReason | null {
+  if (requested === null) return 'permission_missing';
+  if (!grants(passport.permissions, requested)) return 'permission_not_granted';
+  if (catalog !== null && !catalog.has(requested)) return 'permission_not_in_catalog';
+  return null;
+}
+
+const grants = (granted: ReadonlySet<string>, requested: PermissionKey): boolean =>
+  granted.has(requested) || granted.has(`${permissionArea(requested)}:*`);

@@ -1,0 +1,23 @@
+import type { DecisionReason } from '../model/decision.ts';
+import { reachesTier, type TrustTier } from '../model/trust-tier.ts';
+import type { CompiledPolicy } from './compile-gate.ts';
+import type { VerifiedPassport } from './facts.ts';
+
+/**
+ * Whether the passport's tier reaches the level demanded. A tier is a promise of its issuer: from one that is neither
+ * of the gate's own account nor named by the gate it counts as L1, whatever it says (decisions §4).
+ */
+export function checkTrustLevel(
+  policy: CompiledPolicy,
+  level: TrustTier,
+  passport: VerifiedPassport,
+): DecisionReason | null {
+  const tier = isVouchedFor(policy, passport) ? passport.trustTier : 'L1';
+  return reachesTier(tier, level) ? null : 'trust_level_insufficient';
+}
+
+function isVouchedFor(policy: CompiledPolicy, passport: VerifiedPassport): boolean {
+  if (passport.accountId === policy.accountId) return true;
+  const trusted = policy.trustedIssuers;
+  return typeof trusted === 'object' && trusted.has(passport.issuerId);
+}

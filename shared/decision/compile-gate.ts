@@ -1,0 +1,98 @@
+import type { CatalogPrices } from '../model/catalog.ts';
+import type { Constraints } from '../model/constraints.ts';
+import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import type { Mode } from '../model/mode.ts';
+import type { MicroUsd } from '../model/money.ts';
+import type { TrustTier } from '../model/trust-tier.ts';
+import { type CompiledDomains, compileDomains } from './compile-domains.ts';
+
+/** Whose passports are let in: the own account's (`'own'`), anybody's (`'any'`), or those of the named issuers and no others. */
+type TrustedIssuers = 'own' | 'any' | ReadonlySet<IssuerId>;
+
+/** What a passport and a request have to meet. A gate is one; `/enforce` without a gate has the one of `noGate`. */
+export interface CompiledPolicy {
+  readonly mode: Mode;
+  /** Whose gate it is. Null: nobody's. */
+  readonly accountId: AccountId | null;
+  /** Null: no tier is demanded. */
+  readonly trustLevel: TrustTier | null;
+  /** Knowledge about a passport that is older than this decides nothing. Null: any age will do (decisions §4). */
+  readonly stateAgeMsMax: number | null;
+  readonly trustedIssuers: TrustedIssuers;
+  /** Whether a request must name a permission. One that is named is checked everywhere. */
+  readonly requiresPermission: boolean;
+  /** Null: nothing is published, and every permission of the passport's will do. */
+  readonly catalog: CatalogPrices | null;
+  readonly allowedDomains: CompiledDomains | null;
+  readonly perTransactionMicroUsd: MicroUsd | null;
+}
+
+/** A gate with everything done that depends on the gate alone. Made once for each version of it. */
+export interface CompiledGate extends CompiledPolicy {
+  readonly gateId: GateId;
+  readonly accountId: AccountId;
+  readonly version: number;
+}
+
+const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
+  L1: null,
+  L2: limits.stateAgeL2MsMax,
+  L3: limits.stateAgeL3MsMax,
+};
+
+export function compileGate(
+  gate: {
+    readonly gateId: GateId;
+    readonly accountId: AccountId;
+    readonly mode: Mode;
+    readonly version: number;
+    readonly trustLevel: TrustTier;
+    readonly constraints: Constraints;
+  },
+  catalog: CatalogPrices | null = null,
+): CompiledGate {
+  const { allowedDomains, spendLimits, trustedIssuers } = gate.constraints;
+  return {
+    mode: gate.mode,
+    accountId: gate.accountId,
+    trustLevel: gate.trustLevel,
+    stateAgeMsMax: stateAgeMsMaxOf[gate.trustLevel],
+    trustedIssuers: compileTrustedIssuers(trustedIssuers),
+    requiresPermission: true,
+    catalog,
+    allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),
+    perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
+    gateId: gate.gateId,
+    version: gate.version,
+  };
+}
+
+function compileTrustedIssuers(configured: Constraints['trustedIssuers']): TrustedIssuers {
+  if (configured === null) return 'own';
+  return configured === 'any' ? 'any' : new Set(configured);
+}
+
+const withoutGate = (mode: Mode): CompiledPolicy =>
+  Object.freeze({
+    mode,
+    accountId: null,
+    trustLevel: null,
+    stateAgeMsMax: null,
+    trustedIssuers: 'any',
+    requiresPermission: false,
+    catalog: null,
+    allowedDomains: null,
+    perTransactionMicroUsd: null,
+  });
+
+const policiesWithoutGate: Readonly<Record<Mode, CompiledPolicy>> = {
+  live: withoutGate('live'),
+  test: withoutGate('test'),
+};
+
+/**
+ * The policy of `/enforce` without a gate (decisions §5): the passport alone, with its own constraints. No tier is
+ * demanded and no issuer is preferred, but the passport must be of the world of the key that the caller came with.
+ */
+export const noGate = (callerMode: Mode): CompiledPolicy => policiesWithoutGate[callerMode];

@@ -1,0 +1,26 @@
+import type { PassportClaims } from '../model/passport-claims.ts';
+import { compileDomains } from './compile-domains.ts';
+import type { VerifiedPassport } from './facts.ts';
+
+/**
+ * Does everything about a passport that depends on its token alone, once for each token. Only for claims whose
+ * signature verified: `keyId` is the key that did, `tokenHash` the hex SHA-256 of the whole token.
+ */
+export function compilePassport(claims: PassportClaims, keyId: string, tokenHash: string): VerifiedPassport {
+  const { allowedDomains, spendLimits } = claims.constraints;
+  return {
+    passportId: claims.passportId,
+    issuerId: claims.issuerId,
+    accountId: claims.accountId,
+    agentId: claims.agentId,
+    mode: claims.mode,
+    trustTier: claims.trustTier,
+    permissions: new Set(claims.permissions),
+    notBeforeS: claims.notBeforeS,
+    expiresAtS: claims.expiresAtS,
+    allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),
+    perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
+    keyId,
+    tokenHash,
+  };
+}

@@ -1,0 +1,52 @@
+import type { DecisionReason } from '../model/decision.ts';
+import { limits } from '../model/limits.ts';
+
+/** What a caller is told about a reason besides its name (decisions §5). */
+export interface ReasonRow {
+  /** One sentence for a person. Holds nothing of the request. */
+  readonly detail: string;
+  /** Whether the same request may succeed later without anybody changing it, the passport or the gate. */
+  readonly retryable: boolean;
+  /** When to try again, where that is known beforehand. */
+  readonly afterMs: number | null;
+}
+
+const final = (detail: string): ReasonRow => ({ detail, retryable: false, afterMs: null });
+const passing = (detail: string, afterMs: number | null): ReasonRow => ({ detail, retryable: true, afterMs });
+
+/** Every reason there is. That of a limit is also retryable or not with its window; who renders it looks at that. */
+export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
+  passport_malformed: final('The passport is not a well-formed passport token.'),
+  passport_signature_invalid: final('The signature of the passport does not verify.'),
+  passport_not_yet_valid: passing('The passport is not valid yet.', null),
+  passport_expired: final('The passport has expired.'),
+  passport_revoked: final('The passport was revoked.'),
+  passport_suspended: final('The passport, or the account that issued it, is suspended.'),
+  passport_unknown_key: final('The passport is signed with a key that this service does not accept.'),
+  mode_mismatch: final('A live passport is not accepted in test mode, nor a test passport in live mode.'),
+  trust_level_insufficient: final('The trust tier of the passport is below the level that the gate demands.'),
+  issuer_untrusted: final('The gate does not trust the issuer of the passport, or the issuer is suspended.'),
+  proof_missing: final(
+    'The gate demands proof that the agent holds the key of its passport, and none was given.',
+  ),
+  proof_invalid: final('The proof that the agent holds the key of its passport does not verify.'),
+  permission_missing: final('The request names no permission_key.'),
+  permission_not_granted: final('The passport does not grant the permission.'),
+  permission_not_in_catalog: final('The permission is not in the catalog of the gate.'),
+  domain_not_allowed: final('The domain is not among those allowed.'),
+  domain_missing: final('Only certain domains are allowed, and the request names none.'),
+  pii_detected: final('The request holds personal data.'),
+  currency_unsupported: final('Only amounts in USD are supported.'),
+  spend_limit_exceeded: final('The amount passes a spend limit.'),
+  rate_limit_exceeded: passing('The rate limit is used up.', null),
+  quota_unavailable: passing('The limits cannot be reached right now.', limits.quotaRetryMs),
+  state_stale: passing(
+    'What is known of the passport is too old for the trust level of the gate.',
+    limits.heartbeatIntervalMs,
+  ),
+  approval_required: final('Somebody has to approve the request.'),
+  approval_denied: final('The approval was denied.'),
+  approval_expired: final('The approval has expired.'),
+  approval_used: final('The approval was used before.'),
+  approval_mismatch: final('The approval belongs to another request.'),
+};

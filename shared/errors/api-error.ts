@@ -1,0 +1,47 @@
+import { catalogue, type ErrorCode } from './catalogue.ts';
+
+/** An error that its caller is told, with a code of the catalogue. The message never holds a secret, token or key. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly code: ErrorCode;
+  /** The field or parameter at fault, as the caller spelled it: `constraints.spend_limits.daily_usd`. */
+  readonly param: string | null;
+
+  constructor(
+    code: ErrorCode,
+    options: { readonly message?: string; readonly param?: string; readonly cause?: unknown } = {},
+  ) {
+    super(
+      options.message ?? catalogue[code].message,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.code = code;
+    this.param = options.param ?? null;
+  }
+
+  get status(): number {
+    return catalogue[this.code].status;
+  }
+}
+
+/** The commonest of them: a field that is wrong, and what would be right. */
+export const invalidRequest = (param: string, message: string): ApiError =>
+  new ApiError('invalid_request', { param, message });
+
+/** The error body of the specification; `param` is added where it is known (decisions §12). */
+export interface ErrorBody {
+  readonly error: {
+    readonly code: ErrorCode;
+    readonly message: string;
+    readonly status: number;
+    readonly request_id: string;
+    readonly param?: string;
+  };
+}
+
+export function renderError(error: ApiError, requestId: string): ErrorBody {
+  const { code, message, status, param } = error;
+  return {
+    error: { code, message, status, request_id: requestId, ...(param === null ? {} : { param }) },
+  };
+}

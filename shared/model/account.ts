@@ -1,0 +1,38 @@
+import type { AccountId } from './ids.ts';
+import type { UnixMillis } from './time.ts';
+
+export const plans = ['free', 'pro', 'teams', 'enterprise'] as const;
+export type Plan = (typeof plans)[number];
+
+export const accountStatuses = ['active', 'suspended'] as const;
+export type AccountStatus = (typeof accountStatuses)[number];
+
+/** Requests per UTC minute and UTC day; null means no limit. */
+export interface PlanLimits {
+  readonly requestsPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+}
+
+/** The specification's table "Rate limits by plan". Enterprise accounts have none unless they are set for the account (decisions §2). */
+const limitsByPlan: Readonly<Record<Plan, PlanLimits>> = {
+  free: { requestsPerMinute: 30, requestsPerDay: 1_000 },
+  pro: { requestsPerMinute: 120, requestsPerDay: 10_000 },
+  teams: { requestsPerMinute: 300, requestsPerDay: 50_000 },
+  enterprise: { requestsPerMinute: null, requestsPerDay: null },
+};
+
+/** What binds an account now: its own limits, which only the enterprise plan may have, or those of its plan. */
+export const planLimitsOf = ({ plan, limits }: Pick<Account, 'plan' | 'limits'>): PlanLimits =>
+  plan === 'enterprise' && limits !== null ? limits : limitsByPlan[plan];
+
+/** Whoever owns issuers, passports, gates, keys and webhooks. The operator's live `admin:*` keys manage the others. */
+export interface Account {
+  readonly accountId: AccountId;
+  readonly name: string;
+  readonly plan: Plan;
+  readonly status: AccountStatus;
+  /** Its own; null unless the plan is enterprise. */
+  readonly limits: PlanLimits | null;
+  readonly isOperator: boolean;
+  readonly createdAtMs: UnixMillis;
+}

@@ -1,0 +1,65 @@
+import type { GateId } from './ids.ts';
+import { type MicroUsd, microUsdFromCents } from './money.ts';
+import type { PermissionKey } from './permission.ts';
+import type { UnixMillis } from './time.ts';
+
+export const pricingModels = ['per_call', 'per_minute', 'subscription'] as const;
+export type PricingModel = (typeof pricingModels)[number];
+
+export interface Pricing {
+  readonly model: PricingModel;
+  readonly priceCents: number;
+  /** `USD`, or another code of its form. */
+  readonly currency: string;
+  /** What the publisher says about the price besides; signed with the rest, and never read here. */
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+/** What the publisher promises; nobody measures it. */
+export interface ServiceLevel {
+  /** 10,000 is 100 %. */
+  readonly uptimeBasisPoints: number;
+  readonly responseTimeMs: number;
+}
+
+/** One permission that a gate offers. */
+export interface CatalogEntry {
+  readonly key: PermissionKey;
+  readonly displayName: string | null;
+  readonly description: string | null;
+  readonly pricing: Pricing | null;
+  readonly category: string | null;
+  readonly riskLevel: string | null;
+  readonly sla: ServiceLevel | null;
+  readonly platformFeeBasisPoints: number | null;
+  readonly requiresApproval: boolean;
+}
+
+/** What is signed: a version of what a gate offers. It never changes; the next one takes its place. */
+export interface CatalogContent {
+  readonly gateId: GateId;
+  /** From 1, without holes. */
+  readonly version: number;
+  /** Each key once, in the publisher's order. */
+  readonly permissions: readonly CatalogEntry[];
+  readonly publishedAtMs: UnixMillis;
+  readonly signingKeyId: string;
+}
+
+export interface Catalog extends CatalogContent {
+  readonly contentHash: string;
+  /** base64url Ed25519. */
+  readonly signature: string;
+}
+
+/** A catalog as a decision reads it: every permission there is, with its price per call in USD or null. */
+export type CatalogPrices = ReadonlyMap<PermissionKey, MicroUsd | null>;
+
+/** Prices by the minute, for a subscription or in another currency are no amount of a single request. */
+export const catalogPrices = (permissions: readonly CatalogEntry[]): CatalogPrices =>
+  new Map(permissions.map(({ key, pricing }) => [key, pricePerCall(pricing)]));
+
+function pricePerCall(pricing: Pricing | null): MicroUsd | null {
+  if (pricing === null || pricing.model !== 'per_call' || pricing.currency !== 'USD') return null;
+  return microUsdFromCents(pricing.priceCents);
+}

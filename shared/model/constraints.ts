@@ -1,0 +1,56 @@
+import type { IssuerId } from './ids.ts';
+import type { MicroUsd } from './money.ts';
+import type { PermissionKey } from './permission.ts';
+
+/** Whose counter a limit runs on: one for the whole gate, or one for each passport at it. */
+export type LimitScope = 'gate' | 'passport';
+
+export interface RateLimits {
+  readonly requestsPerMinute: number | null;
+  readonly requestsPerHour: number | null;
+  readonly requestsPerDay: number | null;
+  readonly per: LimitScope;
+}
+
+export interface SpendLimits {
+  readonly perTransactionMicroUsd: MicroUsd | null;
+  readonly dailyMicroUsd: MicroUsd | null;
+  readonly monthlyMicroUsd: MicroUsd | null;
+  readonly per: LimitScope;
+  /** Fraction of a window's limit at which `spend_limit.approaching` fires. */
+  readonly alertAt: number;
+}
+
+export const piiModes = ['log_only', 'redact', 'block'] as const;
+export type PiiMode = (typeof piiModes)[number];
+
+export const piiTypes = ['email', 'phone', 'payment_card', 'iban', 'us_ssn', 'ip_address'] as const;
+export type PiiType = (typeof piiTypes)[number];
+
+export interface PiiControls {
+  readonly mode: PiiMode;
+  readonly types: readonly PiiType[];
+}
+
+export interface ApprovalRule {
+  readonly aboveMicroUsd: MicroUsd | null;
+  readonly permissions: readonly PermissionKey[];
+  readonly expiresInMs: number;
+}
+
+/**
+ * The policy of a gate, and the part of it that a passport may carry for itself (decisions §4).
+ * Every field is null when it is not configured; nothing is ever "configured but ignored".
+ */
+export interface Constraints {
+  readonly rateLimits: RateLimits | null;
+  readonly spendLimits: SpendLimits | null;
+  /** Canonical domain patterns: `api.example.com` or `*.example.com`, IDNA-encoded and lower-cased. */
+  readonly allowedDomains: readonly string[] | null;
+  readonly piiControls: PiiControls | null;
+  readonly approvals: ApprovalRule | null;
+  /** Gate only. Null: the issuers of the gate's own account. `'any'`: every issuer of this service. */
+  readonly trustedIssuers: readonly IssuerId[] | 'any' | null;
+  /** Gate only. */
+  readonly proofOfPossession: 'off' | 'required';
+}

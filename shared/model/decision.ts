@@ -1,0 +1,57 @@
+/** The three answers of a gate. */
+export const outcomes = ['PERMIT', 'SUSPEND', 'BLOCK'] as const;
+export type Outcome = (typeof outcomes)[number];
+
+/** Why an answer is not a plain PERMIT: the closed list of decisions §5. */
+export const decisionReasons = [
+  'passport_malformed',
+  'passport_signature_invalid',
+  'passport_not_yet_valid',
+  'passport_expired',
+  'passport_revoked',
+  'passport_suspended',
+  'passport_unknown_key',
+  'mode_mismatch',
+  'trust_level_insufficient',
+  'issuer_untrusted',
+  'proof_missing',
+  'proof_invalid',
+  'permission_missing',
+  'permission_not_granted',
+  'permission_not_in_catalog',
+  'domain_not_allowed',
+  'domain_missing',
+  'pii_detected',
+  'currency_unsupported',
+  'spend_limit_exceeded',
+  'rate_limit_exceeded',
+  'quota_unavailable',
+  'state_stale',
+  'approval_required',
+  'approval_denied',
+  'approval_expired',
+  'approval_used',
+  'approval_mismatch',
+] as const;
+
+export type DecisionReason = (typeof decisionReasons)[number];
+
+/**
+ * The checks of a decision in the order in which they run (decisions §5); the first BLOCK wins.
+ * These are the words of `constraints_evaluated`.
+ */
+export const checkNames = [
+  'passport',
+  'trust_level',
+  'freshness',
+  'issuer',
+  'proof_of_possession',
+  'permission',
+  'domain_allowlist',
+  'pii_controls',
+  'spend_limit',
+  'rate_limit',
+  'approval',
+] as const;
+
+export type CheckName = (typeof checkNames)[number];

@@ -1,0 +1,31 @@
+import type { CatalogPrices } from './catalog.ts';
+import type { Constraints } from './constraints.ts';
+import type { AccountId, GateId } from './ids.ts';
+import type { Mode } from './mode.ts';
+import type { UnixMillis } from './time.ts';
+import type { TrustTier } from './trust-tier.ts';
+
+/** A policy checkpoint in front of something a resource server offers. */
+export interface Gate {
+  readonly gateId: GateId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly name: string;
+  readonly description: string | null;
+  readonly trustLevel: TrustTier;
+  readonly constraints: Constraints;
+  /** Of its newest catalog; null: none is published. */
+  readonly catalogPrices: CatalogPrices | null;
+  /** Rises by one with every change; an approval is bound to it. */
+  readonly version: number;
+  readonly createdAtMs: UnixMillis;
+  readonly updatedAtMs: UnixMillis;
+}
+
+/** Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (decisions §4). */
+export interface GateStats {
+  readonly totalRequests: number;
+  readonly permits: number;
+  readonly blocks: number;
+  readonly lastRequestAtMs: UnixMillis | null;
+}

@@ -1,0 +1,22 @@
+import type { AccountId, IssuerId } from './ids.ts';
+import type { Mode } from './mode.ts';
+import type { UnixMillis } from './time.ts';
+import type { TrustTier } from './trust-tier.ts';
+
+export const issuerStatuses = ['active', 'suspended'] as const;
+export type IssuerStatus = (typeof issuerStatuses)[number];
+
+/** In whose name passports are issued. `domain` is a claim that nobody verified (decisions §4). */
+export interface Issuer {
+  readonly issuerId: IssuerId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly name: string;
+  readonly domain: string | null;
+  /** The highest tier a passport of this issuer may have. */
+  readonly trustTier: TrustTier;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly status: IssuerStatus;
+  readonly isDefault: boolean;
+  readonly createdAtMs: UnixMillis;
+}

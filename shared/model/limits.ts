@@ -1,0 +1,289 @@
+import { dayMs, hourMs, minuteMs, secondMs } from './time.ts';
+
+/**
+ * Every bound of the service in one place, each with its reason (decisions name most of them).
+ * Relations between them are asserted at the foot of this file, when it is loaded.
+ */
+export const limits = {
+  /** A longer token is `passport_malformed` before any cryptography (decisions §3). */
+  tokenBytesMax: 8 * 1024,
+  /** Decisions §5; also what every JSON endpoint of the control plane takes. */
+  bodyBytesMax: 64 * 1024,
+  /** A body is read on to here so that its sender gets an answer instead of a reset (decisions §5). */
+  bodyDiscardBytesMax: 1024 * 1024,
+  /** Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (decisions §15) beside the usual ones. */
+  headerBytesMax: 16 * 1024,
+  /** A connection that says nothing for so long, idle or in mid-request, is closed. Fixed in uWebSockets.js at 10 to 11 s. */
+  requestSilenceMsMax: 10 * secondMs,
+  /** Deeper JSON is refused: whoever walks it later may recurse (decisions §5). */
+  jsonDepthMax: 32,
+  /** Batches of attestations from a sidecar: 1,000 records of about 700 bytes, twice over. */
+  ingestBodyBytesMax: 2 * 1024 * 1024,
+  /** One transaction links, signs and inserts them; at about 25 us a signature that is 25 ms of one core. */
+  ingestRecordsMax: 1_000,
+  /** Lists (decisions §12). */
+  pageItemsDefault: 50,
+  pageItemsMax: 200,
+  attestationPageItemsMax: 500,
+  /** What is skipped is still read: whoever is that deep in a list wants a filter. */
+  pageOffsetMax: 1_000_000,
+  /** Free text of people and agents: long enough for a sentence, short enough for a log line. */
+  nameCharsMax: 200,
+  descriptionCharsMax: 2_000,
+  agentIdCharsMax: 128,
+  idempotencyKeyCharsMax: 128,
+  /** How long an answer to a request with an `Idempotency-Key` is replayed (decisions §12). */
+  idempotentAnswerKeptMs: 24 * hourMs,
+  /** How long a duplicate waits for the first request to end (decisions §12). */
+  idempotencyWaitMsMax: 5 * secondMs,
+  /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
+  idempotentAnswersPerTrimMax: 10,
+  reasonCharsMax: 500,
+  /** `metadata` and `subject` as JSON: they travel in answers, and `subject` is read by people. */
+  freeFormBytesMax: 16 * 1024,
+  allowedDomainsMax: 256,
+  trustedIssuersMax: 256,
+  /** Entries of one catalog: with all their texts about what a body can hold, and the prices of all of them go to every sidecar. */
+  catalogEntriesMax: 256,
+  /** `category` and `risk_level` of an entry: a word or two that others search for. */
+  catalogLabelCharsMax: 64,
+  /** As much as the largest amount of a request (decisions §5): 1e9 USD. */
+  priceCentsMax: 100_000_000_000,
+  /** Promised response time: whatever answers later is no call. */
+  responseTimeMsMax: dayMs,
+  /** A held amount is money that nobody else can spend: a week of it is more than any approver needs. */
+  approvalExpiryMsMax: 7 * dayMs,
+  /** RFC 1035: 253 characters of text. */
+  domainCharsMax: 253,
+  /** A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body. */
+  pathParamCharsMax: 512,
+  /** Decisions §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
+  notBeforeLeewayMs: 60 * secondMs,
+  /** Freshness of the sidecar's state by trust level (decisions §4). L1 has no bound. */
+  stateAgeL2MsMax: 60 * secondMs,
+  stateAgeL3MsMax: 5 * secondMs,
+  /** When a BLOCK `quota_unavailable` is worth another try: as long as a lease is waited for (decisions §6). */
+  quotaRetryMs: 250,
+  /** Heads are read from PostgreSQL and published this often (architecture §4). */
+  heartbeatIntervalMs: secondMs,
+  /** One long poll; well below the L3 bound, so that one lost answer does not make the state stale. */
+  longPollMsMax: secondMs,
+  /** A sidecar is connected while it was heard of within this time. */
+  sidecarConnectedMs: 3 * secondMs,
+  /** `?wait_ms=` of a revocation (decisions §3). */
+  propagationWaitMsMax: 5 * secondMs,
+  /** Changes in one pull; more are fetched by the next one. */
+  changesPerPullMax: 1_000,
+  /** Changes are kept this long; a sidecar that was away longer loads a snapshot. */
+  changeRetentionMs: 24 * hourMs,
+  /** Old changes removed at a time: a short statement, often enough for 80 changes a second. */
+  changesPerTrimMax: 5_000,
+  changeTrimIntervalMs: minuteMs,
+  /** A snapshot with a million revoked passports has about 130 MB, mostly escaped quotes. */
+  snapshotBytesMax: 256 * 1024 * 1024,
+  /** Each is read as a whole and holds a database connection; the others get 503 `overloaded` and come again. */
+  snapshotsAtOnceMax: 4,
+  /** Connected sidecars of one account, and as many silent ones remembered: more than a fleet has, and no flood of rows. */
+  sidecarsPerAccountMax: 256,
+  /** Silent sidecars forgotten by one that connects: they go faster than they come. */
+  sidecarsPerTrimMax: 10,
+  /** Loading one of that size over a slow line. */
+  snapshotMsMax: minuteMs,
+  /** What was applied since is written behind the snapshot on disk this often. */
+  snapshotFileIntervalMs: 2 * secondMs,
+  /** Changes behind the snapshot on disk; past it a fresh snapshot replaces them: about 40 MB, replayed in a few seconds. */
+  snapshotFileChangesMax: 100_000,
+  /** One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of its catalog, are 105 MB. */
+  changesBytesMax: 128 * 1024 * 1024,
+  /** Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one to spare. */
+  controlPlaneConnectionsMax: 4,
+  /** With a push the pull is the check behind it, and the proof that nothing was missed. */
+  pullIntervalMs: secondMs,
+  /** Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood of calls. */
+  pullGapMsMin: 25,
+  /** Pushes that a sidecar looks at in a second: with 50 us for a signature a twentieth of its thread. Heartbeats and 80 changes a second stay far below. */
+  pushesPerSecondMax: 1_000,
+  /** Where the snapshot on disk cannot be written, it is tried again with a fresh one this often. */
+  snapshotFileRetryMs: minuteMs,
+  /** The standing of a passport is kept this long past its expiry: who revoked it and who checks it may have different clocks. */
+  standingKeptMs: hourMs,
+  /** Standings of expired passports are looked for in small steps: a sweep over a million in one go would stop decisions. */
+  standingsPerSweepMax: 1_000,
+  /** Replicas of the control plane whose heartbeats a sidecar tells apart. */
+  heartbeatReplicasMax: 64,
+  /** First and longest pause between two looks for acknowledgements of other replicas. */
+  ackLookFirstMs: 25,
+  ackLookLastMs: 200,
+  /** Verified passports that a sidecar remembers: about 1.5 KB each. */
+  verifiedPassportsMax: 50_000,
+  /** Of all remembered tokens together: the usual ones fit, and 50,000 of the longest do not take half a gigabyte. */
+  verifiedTokenCharsMax: 64 * 1024 * 1024,
+  /** Tokens that wait for the verification pool; at 17,000 a second on one core this is about a quarter second. */
+  verifyQueueMax: 4_096,
+  /** Tokens in one task of the pool: a hand-over costs as much as 40 us of work, so one task carries many. */
+  verifyBatchMax: 32,
+  /** Threads that verify, per listening thread: about 10 MB each, and four check 70,000 unseen passports a second. */
+  verifyThreadsMax: 4,
+  /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
+  decisionDeadlineMs: 2 * secondMs,
+  /** Findings of personal data in one record (decisions §7). */
+  piiFindingsMax: 32,
+  /** A JSON pointer into a request; its parts are keys that the caller chose. */
+  piiPointerCharsMax: 512,
+  /** One record in the spool as JSON: a usual one has 700 characters, one full of long pointers stays below this. */
+  spoolRecordCharsMax: 128 * 1024,
+  /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
+  spoolTurnBytesMax: 4 * 1024 * 1024,
+  /** The shipper reads the spool in steps of this size: few calls for a batch, and little is read twice. */
+  spoolReadBytes: 512 * 1024,
+  /** How often a part of the spool that cannot be read is tried, over some 5 s, before it stops holding up all later records. */
+  spoolReadTries: 8,
+  /** One file of the spool. */
+  spoolSegmentBytesMax: 8 * 1024 * 1024,
+  /** Not yet shipped records on disk; past it the sidecar answers 503 `overloaded` rather than lose one. */
+  spoolBytesMax: 1024 * 1024 * 1024,
+  /** How long a record may wait for company before it is shipped. */
+  shipIntervalMs: 100,
+  /** Retry of the shipper and of the pull, doubling from first to last. */
+  retryFirstMs: 50,
+  retryLastMs: 2 * secondMs,
+  /** A call from one of our programs to another that brings no answer is given up after this. */
+  internalCallMsMax: 10 * secondMs,
+  /** After SIGTERM: time for requests in flight and for the spool to be shipped. */
+  drainMsMax: 10 * secondMs,
+  /** `expires_in_days` and `expires_in` of a passport (decisions §3). */
+  passportDaysDefault: 90,
+  passportDaysMax: 3_650,
+  /** More than there are scopes, aliases included. */
+  scopesPerKeyMax: 32,
+  /** After a roll the old key may work for a week: long enough to change it everywhere, too short to be forgotten. */
+  keyOverlapMsMax: 7 * dayMs,
+  /** Limits of an enterprise plan: larger ones mean none. */
+  planRequestsMax: 1_000_000_000,
+  /** Windows of the quota ledger in one statement: all of them stay locked until it commits. */
+  quotaWindowsPerCallMax: 500,
+  /** Ended windows removed by a call that makes new ones. */
+  quotaWindowsPerTrimMax: 1_000,
+  /** An ended window is kept this long: clocks of replicas that differ less, or are set back by less, still find what they had counted. */
+  quotaWindowKeptMs: hourMs,
+  /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */
+  requestReadMsMax: 30 * secondMs,
+  /** A record may carry a time this far ahead: finds seconds taken for milliseconds, not clocks that drift. */
+  recordAheadMsMax: dayMs,
+  /** Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within exportStallMsMax. */
+  exportSliceRowsMax: 200,
+  /** Each running export keeps a database connection and a snapshot; the others get 503 `overloaded`. */
+  exportsAtOnceMax: 4,
+  /** No account keeps all others from exporting. */
+  exportsPerAccountMax: 2,
+  /** A reader of an export that takes nothing for so long is disconnected, because its snapshot holds up clean-up. */
+  exportStallMsMax: 20 * secondMs,
+  /** While an export waits for its reader its connection says something this often, so that it is not taken for dead. */
+  exportPulseMs: 3 * secondMs,
+  /** So long a snapshot may hold up clean-up at most: a gigabyte at 50 KB/s. */
+  exportMsMax: 6 * hourMs,
+  /** `last_used_at` of an API key is written at most this often (decisions §2). */
+  keyUseWriteIntervalMs: minuteMs,
+  /** One line of an export: a record with the 32 longest pointers that a body can give rise to, every character escaped. */
+  exportLineBytesMax: 4 * 1024 * 1024,
+  /**
+   * From the publication of a signing key to its first signature (decisions §11): until then every replica, every sidecar and every
+   * cached JWKS has learned of it.
+   */
+  signingKeyLeadMs: minuteMs,
+  /** How long an answered JWKS may be kept. */
+  jwksAgeMsMax: 30 * secondMs,
+  /** Each replica reads the signing keys this often: how long a compromised one may go on signing where the push got lost. */
+  signingKeysReadIntervalMs: secondMs,
+  /** A JWKS read from a file: several thousand keys of about 300 bytes. */
+  jwksBytesMax: 1024 * 1024,
+  /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
+  presentedKeysMax: 1_000,
+  /** Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100. */
+  databaseConnectionsMax: 16,
+  /** A database that does not even accept a connection is away: the caller gets 503 while it still waits for an answer. */
+  databaseConnectMsMax: 5 * secondMs,
+  /** Attempts to reach the database at start, with pauses that double up to the last: about half a minute, then the program gives up. */
+  databaseStartTries: 10,
+  databaseStartPauseFirstMs: 100,
+  databaseStartPauseLastMs: 8 * secondMs,
+  /** One statement, and one pause inside a transaction; past it PostgreSQL ends it, so that no lock is held for ever. */
+  databaseStatementMsMax: 30 * secondMs,
+  /** A connection on which nothing passes for so long, a statement or a transaction open, is taken for dead; its caller gets 503. */
+  databaseSilenceMsMax: 10 * secondMs,
+  /** An idle connection is closed well before it could be taken for dead, and opened again when it is needed. */
+  databaseIdleMsMax: 5 * secondMs,
+  /** The statements of a migration may rewrite a table, and replicas wait for each other. */
+  databaseMigrationMsMax: 10 * minuteMs,
+  /** `/readyz` says that the database is away when it has not answered for so long: below the usual patience of a prober. */
+  readinessMsMax: 2 * secondMs,
+} as const;
+
+function mustHold(relation: boolean, sentence: string): void {
+  if (!relation) throw new Error(`limits.ts: ${sentence}`);
+}
+
+mustHold(limits.tokenBytesMax < limits.bodyBytesMax, 'a body must hold a token and a request');
+mustHold(
+  limits.bodyBytesMax < limits.bodyDiscardBytesMax,
+  'a body that is too large is read on, then refused',
+);
+mustHold(limits.longPollMsMax * 2 < limits.stateAgeL3MsMax, 'one lost long poll must not make L3 stale');
+mustHold(
+  limits.heartbeatIntervalMs * 3 < limits.stateAgeL3MsMax,
+  'two lost heartbeats must not make L3 stale',
+);
+mustHold(
+  limits.sidecarConnectedMs > 2 * limits.longPollMsMax,
+  'a sidecar in a long poll counts as connected',
+);
+mustHold(limits.pageItemsDefault <= limits.pageItemsMax, 'the default page is a legal page');
+mustHold(limits.spoolSegmentBytesMax * 4 < limits.spoolBytesMax, 'a spool is many segments');
+mustHold(
+  limits.spoolTurnBytesMax <= limits.spoolSegmentBytesMax,
+  'the records of one turn fit in one segment',
+);
+mustHold(
+  limits.piiFindingsMax * limits.piiPointerCharsMax * '\\u0000'.length + 4_096 <= limits.spoolRecordCharsMax,
+  'the largest legal record can be spooled, with every character of a pointer escaped',
+);
+mustHold(
+  limits.spoolRecordCharsMax * 3 + 1_024 < limits.spoolReadBytes,
+  'the largest record is read in one step',
+);
+mustHold(
+  limits.spoolRecordCharsMax * 3 * 2 < limits.ingestBodyBytesMax,
+  'the largest record fits in a batch as UTF-8',
+);
+mustHold(
+  limits.jwksAgeMsMax + 10 * limits.signingKeysReadIntervalMs < limits.signingKeyLeadMs,
+  'a cached JWKS of the slowest replica holds every key that signs',
+);
+mustHold(limits.verifyBatchMax <= limits.verifyQueueMax, 'a batch fits in the queue');
+mustHold(limits.verifyBatchMax <= 32, 'a task answers with one bit per token in one 32-bit number');
+mustHold(limits.exportStallMsMax < limits.exportMsMax, 'an export may stall and go on');
+mustHold(
+  limits.databaseIdleMsMax * 2 <= limits.databaseSilenceMsMax,
+  'an idle connection is closed in order, not cut in the moment of its next use',
+);
+mustHold(
+  limits.exportPulseMs * 2 < limits.databaseSilenceMsMax,
+  'an export that waits for its reader is not taken for a dead database',
+);
+mustHold(
+  limits.idempotencyWaitMsMax < limits.databaseSilenceMsMax,
+  'a duplicate that waits is not taken for a dead database',
+);
+mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
+mustHold(
+  limits.exportsAtOnceMax * 2 < limits.databaseConnectionsMax,
+  'exports leave connections for everybody else',
+);
+mustHold(
+  limits.quotaWindowsPerTrimMax >= 2 * limits.quotaWindowsPerCallMax,
+  'ended windows go faster than new ones come',
+);
+mustHold(
+  limits.idempotencyWaitMsMax < limits.databaseStatementMsMax,
+  'a duplicate gives up waiting before its statement is ended',
+);

@@ -1,0 +1,6 @@
+/** Live and test are two worlds: a key sees only rows of its own mode (decisions §2). */
+export const modes = ['live', 'test'] as const;
+
+export type Mode = (typeof modes)[number];
+
+export const isMode = (value: unknown): value is Mode => value === 'live' || value === 'test';

@@ -1,0 +1,48 @@
+import type { Constraints } from './constraints.ts';
+import type { AccountId, IssuerId, PassportId } from './ids.ts';
+import type { Mode } from './mode.ts';
+import type { PermissionKey } from './permission.ts';
+import type { UnixMillis } from './time.ts';
+import type { TrustTier } from './trust-tier.ts';
+
+export const passportStatuses = ['active', 'suspended', 'revoked', 'expired'] as const;
+export type PassportStatus = (typeof passportStatuses)[number];
+
+/** What is kept of a passport. The token itself is a bearer credential and is kept only as its SHA-256. */
+export interface Passport {
+  readonly passportId: PassportId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly issuerId: IssuerId;
+  readonly issuerDomain: string | null;
+  readonly agentId: string;
+  readonly agentName: string;
+  /** Always holds `agent_id`. */
+  readonly subject: Readonly<Record<string, unknown>>;
+  readonly permissions: readonly PermissionKey[];
+  readonly constraints: Constraints;
+  readonly trustTier: TrustTier;
+  /** The agent's key: `ed25519:` + base64url of 32 bytes. */
+  readonly publicKey: string;
+  /** As of the moment of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */
+  readonly status: PassportStatus;
+  readonly issuedAtMs: UnixMillis;
+  /** Null: it never expires. Always a whole second. */
+  readonly expiresAtMs: UnixMillis | null;
+  readonly revokedAtMs: UnixMillis | null;
+  readonly revocationReason: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** PERMITs only (decisions §3). */
+  readonly useCount: number;
+  readonly lastUsedAtMs: UnixMillis | null;
+}
+
+/** The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (decisions §3). */
+export function passportStatusAt(
+  stored: { readonly status: PassportStatus; readonly expiresAtMs: UnixMillis | null },
+  nowMs: UnixMillis,
+): PassportStatus {
+  if (stored.status === 'revoked') return 'revoked';
+  if (stored.expiresAtMs !== null && nowMs >= stored.expiresAtMs) return 'expired';
+  return stored.status;
+}

@@ -1,0 +1,21 @@
+import type { Branded } from './brand.ts';
+
+/** `<area>:<action>`, lower case (decisions §3). A granted permission may be `<area>:*`; a requested one may not. */
+export type PermissionKey = Branded<string, 'PermissionKey'>;
+
+const permissionPattern = /^[a-z0-9_.-]+:(?:[a-z0-9_.-]+|\*)$/;
+
+/** Characters in one permission key, and keys in one passport (decisions §3): a token must stay within 8 KiB. */
+export const permissionCharsMax = 128;
+export const permissionsPerPassportMax = 64;
+
+/** Reads a permission as it may be granted: `orders:create` or `orders:*`. */
+export const isGrantablePermission = (value: unknown): value is PermissionKey =>
+  typeof value === 'string' && value.length <= permissionCharsMax && permissionPattern.test(value);
+
+/** Reads a permission as it may be asked for: a single action, no `*`. */
+export const isRequestablePermission = (value: unknown): value is PermissionKey =>
+  isGrantablePermission(value) && !value.endsWith(':*');
+
+/** The part before the colon. */
+export const permissionArea = (key: PermissionKey): string => key.slice(0, key.indexOf(':'));

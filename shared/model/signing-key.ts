@@ -1,0 +1,17 @@
+import type { UnixMillis } from './time.ts';
+
+/** What a key may sign. A verifier accepts only keys of its own purpose (decisions §11). `sync` never leaves the service. */
+export const keyPurposes = ['passport', 'catalog', 'attestation', 'sync'] as const;
+export type KeyPurpose = (typeof keyPurposes)[number];
+
+/** The public half of a key with which the service signs. */
+export interface VerificationKey {
+  /** RFC 7638 thumbprint. */
+  readonly kid: string;
+  readonly purpose: KeyPurpose;
+  /** 32 raw bytes as unpadded base64url, the `x` of its JWK. */
+  readonly publicKey: string;
+  readonly notBeforeMs: UnixMillis;
+  readonly retiredAtMs: UnixMillis | null;
+  readonly compromised: boolean;
+}

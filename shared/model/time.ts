@@ -1,0 +1,57 @@
+import type { Branded } from './brand.ts';
+
+/** Milliseconds since 1970-01-01T00:00:00Z. Wall clock: may jump; never used to measure a duration. */
+export type UnixMillis = Branded<number, 'UnixMillis'>;
+
+/** Whole seconds since 1970-01-01T00:00:00Z, as tokens carry them (RFC 7519 NumericDate). */
+export type UnixSeconds = Branded<number, 'UnixSeconds'>;
+
+/** Milliseconds since an arbitrary start. Never goes back: ages and deadlines are measured with it. */
+export type MonotonicMillis = Branded<number, 'MonotonicMillis'>;
+
+export const secondMs = 1_000;
+export const minuteMs = 60 * secondMs;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
+/** The last moment that ISO 8601 with a four-digit year can hold. */
+export const latestUnixMs = 253_402_300_799_999 as UnixMillis;
+
+export const isUnixMillis = (value: unknown): value is UnixMillis =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= latestUnixMs;
+
+/** ISO 8601 UTC with milliseconds, as every answer carries times (decisions §12). */
+export const renderTime = (timeMs: UnixMillis): string => new Date(timeMs).toISOString();
+
+export const renderOptionalTime = (timeMs: UnixMillis | null): string | null =>
+  timeMs === null ? null : renderTime(timeMs);
+
+const isoDateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/**
+ * Reads an RFC 3339 date-time; digits beyond the millisecond are cut.
+ * Returns null for anything else, also for dates that do not exist (30 February).
+ */
+export function parseTime(text: string): UnixMillis | null {
+  if (!isoDateTime.test(text)) return null;
+  const timeMs = Date.parse(text);
+  if (!isUnixMillis(timeMs)) return null;
+  // Date.parse rolls 30 February over into March: the day that comes out must be the day that went in.
+  const day = Number(text.slice(8, 10));
+  const monthDays = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
+  return day <= monthDays ? timeMs : null;
+}
+
+export const toSeconds = (timeMs: UnixMillis): UnixSeconds => Math.floor(timeMs / secondMs) as UnixSeconds;
+
+export const toMillis = (timeS: UnixSeconds): UnixMillis => (timeS * secondMs) as UnixMillis;
+
+const durationUnits: Readonly<Record<string, number>> = { s: secondMs, m: minuteMs, h: hourMs, d: dayMs };
+
+/** Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (decisions §3). Returns milliseconds, or null for anything else and for zero. */
+export function parseDuration(text: string): number | null {
+  const match = /^([1-9]\d{0,9})([smhd])$/.exec(text);
+  if (match === null) return null;
+  const durationMs = Number(match[1]) * (durationUnits[match[2] ?? ''] ?? Number.NaN);
+  return Number.isSafeInteger(durationMs) ? durationMs : null;
+}

@@ -1,0 +1,36 @@
+import type { Branded } from '../model/brand.ts';
+import type { AccountId, GateId, PassportId } from '../model/ids.ts';
+
+/**
+ * What is counted, and for whom. Plan and rate count requests, spend counts micro-USD; a counter has one unit for ever, so the ledger
+ * need not know it. The owner comes from the API key, the gate or the verified passport, never from a body (decisions §5).
+ */
+export type Counter =
+  | { readonly kind: 'plan'; readonly accountId: AccountId }
+  /** A limit of a gate; with a passport where the limit says `per: passport`. */
+  | {
+      readonly kind: 'gate_rate' | 'gate_spend';
+      readonly gateId: GateId;
+      readonly passportId: PassportId | null;
+    }
+  /** A passport's own limit, across all gates. */
+  | { readonly kind: 'passport_rate' | 'passport_spend'; readonly passportId: PassportId };
+
+/** The name of a counter in the ledger. */
+export type CounterKey = Branded<string, 'CounterKey'>;
+
+/** `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids hold no colon: two counters never share a key. */
+export function counterKey(counter: Counter): CounterKey {
+  switch (counter.kind) {
+    case 'plan':
+      return `plan:${counter.accountId}` as CounterKey;
+    case 'gate_rate':
+    case 'gate_spend': {
+      const ofGate = `${counter.kind}:${counter.gateId}`;
+      return (counter.passportId === null ? ofGate : `${ofGate}:${counter.passportId}`) as CounterKey;
+    }
+    case 'passport_rate':
+    case 'passport_spend':
+      return `${counter.kind}:${counter.passportId}` as CounterKey;
+  }
+}

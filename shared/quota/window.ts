@@ -1,0 +1,46 @@
+import { dayMs, hourMs, minuteMs, type UnixMillis } from '../model/time.ts';
+
+export const windowNames = ['minute', 'hour', 'day', 'month'] as const;
+export type WindowName = (typeof windowNames)[number];
+
+/**
+ * One calendar window in UTC (decisions §6). Every moment lies in exactly one window of each name:
+ * a window holds its start and ends just before its end, which is the start of the next.
+ */
+export interface QuotaWindow {
+  readonly name: WindowName;
+  readonly startsAtMs: UnixMillis;
+  readonly endsAtMs: UnixMillis;
+}
+
+/** The window of that name in which the moment lies. */
+export function windowAt(name: WindowName, nowMs: UnixMillis): QuotaWindow {
+  switch (name) {
+    case 'minute':
+      return evenWindow(name, nowMs, minuteMs);
+    case 'hour':
+      return evenWindow(name, nowMs, hourMs);
+    case 'day':
+      return evenWindow(name, nowMs, dayMs);
+    case 'month':
+      return monthWindow(nowMs);
+  }
+}
+
+/** Unix time knows no leap seconds, so minutes, hours and days are multiples of their length, counted from 1970. */
+function evenWindow(name: WindowName, nowMs: UnixMillis, lengthMs: number): QuotaWindow {
+  const startsAtMs = nowMs - (nowMs % lengthMs);
+  return { name, startsAtMs: startsAtMs as UnixMillis, endsAtMs: (startsAtMs + lengthMs) as UnixMillis };
+}
+
+function monthWindow(nowMs: UnixMillis): QuotaWindow {
+  const now = new Date(nowMs);
+  const year = now.getUTCFullYear();
+  const month = now.getUTCMonth();
+  return {
+    name: 'month',
+    startsAtMs: Date.UTC(year, month) as UnixMillis,
+    // A month of 12 is the January that follows.
+    endsAtMs: Date.UTC(year, month + 1) as UnixMillis,
+  };
+}

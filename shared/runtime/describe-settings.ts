@@ -1,0 +1,33 @@
+import { type Environment, type Program, type SettingName, settings } from './settings.ts';
+
+interface Described {
+  readonly name: string;
+  readonly row: (typeof settings)[SettingName];
+}
+
+const described: readonly Described[] = Object.entries(settings).map(([name, row]) => ({ name, row }));
+
+/** The settings of these programs for `--help`: what each means, its default, and what it is now; a secret shows only that it is set. */
+export function describeSettings(programs: readonly Program[], environment: Environment): string {
+  const rows = described.filter(({ row }) => row.of.some((program) => programs.includes(program)));
+  const nameWidth = Math.max(...rows.map(({ name }) => name.length));
+  return rows
+    .map(({ name, row }) => {
+      const given = environment[name] ?? '';
+      const now = given === '' ? '' : `; now ${row.isSecret ? '(set, not shown)' : given}`;
+      return `  ${name.padEnd(nameWidth)}  ${row.doc}\n  ${' '.repeat(nameWidth)}  [${defaultOf(row)}${now}]`;
+    })
+    .join('\n');
+}
+
+/** The table of the README. */
+export function renderSettingsTable(): string {
+  const lines = described.map(
+    ({ name, row }) =>
+      `| \`${name}\` | ${defaultOf(row)} | ${row.of.join(', ')} | ${row.doc}${row.isSecret ? ' Secret.' : ''} |`,
+  );
+  return ['| variable | default | of | meaning |', '|---|---|---|---|', ...lines, ''].join('\n');
+}
+
+const defaultOf = (row: Described['row']): string =>
+  row.defaultDoc ?? `${row.default}${row.unit === undefined ? '' : ` ${row.unit}`}`;

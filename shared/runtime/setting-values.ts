@@ -1,0 +1,91 @@
+import { parseApiKey } from '../crypto/api-key.ts';
+import { decodeBase64url } from '../crypto/base64url.ts';
+
+/** Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never holds the text. */
+export class Wrong {
+  readonly sentence: string;
+  constructor(sentence: string) {
+    this.sentence = sentence;
+  }
+}
+
+/** Reads the text of a setting. */
+export type Read<T> = (text: string) => T | Wrong;
+
+export const text: Read<string> = (given) => given;
+
+export const wholeNumber =
+  (range: { readonly min: number; readonly max: number }): Read<number> =>
+  (given) => {
+    const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
+    return value >= range.min && value <= range.max
+      ? value
+      : new Wrong(`must be a whole number from ${range.min} to ${range.max}`);
+  };
+
+export const oneOf =
+  <const T extends string>(...choices: readonly T[]): Read<T> =>
+  (given) =>
+    choices.find((choice) => choice === given) ?? new Wrong(`must be one of ${choices.join(', ')}`);
+
+export const yesOrNo: Read<boolean> = (given) =>
+  given === '1' || given === '0' ? given === '1' : new Wrong('must be 0 or 1');
+
+/** Scheme, host and port. What follows them is refused: `/v1` and ids are appended here. */
+export const origin: Read<string> = (given) => {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  const isOrigin =
+    url !== null &&
+    (url.protocol === 'http:' || url.protocol === 'https:') &&
+    url.username === '' &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === '';
+  return isOrigin
+    ? url.origin
+    : new Wrong('must be an origin such as https://trust.example.com, without a path');
+};
+
+/** A connection string of one of these schemes. It may hold a password. */
+export const connectionString =
+  (...schemes: readonly string[]): Read<string> =>
+  (given) =>
+    URL.canParse(given) && schemes.includes(new URL(given).protocol.slice(0, -1))
+      ? given
+      : new Wrong(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
+
+/** A key of exactly the generated length must carry its checksum: without it, it would be refused at every call (decisions §2). */
+export const apiKey: Read<string> = (given) =>
+  parseApiKey(given) === null
+    ? new Wrong(
+        'must be at_live_ or at_test_ and then 32 to 128 characters of A-Z a-z 0-9 _ - ' +
+          '(36 characters only if they end in the checksum that the service writes)',
+      )
+    : given;
+
+/** A key that reaches the live world. */
+export const liveApiKey: Read<string> = (given) =>
+  parseApiKey(given)?.mode === 'test'
+    ? new Wrong('must be a live key, which begins with at_live_: a test key connects no sidecar')
+    : apiKey(given);
+
+const masterKeyBytes = 32;
+
+export const masterKey: Read<Uint8Array> = (given) => {
+  const bytes = decodeBase64url(given);
+  return bytes?.length === masterKeyBytes
+    ? bytes
+    : new Wrong('must be 32 bytes as base64url without padding (43 characters)');
+};
+
+const trustedHeader = /^(?:x-forwarded-[a-z0-9-]+|x-original-[a-z0-9-]+|x-gate-permission|x-gate-amount)$/;
+
+/** Header names in lower case, separated by commas (decisions §15). */
+export const headerNames: Read<readonly string[]> = (given) => {
+  const names = given.split(',').map((name) => name.trim().toLowerCase());
+  return names.every((name) => trustedHeader.test(name))
+    ? names
+    : new Wrong(
+        'may name X-Forwarded-*, X-Original-*, X-Gate-Permission and X-Gate-Amount, separated by commas',
+      );
+};

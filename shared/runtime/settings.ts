@@ -1,0 +1,252 @@
+import { type LogLevel, logLevels } from './logger.ts';
+import {
+  apiKey,
+  connectionString,
+  headerNames,
+  liveApiKey,
+  masterKey,
+  oneOf,
+  origin,
+  type Read,
+  text,
+  Wrong,
+  wholeNumber,
+  yesOrNo,
+} from './setting-values.ts';
+import { StartError } from './start-error.ts';
+
+/** `start` runs both in one process and takes the settings of both. */
+export type Program = 'control-plane' | 'sidecar';
+const both = ['control-plane', 'sidecar'] as const;
+
+interface Setting<T, Default extends string | null> {
+  readonly of: readonly Program[];
+  /** What is read when the variable is unset or empty; null: there is no value then. */
+  readonly default: Default;
+  /** Said of a default that is worked out elsewhere. */
+  readonly defaultDoc?: string;
+  readonly unit?: string;
+  /** Its value is never shown. */
+  readonly isSecret?: true;
+  readonly doc: string;
+  readonly read: Read<T>;
+}
+
+const setting = <T, Default extends string | null>(row: Setting<T, Default>): Setting<T, Default> => row;
+
+/** Every setting of both programs (decisions §1): the one place that gives them their name, default, meaning and form. */
+export const settings = {
+  PORT: setting({
+    of: ['control-plane'],
+    default: '8080',
+    doc: 'Port of the control plane; 0 takes a free one.',
+    read: wholeNumber({ min: 0, max: 65_535 }),
+  }),
+  HOST: setting({
+    of: ['control-plane'],
+    default: '127.0.0.1',
+    doc: 'Address on which the control plane listens.',
+    read: text,
+  }),
+  SIDECAR_PORT: setting({
+    of: both,
+    default: '8090',
+    doc: 'Port of the sidecar; 0 takes a free one.',
+    read: wholeNumber({ min: 0, max: 65_535 }),
+  }),
+  SIDECAR_HOST: setting({
+    of: both,
+    default: '127.0.0.1',
+    doc: 'Address on which the sidecar listens.',
+    read: text,
+  }),
+  DATA_DIR: setting({
+    of: both,
+    default: './.data',
+    doc: 'Folder of the embedded database, the spool and the first-run key files; locked against a second process.',
+    read: text,
+  }),
+  DATABASE_URL: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none: embedded',
+    isSecret: true,
+    doc: 'PostgreSQL 15 or newer.',
+    read: connectionString('postgres', 'postgresql'),
+  }),
+  REDIS_URL: setting({
+    of: both,
+    default: null,
+    defaultDoc: 'none: in-process push, or long poll between processes',
+    isSecret: true,
+    doc: 'Redis 7 or Valkey, for the push of changes. It holds nothing.',
+    read: connectionString('redis', 'rediss'),
+  }),
+  ADMIN_API_KEY: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none: generated',
+    isSecret: true,
+    doc: 'The first key of the first account: at_live_ or at_test_ and 32 to 128 characters.',
+    read: apiKey,
+  }),
+  CONTROL_PLANE_URL: setting({
+    of: ['sidecar'],
+    default: null,
+    defaultDoc: 'needed by a sidecar on its own',
+    doc: 'Origin of the control plane, without /v1.',
+    read: origin,
+  }),
+  SIDECAR_API_KEY: setting({
+    of: ['sidecar'],
+    default: null,
+    defaultDoc: 'needed by a sidecar on its own',
+    isSecret: true,
+    doc: "A live key with the scope sidecars:connect. The sidecar serves the gates of that key's account and accepts callers with keys of that account.",
+    read: liveApiKey,
+  }),
+  SIDECAR_THREADS: setting({
+    of: ['sidecar'],
+    default: '1',
+    unit: 'threads',
+    doc: 'Listening threads of one sidecar, on one port.',
+    read: wholeNumber({ min: 1, max: 64 }),
+  }),
+  SPOOL_FSYNC_MS: setting({
+    of: ['sidecar'],
+    default: '50',
+    unit: 'ms',
+    doc: 'At most this long between a decision and its record on disk; 0: on disk before every answer.',
+    read: wholeNumber({ min: 0, max: 60_000 }),
+  }),
+  MASTER_KEY: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'generated into DATA_DIR when the database is embedded, else required',
+    isSecret: true,
+    doc: '32 bytes as base64url; seals signing keys and webhook secrets at rest.',
+    read: masterKey,
+  }),
+  PUBLIC_URL: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'from HOST and PORT',
+    doc: 'Origin of the control plane as clients reach it, for addresses in answers and tokens.',
+    read: origin,
+  }),
+  GATE_HOST: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'from SIDECAR_HOST and SIDECAR_PORT',
+    doc: 'Origin of the sidecar as resource servers reach it, for the gate_url of gates.',
+    read: origin,
+  }),
+  WEBHOOK_ALLOW_PRIVATE: setting({
+    of: ['control-plane'],
+    default: '0',
+    doc: '1: webhooks may go to private and loopback addresses, and over http. For tests.',
+    read: yesOrNo,
+  }),
+  FORWARD_AUTH_TRUST: setting({
+    of: ['sidecar'],
+    default: 'loopback',
+    doc: 'Who may use the per-gate address without a key: loopback, or none.',
+    read: oneOf('loopback', 'none'),
+  }),
+  FORWARD_AUTH_HEADERS: setting({
+    of: ['sidecar'],
+    default: null,
+    defaultDoc: 'empty',
+    doc: 'Headers that the proxy sets itself, from which the per-gate address may read context, separated by commas.',
+    read: headerNames,
+  }),
+  LOG_LEVEL: setting({
+    of: both,
+    default: 'info',
+    doc: `How much is logged, as JSON lines on standard error: ${logLevels.join(', ')}.`,
+    read: oneOf<LogLevel>(...logLevels),
+  }),
+};
+
+export type SettingName = keyof typeof settings;
+
+type ValueOf<Row> =
+  Row extends Setting<infer T, infer Default> ? (null extends Default ? T | null : T) : never;
+export type SettingValues = { readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]> };
+
+/** What a sidecar cannot do without; the control plane beside it may be where they come from. */
+export interface SidecarSettings extends SettingValues {
+  readonly CONTROL_PLANE_URL: string;
+  readonly SIDECAR_API_KEY: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** All that is wrong with the settings, at once: whoever starts the program mends everything in one go. */
+export class SettingsError extends StartError {
+  override readonly name = 'SettingsError';
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings of the programs that start in this process; a setting of another program is not looked at and has its default. An
+ * empty variable counts as unset, because that is what `${NAME:-}` of a compose file makes of one. Throws SettingsError.
+ */
+export function parseSettings(programs: readonly Program[], environment: Environment): SettingValues {
+  const { values, problems } = readSettings(programs, environment);
+  if (
+    programs.includes('control-plane') &&
+    isSet(environment, 'DATABASE_URL') &&
+    !isSet(environment, 'MASTER_KEY')
+  ) {
+    problems.push(
+      'MASTER_KEY must be set where DATABASE_URL is: 32 bytes as base64url. To make one: ' +
+        "openssl rand -base64 32 | tr '+/' '-_' | tr -d '='",
+    );
+  }
+  if (problems.length > 0) throw new SettingsError(problems);
+  return values;
+}
+
+/** Reads the settings of a sidecar on its own. Throws SettingsError. */
+export function parseSidecarSettings(environment: Environment): SidecarSettings {
+  const { values, problems } = readSettings(['sidecar'], environment);
+  for (const name of ['CONTROL_PLANE_URL', 'SIDECAR_API_KEY'] as const) {
+    if (!isSet(environment, name)) problems.push(`${name} must be set for a sidecar on its own.`);
+  }
+  const { CONTROL_PLANE_URL, SIDECAR_API_KEY } = values;
+  if (problems.length > 0 || CONTROL_PLANE_URL === null || SIDECAR_API_KEY === null)
+    throw new SettingsError(problems);
+  return { ...values, CONTROL_PLANE_URL, SIDECAR_API_KEY };
+}
+
+function readSettings(
+  programs: readonly Program[],
+  environment: Environment,
+): { readonly values: SettingValues; readonly problems: string[] } {
+  const problems: string[] = [];
+  const readOne = ([name, row]: readonly [string, Setting<unknown, string | null>]): [string, unknown] => {
+    const isOurs = row.of.some((program) => programs.includes(program));
+    const given = (isOurs ? environment[name] : null) || row.default;
+    const value = given === null ? null : row.read(given);
+    if (!(value instanceof Wrong)) return [name, value];
+    problems.push(`${name} ${value.sentence}${row.isSecret ? '' : `, not "${given}"`}.`);
+    return [name, null];
+  };
+  // Each row reads its own type; that a value belongs to its row is what Object.fromEntries cannot say.
+  const values = Object.fromEntries(Object.entries(settings).map(readOne)) as SettingValues;
+  return { values, problems };
+}
+
+const isSet = (environment: Environment, name: SettingName): boolean => (environment[name] ?? '') !== '';
+
+/** The origin under which a server that listens there is reached from the same machine. */
+export function originOf(listener: { readonly host: string; readonly port: number }): string {
+  // These mean "all addresses", which is none that could be called.
+  const host = listener.host === '0.0.0.0' || listener.host === '::' ? '127.0.0.1' : listener.host;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${listener.port}`;
+}

@@ -1,0 +1,30 @@
+/** A sleep that somebody can end. A `wake` that comes while nobody sleeps ends the next sleep at once, so none is lost. */
+export interface Wakeup {
+  wake(): void;
+  /** Resolves after the time, or when woken. One sleeper at a time. */
+  sleep(timeMs: number): Promise<void>;
+}
+
+export function makeWakeup(): Wakeup {
+  let isWoken = false;
+  let resume: (() => void) | null = null;
+  return {
+    wake: () => {
+      isWoken = true;
+      resume?.();
+    },
+    sleep: async (timeMs) => {
+      if (!isWoken && timeMs > 0) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, timeMs);
+          resume = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+        resume = null;
+      }
+      isWoken = false;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { sha256Hex } from '../crypto/content-hash.ts';
+import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
+import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
+import { compilePassport } from '../decision/compile-passport.ts';
+import type { TokenRefusal, VerifiedPassport } from '../decision/facts.ts';
+import { parsePassportClaims } from '../wire/passport-claims.ts';
+
+export interface RefusedToken {
+  readonly kind: 'refused';
+  readonly reason: TokenRefusal;
+}
+
+/** What a token is worth, once its signature was looked at. */
+export type TokenVerdict = RefusedToken | { readonly kind: 'verified'; readonly passport: VerifiedPassport };
+
+/** A token that is worth a signature check: `key.verify(open.signingInput, open.signature)`, here or in a pool of workers. */
+export interface OpenedToken {
+  readonly kind: 'opened';
+  readonly open: OpenToken;
+  readonly key: KeysetEntry;
+}
+
+/**
+ * The steps before the signature, in the order of decisions §5: shape, algorithm, then whether there is such a key at all. Never
+ * throws, whatever the token is. A key that was declared compromised is as good as none: its tokens prove nothing, so that a decision
+ * about them may not stand in the chain of the passport they name (decisions §9 and §11).
+ */
+export function openToken(token: string, keys: Keyset): RefusedToken | OpenedToken {
+  const open = openPassportToken(token);
+  if (open === null) return refused('passport_malformed');
+  const key = keys.find('passport', open.kid);
+  if (key === null || key.key.compromised) return refused('passport_unknown_key');
+  return { kind: 'opened', open, key };
+}
+
+/**
+ * The steps after it: the verdict on the signature, then the types of the claims. Says nothing about times, revocation or status;
+ * those are for `decide`, each time.
+ */
+export function admitToken(opened: OpenedToken, signatureIsValid: boolean): TokenVerdict {
+  if (!signatureIsValid) return refused('passport_signature_invalid');
+  const claims = parsePassportClaims(opened.open.payload);
+  if (claims === null) return refused('passport_malformed');
+  return {
+    kind: 'verified',
+    passport: compilePassport(claims, opened.open.kid, sha256Hex(opened.open.token)),
+  };
+}
+
+const refused = (reason: TokenRefusal): RefusedToken => ({ kind: 'refused', reason });

@@ -1,0 +1,102 @@
+import { type Static, Type } from 'typebox';
+import { invalidRequest } from '../errors/api-error.ts';
+import {
+  type Account,
+  type AccountStatus,
+  accountStatuses,
+  type Plan,
+  type PlanLimits,
+  plans,
+} from '../model/account.ts';
+import { limits } from '../model/limits.ts';
+import { renderTime } from '../model/time.ts';
+import { NewApiKeyAnswer } from './api-key.ts';
+import { closed, Name, nullable, Timestamp } from './fields.ts';
+
+const RequestLimit = Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: limits.planRequestsMax })));
+
+/** Absent and null mean the same: no limit. */
+const Limits = closed({ requests_per_minute: RequestLimit, requests_per_day: RequestLimit });
+
+/** `POST /accounts` */
+export const AccountCreation = closed({
+  name: Name,
+  plan: Type.Enum(plans),
+  limits: Type.Optional(nullable(Limits)),
+});
+
+/** `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. */
+export const AccountUpdate = closed({
+  name: Type.Optional(Name),
+  plan: Type.Optional(Type.Enum(plans)),
+  status: Type.Optional(Type.Enum(accountStatuses)),
+  limits: Type.Optional(nullable(Limits)),
+});
+
+const accountFields = {
+  account_id: Type.String(),
+  name: Type.String(),
+  plan: Type.Enum(plans),
+  status: Type.Enum(accountStatuses),
+  limits: nullable(
+    Type.Object({
+      requests_per_minute: nullable(Type.Integer()),
+      requests_per_day: nullable(Type.Integer()),
+    }),
+  ),
+  created_at: Timestamp,
+};
+
+export const AccountAnswer = Type.Object(accountFields);
+/** With the first key of the account, shown this once. */
+export const NewAccountAnswer = Type.Object({ ...accountFields, api_key: NewApiKeyAnswer });
+
+export interface NewAccount {
+  readonly name: string;
+  readonly plan: Plan;
+  readonly limits: PlanLimits | null;
+}
+
+export interface AccountState extends NewAccount {
+  readonly status: AccountStatus;
+}
+
+export function parseAccountCreation(body: Static<typeof AccountCreation>): NewAccount {
+  return { name: body.name, plan: body.plan, limits: parseLimits(body.plan, body.limits ?? null) };
+}
+
+/** The account as it is to be. An account that leaves the enterprise plan loses its own limits. */
+export function parseAccountUpdate(body: Static<typeof AccountUpdate>, current: Account): AccountState {
+  const plan = body.plan ?? current.plan;
+  const kept = plan === 'enterprise' ? current.limits : null;
+  return {
+    name: body.name ?? current.name,
+    plan,
+    status: body.status ?? current.status,
+    limits: body.limits === undefined ? kept : parseLimits(plan, body.limits),
+  };
+}
+
+function parseLimits(plan: Plan, body: Static<typeof Limits> | null): PlanLimits | null {
+  if (body === null) return null;
+  if (plan !== 'enterprise')
+    throw invalidRequest('limits', 'Only the enterprise plan has limits of its own.');
+  const requestsPerMinute = body.requests_per_minute ?? null;
+  const requestsPerDay = body.requests_per_day ?? null;
+  return requestsPerMinute === null && requestsPerDay === null ? null : { requestsPerMinute, requestsPerDay };
+}
+
+export const renderAccount = (account: Account): Static<typeof AccountAnswer> => ({
+  account_id: account.accountId,
+  name: account.name,
+  plan: account.plan,
+  status: account.status,
+  limits:
+    account.limits === null
+      ? null
+      : {
+          requests_per_minute: account.limits.requestsPerMinute,
+          requests_per_day: account.limits.requestsPerDay,
+        },
+  created_at: renderTime(account.createdAtMs),
+});

@@ -1,0 +1,227 @@
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { invalidRequest } from '../errors/api-error.ts';
+import {
+  type Catalog,
+  type CatalogContent,
+  type CatalogEntry,
+  type CatalogPrices,
+  type Pricing,
+  pricingModels,
+} from '../model/catalog.ts';
+import { isId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { parseMicroUsd } from '../model/money.ts';
+import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import { renderTime } from '../model/time.ts';
+import { parseExactTime } from './attestation.ts';
+import { boundFreeForm, closed, Description, nullable, Timestamp } from './fields.ts';
+
+/** An ISO 4217 code, or one of its form such as USDC. */
+export const Currency = Type.String({ pattern: '^[A-Z][A-Z0-9]{2,7}$' });
+const currencyDefault = 'USD';
+
+const PermissionText = Type.String({ maxLength: permissionCharsMax });
+const DisplayName = nullable(Type.String({ maxLength: limits.nameCharsMax }));
+/** Without a colon, so that a category is never taken for a permission key. */
+const Category = nullable(
+  Type.String({ minLength: 1, maxLength: limits.catalogLabelCharsMax, pattern: '^[^:]*$' }),
+);
+const RiskLevel = nullable(Type.String({ minLength: 1, maxLength: limits.catalogLabelCharsMax }));
+const PriceCents = Type.Integer({ minimum: 0, maximum: limits.priceCentsMax });
+const BasisPoints = Type.Integer({ minimum: 0, maximum: 10_000 });
+/** Free-form but for these three: the specification leaves it open, and decisions and discovery read them (decisions §10). */
+const PricingInput = Type.Object(
+  { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(Currency) },
+  { additionalProperties: true },
+);
+const Sla = closed({
+  uptime_basis_points: BasisPoints,
+  response_time_ms: Type.Integer({ minimum: 0, maximum: limits.responseTimeMsMax }),
+});
+const PlatformFee = closed({ basis_points: BasisPoints });
+
+const EntryInput = closed({
+  key: PermissionText,
+  display_name: Type.Optional(DisplayName),
+  description: Type.Optional(Description),
+  pricing: Type.Optional(nullable(PricingInput)),
+  category: Type.Optional(Category),
+  risk_level: Type.Optional(RiskLevel),
+  sla: Type.Optional(nullable(Sla)),
+  platform_fee: Type.Optional(nullable(PlatformFee)),
+  requires_approval: Type.Optional(Type.Boolean()),
+});
+
+/** `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at the gate is blocked. */
+export const CatalogPublication = closed({
+  permissions: Type.Array(EntryInput, { maxItems: limits.catalogEntriesMax }),
+});
+
+const pricingFields = { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Currency };
+/** Discovery answers these three and nothing else of a price. */
+export const PricingAnswer = Type.Object(pricingFields);
+
+/** Every member is always present, null where it has no value: this is what is signed. */
+const EntryAnswer = closed({
+  key: PermissionText,
+  display_name: DisplayName,
+  description: Description,
+  pricing: nullable(Type.Object(pricingFields, { additionalProperties: true })),
+  category: Category,
+  risk_level: RiskLevel,
+  sla: nullable(Sla),
+  platform_fee: nullable(PlatformFee),
+  requires_approval: Type.Boolean(),
+});
+
+export const CatalogAnswer = closed({
+  gate_id: Type.String(),
+  version: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  permissions: Type.Array(EntryAnswer, { maxItems: limits.catalogEntriesMax }),
+  published_at: Timestamp,
+  content_hash: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
+  /** base64url of 64 bytes. */
+  signature: Type.String({ pattern: '^[A-Za-z0-9_-]{86}$' }),
+  signing_key_id: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+});
+export type CatalogAnswer = Static<typeof CatalogAnswer>;
+export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
+
+/**
+ * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single permission or stands there
+ * twice, and for an approval, which no build enforces yet.
+ */
+export function parseCatalogPublication(
+  publication: Static<typeof CatalogPublication>,
+  at: '' | 'catalog.' = '',
+): readonly CatalogEntry[] {
+  const known = new Set<PermissionKey>();
+  return publication.permissions.map((given, index) => {
+    const param = `${at}permissions.${index}`;
+    const { key } = given;
+    if (!isRequestablePermission(key)) {
+      throw invalidRequest(
+        `${param}.key`,
+        `${param}.key must be <area>:<action> in lower case, a single action.`,
+      );
+    }
+    if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key stands in this catalog twice.`);
+    known.add(key);
+    if (given.requires_approval === true) {
+      throw invalidRequest(
+        `${param}.requires_approval`,
+        `${param}.requires_approval is not available yet, and would not be enforced. Leave it out.`,
+      );
+    }
+    if (given.pricing) boundFreeForm(`${param}.pricing`, given.pricing);
+    return entryOf(given, key);
+  });
+}
+
+const entryOf = (given: Static<typeof EntryInput>, key: PermissionKey): CatalogEntry => ({
+  key,
+  displayName: given.display_name ?? null,
+  description: given.description ?? null,
+  pricing: pricingOf(given.pricing ?? null),
+  category: given.category ?? null,
+  riskLevel: given.risk_level ?? null,
+  sla: given.sla
+    ? { uptimeBasisPoints: given.sla.uptime_basis_points, responseTimeMs: given.sla.response_time_ms }
+    : null,
+  platformFeeBasisPoints: given.platform_fee?.basis_points ?? null,
+  requiresApproval: given.requires_approval ?? false,
+});
+
+function pricingOf(given: Static<typeof PricingInput> | null): Pricing | null {
+  if (given === null) return null;
+  const { model, price_cents: priceCents, currency = currencyDefault, ...more } = given;
+  return { model, priceCents, currency, more };
+}
+
+export const renderCatalogEntry = (entry: CatalogEntry): CatalogEntryAnswer => ({
+  key: entry.key,
+  display_name: entry.displayName,
+  description: entry.description,
+  pricing: entry.pricing === null ? null : renderPricing(entry.pricing),
+  category: entry.category,
+  risk_level: entry.riskLevel,
+  sla:
+    entry.sla === null
+      ? null
+      : { uptime_basis_points: entry.sla.uptimeBasisPoints, response_time_ms: entry.sla.responseTimeMs },
+  platform_fee: entry.platformFeeBasisPoints === null ? null : { basis_points: entry.platformFeeBasisPoints },
+  requires_approval: entry.requiresApproval,
+});
+
+const renderPricing = ({ model, priceCents, currency, more }: Pricing) => ({
+  ...more,
+  model,
+  price_cents: priceCents,
+  currency,
+});
+
+/** What is hashed and signed (decisions §10). */
+export const renderCatalogContent = (content: CatalogContent) => ({
+  gate_id: content.gateId,
+  version: content.version,
+  permissions: content.permissions.map(renderCatalogEntry),
+  published_at: renderTime(content.publishedAtMs),
+  signing_key_id: content.signingKeyId,
+});
+
+export const renderCatalog = (catalog: Catalog): CatalogAnswer => ({
+  ...renderCatalogContent(catalog),
+  content_hash: catalog.contentHash,
+  signature: catalog.signature,
+});
+
+const catalogShape = Compile(CatalogAnswer);
+
+/**
+ * Reads exactly what `renderCatalog` writes: `renderCatalog(parseCatalog(x))` equals x. Null for anything else. Verifies neither hash
+ * nor signature.
+ */
+export function parseCatalog(value: unknown): Catalog | null {
+  if (!catalogShape.Check(value)) return null;
+  const publishedAtMs = parseExactTime(value.published_at);
+  if (!isId('gate', value.gate_id) || publishedAtMs === null) return null;
+  const permissions: CatalogEntry[] = [];
+  const known = new Set<string>();
+  for (const entry of value.permissions) {
+    if (!isRequestablePermission(entry.key) || known.has(entry.key)) return null;
+    known.add(entry.key);
+    permissions.push(entryOf(entry, entry.key));
+  }
+  return {
+    gateId: value.gate_id,
+    version: value.version,
+    permissions,
+    publishedAtMs,
+    contentHash: value.content_hash,
+    signature: value.signature,
+    signingKeyId: value.signing_key_id,
+  };
+}
+
+const entryShape = Compile(EntryAnswer);
+
+/** Reads what `renderCatalogEntry` writes; null for anything else. */
+export const parseCatalogEntry = (value: unknown): CatalogEntry | null =>
+  entryShape.Check(value) && isRequestablePermission(value.key) ? entryOf(value, value.key) : null;
+
+/** As sidecars and the gate's row hold them. */
+export const renderCatalogPrices = (prices: CatalogPrices): Readonly<Record<string, number | null>> =>
+  Object.fromEntries(prices);
+
+/** Reads what `renderCatalogPrices` writes. Throws for anything else: a price that is passed over would let requests through for nothing. */
+export function parseCatalogPrices(value: Readonly<Record<string, number | null>>): CatalogPrices {
+  return new Map(
+    Object.entries(value).map(([key, price]) => {
+      if (!isRequestablePermission(key)) throw new TypeError('a catalog holds permission keys');
+      const amount = price === null ? null : parseMicroUsd(price);
+      if (price !== null && amount === null) throw new TypeError(`the price of ${key} is whole micro-USD`);
+      return [key, amount];
+    }),
+  );
+}

@@ -1,0 +1,175 @@
+import { type Static, Type } from 'typebox';
+import { contentHash } from '../crypto/content-hash.ts';
+import { isJsonObject } from '../crypto/json-object.ts';
+import type { RequestFacts } from '../decision/facts.ts';
+import { ApiError, invalidRequest } from '../errors/api-error.ts';
+import { type ApprovalId, type GateId, isId } from '../model/ids.ts';
+import { type MicroUsd, parseUsd } from '../model/money.ts';
+import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import { parseHost, parseUrlHost } from './domain.ts';
+import { closed, FreeForm } from './fields.ts';
+import { shapeReader } from './shape.ts';
+
+/** `POST /gates/:id/check` and `POST /enforce`. A token that is too long is a BLOCK, not a 400: the body's own limit bounds it. */
+export const CheckBody = closed({ passport: Type.String(), request: FreeForm });
+
+/** `POST /gates/:id/test`. */
+export const GateTestBody = closed({
+  passport_token: Type.String(),
+  requested_action: Type.Optional(Type.String()),
+  context: Type.Optional(FreeForm),
+});
+
+/** A request as its caller wrote it: free-form but for the names that `parseRequestFacts` reads. Parsed by wire/json.ts. */
+export type RequestObject = Static<typeof FreeForm>;
+
+interface CheckCall {
+  /** A bearer credential: never logged. */
+  readonly passport: string;
+  readonly request: RequestObject;
+}
+
+/** Throws `invalid_request`, naming the field, for anything but a passport and a request. */
+export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ? body : readCheckBody(body));
+
+const readCheckBody = shapeReader(CheckBody);
+
+/** The same as the schema says, which lists every member of the request to find that it may be anything. */
+function isCheckCall(body: unknown): body is CheckCall {
+  if (!isJsonObject(body)) return false;
+  const { passport, request } = body;
+  if (typeof passport !== 'string' || !isJsonObject(request)) return false;
+  let members = 0;
+  // Parsed JSON has no inherited members.
+  for (const _name in body) members++;
+  return members === 2;
+}
+
+const readGateTest = shapeReader(GateTestBody);
+
+/** The same decision as a check with the context and the action for a request. An action that stands in both places must be one. */
+export function parseGateTestBody(body: unknown): CheckCall {
+  const { passport_token: passport, requested_action: action, context = {} } = readGateTest(body);
+  if (action === undefined) return { passport, request: context };
+  if (!isRequestablePermission(action)) {
+    throw invalidRequest('requested_action', `requested_action ${permissionDemand}.`);
+  }
+  if (Object.hasOwn(context, 'requested_action') && context['requested_action'] !== action) {
+    throw differs('context', 'requested_action', 'the requested_action beside it');
+  }
+  return { passport, request: { ...context, requested_action: action } };
+}
+
+/**
+ * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for what is no text and 404 for
+ * what cannot be a gate: a gate that is named and not found must never turn into no gate.
+ */
+export function parseGateChoice(request: RequestObject): GateId | null {
+  const gateId = request['gate_id'];
+  if (gateId === undefined) return null;
+  if (typeof gateId !== 'string')
+    throw invalidRequest('request.gate_id', 'request.gate_id must be a string.');
+  if (!isId('gate', gateId)) throw new ApiError('gate_not_found', { param: 'request.gate_id' });
+  return gateId;
+}
+
+/**
+ * Reads the context of decisions §5 out of a request; everything else in it counts for the hash only. A name that is present must
+ * hold a value of its kind, null included, and two names for one thing must agree: throws `invalid_request` naming the field
+ * otherwise. `at` is where the request stands in the body.
+ */
+export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
+  // A client that sends one relies on being charged once. It is refused until that is so, never ignored.
+  if (request['idempotency_key'] !== undefined) {
+    throw invalidRequest(
+      `${at}.idempotency_key`,
+      `${at}.idempotency_key is not available yet: leave it out.`,
+    );
+  }
+  return {
+    permissionKey: readSynonyms(request, at, permissionNames),
+    amountMicroUsd: readSynonyms(request, at, amountNames),
+    currency: readSynonyms(request, at, currencyNames),
+    domain: readSynonyms(request, at, domainNames),
+    approvalId: readSynonyms(request, at, approvalIdNames),
+    requestHash: hashRequest(request),
+  };
+}
+
+/** A name under which a value may stand, and how it is read there; null is refused with `demand`. */
+interface Reading<Value> {
+  readonly name: string;
+  readonly read: (value: unknown) => Value | null;
+  readonly demand: string;
+}
+
+const readPermission = (value: unknown): PermissionKey | null =>
+  isRequestablePermission(value) ? value : null;
+const permissionDemand = `must be <area>:<action> in lower case, without *, at most ${permissionCharsMax} characters`;
+const permissionNames: readonly Reading<PermissionKey>[] = [
+  'permission_key',
+  'requested_action',
+  'action',
+].map((name) => ({ name, read: readPermission, demand: permissionDemand }));
+
+const amountDemand = 'must be a number of dollars from 0 to 1e9 with at most 6 decimals';
+const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'estimated_cost_usd'].map(
+  (name) => ({
+    name,
+    read: parseUsd,
+    demand: amountDemand,
+  }),
+);
+
+/** Kept as it is: what `decide` does not know, it blocks. */
+const readCurrency = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const currencyNames: readonly Reading<string>[] = [
+  { name: 'currency', read: readCurrency, demand: 'must be a string' },
+];
+
+const domainNames: readonly Reading<string>[] = [
+  {
+    name: 'domain',
+    read: (value) => (typeof value === 'string' ? parseHost(value) : null),
+    demand: 'must be a host name',
+  },
+  {
+    name: 'url',
+    read: (value) => (typeof value === 'string' ? parseUrlHost(value) : null),
+    demand: 'must be an absolute http, https, ws or wss URL',
+  },
+];
+
+const readApprovalId = (value: unknown): ApprovalId | null => (isId('appr', value) ? value : null);
+const approvalIdNames: readonly Reading<ApprovalId>[] = [
+  { name: 'approval_id', read: readApprovalId, demand: 'must be an approval_id' },
+];
+
+function readSynonyms<Value extends string | number>(
+  request: RequestObject,
+  at: string,
+  readings: readonly Reading<Value>[],
+): Value | null {
+  let agreed: Value | null = null;
+  let agreedName = '';
+  for (const { name, read, demand } of readings) {
+    const given = request[name];
+    if (given === undefined) continue;
+    const value = read(given);
+    if (value === null) throw invalidRequest(`${at}.${name}`, `${at}.${name} ${demand}.`);
+    if (agreed !== null && value !== agreed) throw differs(at, name, `${at}.${agreedName}`);
+    agreed = value;
+    agreedName = name;
+  }
+  return agreed;
+}
+
+const differs = (at: string, name: string, other: string): ApiError =>
+  invalidRequest(`${at}.${name}`, `${at}.${name} and ${other} mean the same and have different values.`);
+
+/** `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (decisions §9). */
+function hashRequest(request: RequestObject): string {
+  if (request['proof'] === undefined && request['approval_id'] === undefined) return contentHash(request);
+  const { proof: _proof, approval_id: _approvalId, ...rest } = request;
+  return contentHash(rest);
+}

@@ -1,0 +1,296 @@
+import { type Static, Type } from 'typebox';
+import { type ApiError, invalidRequest } from '../errors/api-error.ts';
+import {
+  type ApprovalRule,
+  type Constraints,
+  type PiiControls,
+  piiModes,
+  piiTypes,
+  type RateLimits,
+  type SpendLimits,
+} from '../model/constraints.ts';
+import { type IssuerId, isId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { type MicroUsd, parseUsd, renderUsd } from '../model/money.ts';
+import {
+  isGrantablePermission,
+  type PermissionKey,
+  permissionCharsMax,
+  permissionsPerPassportMax,
+} from '../model/permission.ts';
+import { secondMs } from '../model/time.ts';
+import { parseDomainPattern } from './domain.ts';
+import { closed, type FreeForm } from './fields.ts';
+import { shapeReader } from './shape.ts';
+
+/**
+ * The constraints of decisions §4 that this build does not enforce yet. They are understood, and refused with 400 wherever they could
+ * be set: a limit that is ignored is worse than none. Whoever builds the check deletes the row.
+ */
+const notEnforcedYet: readonly (readonly [key: string, subkey?: string])[] = [
+  ['rate_limits', 'requests_per_minute'],
+  ['rate_limits', 'requests_per_hour'],
+  ['rate_limits', 'requests_per_day'],
+  ['rate_limits', 'per'],
+  ['spend_limits', 'daily_usd'],
+  ['spend_limits', 'monthly_usd'],
+  ['pii_controls'],
+  ['approvals'],
+];
+
+const alertAtDefault = 0.8;
+const approvalExpiryMsDefault = 300 * secondMs;
+
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** At most 6 decimals and 1e9, which `parseUsd` sees to. */
+const Usd = Type.Number({ minimum: 0 });
+const Per = Type.Enum(['gate', 'passport']);
+const Domains = Type.Array(Type.String({ maxLength: 4 * limits.domainCharsMax }), {
+  maxItems: limits.allowedDomainsMax,
+});
+const Approvals = closed({
+  above_usd: Type.Optional(Usd),
+  permissions: Type.Optional(
+    Type.Array(Type.String({ maxLength: permissionCharsMax }), { maxItems: permissionsPerPassportMax }),
+  ),
+  expires_in_s: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax / secondMs })),
+});
+const rates = {
+  requests_per_minute: Type.Optional(Count),
+  requests_per_hour: Type.Optional(Count),
+  requests_per_day: Type.Optional(Count),
+};
+const spends = {
+  per_transaction_usd: Type.Optional(Usd),
+  daily_usd: Type.Optional(Usd),
+  monthly_usd: Type.Optional(Usd),
+};
+
+/** The constraints of a gate or template, in the public shape. */
+export const GateConstraints = closed({
+  rate_limits: Type.Optional(closed({ ...rates, per: Type.Optional(Per) })),
+  spend_limits: Type.Optional(
+    closed({
+      ...spends,
+      per: Type.Optional(Per),
+      alert_at: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+    }),
+  ),
+  allowed_domains: Type.Optional(Domains),
+  pii_controls: Type.Optional(
+    closed({
+      mode: Type.Enum(piiModes),
+      types: Type.Optional(Type.Array(Type.Enum(piiTypes), { minItems: 1 })),
+    }),
+  ),
+  approvals: Type.Optional(Approvals),
+  trusted_issuers: Type.Optional(Type.Array(Type.String(), { maxItems: limits.trustedIssuersMax })),
+  proof_of_possession: Type.Optional(Type.Enum(['off', 'required'])),
+});
+export type GateConstraints = Static<typeof GateConstraints>;
+
+/**
+ * Refuses a name that no constraint has, in a merge patch and at both of its levels. After the merge it would be too late: a null under
+ * a misspelt name takes nothing away, and whoever sent it would believe that it did.
+ */
+export function refuseUnknownConstraints(patch: FreeForm): void {
+  for (const [name, value] of Object.entries(patch)) {
+    const known: object | undefined = Object.hasOwn(GateConstraints.properties, name)
+      ? GateConstraints.properties[name as keyof typeof GateConstraints.properties]
+      : undefined;
+    if (known === undefined) throw unknownConstraint(name);
+    if (!('properties' in known) || typeof value !== 'object' || value === null) continue;
+    const subnames = Object.keys(known.properties as object);
+    for (const subname of Object.keys(value)) {
+      if (!Array.isArray(value) && !subnames.includes(subname)) throw unknownConstraint(`${name}.${subname}`);
+    }
+  }
+}
+
+const unknownConstraint = (path: string): ApiError =>
+  invalidRequest(`constraints.${path}`, `constraints.${path} is not a constraint.`);
+
+/** What a passport may carry for itself. It is one passport in any case, so that `per` says nothing here. */
+export const PassportConstraints = closed({
+  rate_limits: Type.Optional(closed(rates)),
+  spend_limits: Type.Optional(closed(spends)),
+  allowed_domains: Type.Optional(Domains),
+  approvals: Type.Optional(Approvals),
+});
+
+const readConstraints = {
+  gate: shapeReader(GateConstraints, 'constraints'),
+  template: shapeReader(GateConstraints, 'constraints'),
+  passport: shapeReader(PassportConstraints, 'constraints'),
+} as const;
+
+export const noConstraints: Constraints = Object.freeze({
+  rateLimits: null,
+  spendLimits: null,
+  allowedDomains: null,
+  piiControls: null,
+  approvals: null,
+  trustedIssuers: null,
+  proofOfPossession: 'off',
+});
+
+/**
+ * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole: absent is not configured.
+ * Throws `invalid_request` naming the field for an unknown key, a wrong value, and, but for a template, whatever is not enforced yet.
+ */
+export function parseConstraints(
+  value: unknown,
+  where: { readonly param: 'constraints'; readonly of: 'gate' | 'template' | 'passport' },
+): Constraints {
+  const given: GateConstraints = readConstraints[where.of](value);
+  if (where.of !== 'template') refuseNotEnforced(given, where.param);
+  return {
+    rateLimits: given.rate_limits === undefined ? null : parseRateLimits(given.rate_limits),
+    spendLimits:
+      given.spend_limits === undefined
+        ? null
+        : parseSpendLimits(given.spend_limits, `${where.param}.spend_limits`),
+    allowedDomains:
+      given.allowed_domains === undefined
+        ? null
+        : parseDomains(given.allowed_domains, `${where.param}.allowed_domains`),
+    piiControls: given.pii_controls === undefined ? null : parsePiiControls(given.pii_controls),
+    approvals:
+      given.approvals === undefined ? null : parseApprovals(given.approvals, `${where.param}.approvals`),
+    trustedIssuers:
+      given.trusted_issuers === undefined
+        ? null
+        : parseTrustedIssuers(given.trusted_issuers, `${where.param}.trusted_issuers`),
+    proofOfPossession: given.proof_of_possession ?? 'off',
+  };
+}
+
+function refuseNotEnforced(given: GateConstraints, param: string): void {
+  const sections: Readonly<Record<string, unknown>> = given;
+  for (const [key, subkey] of notEnforcedYet) {
+    const section = sections[key];
+    if (typeof section !== 'object' || section === null) continue;
+    if (subkey === undefined) throw notAvailable(`${param}.${key}`);
+    if (Object.hasOwn(section, subkey)) throw notAvailable(`${param}.${key}.${subkey}`);
+  }
+  // Decisions §16. `off` asks for nothing.
+  if (given.proof_of_possession === 'required') throw notAvailable(`${param}.proof_of_possession`);
+}
+
+const notAvailable = (param: string) =>
+  invalidRequest(param, `${param} is not available yet, and would not be enforced. Leave it out.`);
+
+const parseRateLimits = (given: NonNullable<GateConstraints['rate_limits']>): RateLimits => ({
+  requestsPerMinute: given.requests_per_minute ?? null,
+  requestsPerHour: given.requests_per_hour ?? null,
+  requestsPerDay: given.requests_per_day ?? null,
+  per: given.per ?? 'gate',
+});
+
+const parseSpendLimits = (
+  given: NonNullable<GateConstraints['spend_limits']>,
+  param: string,
+): SpendLimits => ({
+  perTransactionMicroUsd: parseMoney(given.per_transaction_usd, `${param}.per_transaction_usd`),
+  dailyMicroUsd: parseMoney(given.daily_usd, `${param}.daily_usd`),
+  monthlyMicroUsd: parseMoney(given.monthly_usd, `${param}.monthly_usd`),
+  per: given.per ?? 'gate',
+  alertAt: given.alert_at ?? alertAtDefault,
+});
+
+function parseMoney(amountUsd: number | undefined, param: string): MicroUsd | null {
+  if (amountUsd === undefined) return null;
+  const amount = parseUsd(amountUsd);
+  if (amount === null) throw invalidRequest(param, `${param} must be at most 1e9, with at most 6 decimals.`);
+  return amount;
+}
+
+function parseDomains(given: readonly string[], param: string): readonly string[] {
+  const patterns = given.map((text, index) => {
+    const pattern = parseDomainPattern(text);
+    if (pattern !== null) return pattern;
+    throw invalidRequest(
+      `${param}.${index}`,
+      `${param}.${index} must be a domain such as api.example.com, or *.example.com for all below one.`,
+    );
+  });
+  return [...new Set(patterns)];
+}
+
+const parsePiiControls = (given: NonNullable<GateConstraints['pii_controls']>): PiiControls => ({
+  mode: given.mode,
+  types: given.types === undefined ? piiTypes : piiTypes.filter((type) => given.types?.includes(type)),
+});
+
+const parseApprovals = (given: NonNullable<GateConstraints['approvals']>, param: string): ApprovalRule => ({
+  aboveMicroUsd: parseMoney(given.above_usd, `${param}.above_usd`),
+  permissions: parsePermissions(given.permissions ?? [], `${param}.permissions`),
+  expiresInMs: given.expires_in_s === undefined ? approvalExpiryMsDefault : given.expires_in_s * secondMs,
+});
+
+function parsePermissions(given: readonly string[], param: string): readonly PermissionKey[] {
+  const keys = given.map((text, index) => {
+    if (isGrantablePermission(text)) return text;
+    throw invalidRequest(`${param}.${index}`, `${param}.${index} must be <area>:<action> in lower case.`);
+  });
+  return [...new Set(keys)];
+}
+
+function parseTrustedIssuers(given: readonly string[], param: string): readonly IssuerId[] | 'any' {
+  if (given.length === 1 && given[0] === '*') return 'any';
+  const issuers = given.map((text, index) => {
+    if (isId('iss', text)) return text;
+    throw invalidRequest(
+      `${param}.${index}`,
+      `${param}.${index} must be an issuer_id; "*" for every issuer stands alone.`,
+    );
+  });
+  return [...new Set(issuers)];
+}
+
+/**
+ * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read back is what
+ * somebody chose. `parseConstraints` of the result gives the same constraints again.
+ */
+export function renderConstraints(constraints: Constraints): GateConstraints {
+  const { rateLimits, spendLimits, allowedDomains, piiControls, approvals, trustedIssuers } = constraints;
+  return {
+    ...(rateLimits === null ? {} : { rate_limits: renderRateLimits(rateLimits) }),
+    ...(spendLimits === null ? {} : { spend_limits: renderSpendLimits(spendLimits) }),
+    ...(allowedDomains === null ? {} : { allowed_domains: [...allowedDomains] }),
+    ...(piiControls === null ? {} : { pii_controls: renderPiiControls(piiControls) }),
+    ...(approvals === null ? {} : { approvals: renderApprovals(approvals) }),
+    ...(trustedIssuers === null
+      ? {}
+      : { trusted_issuers: trustedIssuers === 'any' ? ['*'] : [...trustedIssuers] }),
+    ...(constraints.proofOfPossession === 'off' ? {} : { proof_of_possession: 'required' as const }),
+  };
+}
+
+const renderRateLimits = (rate: RateLimits): NonNullable<GateConstraints['rate_limits']> => ({
+  ...(rate.requestsPerMinute === null ? {} : { requests_per_minute: rate.requestsPerMinute }),
+  ...(rate.requestsPerHour === null ? {} : { requests_per_hour: rate.requestsPerHour }),
+  ...(rate.requestsPerDay === null ? {} : { requests_per_day: rate.requestsPerDay }),
+  ...(rate.per === 'gate' ? {} : { per: rate.per }),
+});
+
+const renderSpendLimits = (spend: SpendLimits): NonNullable<GateConstraints['spend_limits']> => ({
+  ...(spend.perTransactionMicroUsd === null
+    ? {}
+    : { per_transaction_usd: renderUsd(spend.perTransactionMicroUsd) }),
+  ...(spend.dailyMicroUsd === null ? {} : { daily_usd: renderUsd(spend.dailyMicroUsd) }),
+  ...(spend.monthlyMicroUsd === null ? {} : { monthly_usd: renderUsd(spend.monthlyMicroUsd) }),
+  ...(spend.per === 'gate' ? {} : { per: spend.per }),
+  ...(spend.alertAt === alertAtDefault ? {} : { alert_at: spend.alertAt }),
+});
+
+const renderPiiControls = (pii: PiiControls): NonNullable<GateConstraints['pii_controls']> => ({
+  mode: pii.mode,
+  ...(pii.types.length === piiTypes.length ? {} : { types: [...pii.types] }),
+});
+
+const renderApprovals = (rule: ApprovalRule): NonNullable<GateConstraints['approvals']> => ({
+  ...(rule.aboveMicroUsd === null ? {} : { above_usd: renderUsd(rule.aboveMicroUsd) }),
+  ...(rule.permissions.length === 0 ? {} : { permissions: [...rule.permissions] }),
+  ...(rule.expiresInMs === approvalExpiryMsDefault ? {} : { expires_in_s: rule.expiresInMs / secondMs }),
+});

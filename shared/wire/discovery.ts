@@ -1,0 +1,99 @@
+import { type Static, Type } from 'typebox';
+import { type Catalog, type CatalogEntry, pricingModels } from '../model/catalog.ts';
+import type { GateId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { permissionCharsMax } from '../model/permission.ts';
+import type { TrustTier } from '../model/trust-tier.ts';
+import { Currency, PricingAnswer, renderCatalogEntry } from './catalog.ts';
+import { FreeForm, nullable, Tier } from './fields.ts';
+import { pagingQuery } from './paging.ts';
+
+export const discoverySorts = ['price_asc', 'price_desc', 'uptime_desc', 'response_asc'] as const;
+
+const Natural = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+
+/** `GET /discover`. Decisions §10 says which rows a filter passes that have no value for it. */
+export const DiscoveryQuery = Type.Object({
+  capability: Type.String({ minLength: 1, maxLength: permissionCharsMax }),
+  max_price_cents: Type.Optional(Natural),
+  min_uptime_bp: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000 })),
+  max_response_time_ms: Type.Optional(Natural),
+  pricing_model: Type.Optional(Type.Enum(pricingModels)),
+  currency: Type.String({ ...Currency, default: 'USD' }),
+  min_security_profile: Type.Optional(Tier),
+  sort: Type.Enum(discoverySorts, { default: 'price_asc' }),
+  ...pagingQuery,
+});
+export type DiscoveryQuery = Static<typeof DiscoveryQuery>;
+
+export const DiscoveryResult = Type.Object({
+  gate_id: Type.String(),
+  gate_name: Type.String(),
+  permission_key: Type.String(),
+  display_name: nullable(Type.String()),
+  description: nullable(Type.String()),
+  category: nullable(Type.String()),
+  risk_level: nullable(Type.String()),
+  security_profile: Tier,
+  pricing: nullable(PricingAnswer),
+  sla: nullable(
+    Type.Object({
+      uptime_basis_points: Type.Integer({ minimum: 0, maximum: 10_000 }),
+      response_time_ms: Type.Integer({ minimum: 0, maximum: limits.responseTimeMsMax }),
+    }),
+  ),
+  platform_fee: nullable(Type.Object({ basis_points: Type.Integer({ minimum: 0, maximum: 10_000 }) })),
+  catalog_version: Type.Integer(),
+  catalog_content_hash: Type.String(),
+  catalog_signature: Type.String(),
+  signing_key_id: Type.String(),
+});
+export type DiscoveryResult = Static<typeof DiscoveryResult>;
+
+/** `query`: what was asked, with the defaults filled in. */
+export const DiscoveryAnswer = Type.Object({
+  results: Type.Array(DiscoveryResult),
+  total: Type.Integer(),
+  query: FreeForm,
+});
+
+/** One permission of one gate, as it is offered now. */
+export interface Offer {
+  readonly gateId: GateId;
+  readonly gateName: string;
+  readonly trustLevel: TrustTier;
+  readonly entry: CatalogEntry;
+  /** Of the catalog in which the entry stands. */
+  readonly catalog: Pick<Catalog, 'version' | 'contentHash' | 'signature' | 'signingKeyId'>;
+}
+
+export const renderOffer = ({ gateId, gateName, trustLevel, entry, catalog }: Offer): DiscoveryResult => ({
+  gate_id: gateId,
+  gate_name: gateName,
+  security_profile: trustLevel,
+  ...renderOffered(entry),
+  catalog_version: catalog.version,
+  catalog_content_hash: catalog.contentHash,
+  catalog_signature: catalog.signature,
+  signing_key_id: catalog.signingKeyId,
+});
+
+/** What a discovery result repeats of the catalog's entry. */
+export function renderOffered(entry: CatalogEntry) {
+  const { display_name, description, category, risk_level, pricing, sla, platform_fee } =
+    renderCatalogEntry(entry);
+  return {
+    permission_key: entry.key,
+    display_name,
+    description,
+    category,
+    risk_level,
+    pricing: pricing && {
+      model: pricing.model,
+      price_cents: pricing.price_cents,
+      currency: pricing.currency,
+    },
+    sla,
+    platform_fee,
+  };
+}

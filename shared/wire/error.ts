@@ -1,0 +1,13 @@
+import { Type } from 'typebox';
+import { catalogue } from '../errors/catalogue.ts';
+
+/** The body of every error, on every address (decisions §12). Rendered by `renderError`. */
+export const ErrorAnswer = Type.Object({
+  error: Type.Object({
+    code: Type.Enum(Object.keys(catalogue)),
+    message: Type.String(),
+    status: Type.Integer(),
+    request_id: Type.String(),
+    param: Type.Optional(Type.String()),
+  }),
+});

@@ -1,0 +1,29 @@
+import { type Static, type TProperties, Type } from 'typebox';
+import { invalidRequest } from '../errors/api-error.ts';
+import { limits } from '../model/limits.ts';
+import { trustTiers } from '../model/trust-tier.ts';
+
+/** An object of which every field is known. What a caller sends is always one of these. */
+export const closed = <Properties extends TProperties>(properties: Properties) =>
+  Type.Object(properties, { additionalProperties: false });
+
+export const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
+  Type.Union([schema, Type.Null()]);
+
+export const Name = Type.String({ minLength: 1, maxLength: limits.nameCharsMax });
+export const Description = nullable(Type.String({ maxLength: limits.descriptionCharsMax }));
+export const Tier = Type.Enum(trustTiers);
+/** ISO 8601 UTC with milliseconds. */
+export const Timestamp = Type.String();
+export const FreeForm = Type.Record(Type.String(), Type.Unknown());
+export type FreeForm = Static<typeof FreeForm>;
+
+const utf8 = new TextEncoder();
+
+/** Free-form objects are kept and sent back as they are, so their size is bounded: `limits.freeFormBytesMax` of JSON. */
+export function boundFreeForm(param: string, value: FreeForm): FreeForm {
+  if (utf8.encode(JSON.stringify(value)).length > limits.freeFormBytesMax) {
+    throw invalidRequest(param, `${param} must be at most ${limits.freeFormBytesMax} bytes of JSON.`);
+  }
+  return value;
+}

@@ -1,0 +1,231 @@
+import { type Static, Type } from 'typebox';
+import { ApiError, invalidRequest } from '../errors/api-error.ts';
+import type { Catalog, CatalogEntry } from '../model/catalog.ts';
+import type { Constraints } from '../model/constraints.ts';
+import type { Gate, GateStats } from '../model/gate.ts';
+import type { Template } from '../model/template.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import type { TrustTier } from '../model/trust-tier.ts';
+import {
+  CatalogAnswer,
+  CatalogPublication,
+  parseCatalogPublication,
+  renderCatalog,
+  renderCatalogPrices,
+} from './catalog.ts';
+import {
+  GateConstraints,
+  parseConstraints,
+  refuseUnknownConstraints,
+  renderConstraints,
+} from './constraints.ts';
+import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
+import { mergePatch } from './merge-patch.ts';
+import type { GateBody } from './sync.ts';
+
+/** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are one thing under two names. */
+export const GateCreation = closed({
+  name: Name,
+  description: Type.Optional(Description),
+  trust_level: Type.Optional(Tier),
+  trust_profile: Type.Optional(Tier),
+  /** A merge patch over those of the template, so that null takes one of them away. */
+  constraints: Type.Optional(FreeForm),
+  template_id: Type.Optional(Type.String()),
+  catalog: Type.Optional(CatalogPublication),
+});
+
+/** `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent. */
+export const GatePatch = closed({
+  name: Type.Optional(Name),
+  description: Type.Optional(Description),
+  trust_level: Type.Optional(Tier),
+  trust_profile: Type.Optional(Tier),
+  constraints: Type.Optional(nullable(FreeForm)),
+});
+
+const gateFields = {
+  gate_id: Type.String(),
+  id: Type.String(),
+  name: Type.String(),
+  description: nullable(Type.String()),
+  trust_level: Tier,
+  trust_profile: Tier,
+  gate_url: Type.String(),
+  status: Type.Literal('active'),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+};
+
+export const GateAnswer = Type.Object({ ...gateFields, constraints: GateConstraints });
+
+/** `catalog`: the one that came with the gate, as it was published. */
+export const GateCreationAnswer = Type.Object({
+  ...gateFields,
+  constraints: GateConstraints,
+  catalog: Type.Optional(CatalogAnswer),
+});
+
+export const GateWithStatsAnswer = Type.Object({
+  ...gateFields,
+  constraints: GateConstraints,
+  stats: Type.Object({
+    total_requests: Type.Integer(),
+    permits: Type.Integer(),
+    blocks: Type.Integer(),
+    last_request_at: nullable(Timestamp),
+  }),
+});
+
+export const GateListItem = Type.Object({
+  ...gateFields,
+  request_count: Type.Integer(),
+  permit_count: Type.Integer(),
+  block_count: Type.Integer(),
+});
+
+export const GateDeletion = Type.Object({
+  gate_id: Type.String(),
+  id: Type.String(),
+  deleted: Type.Literal(true),
+  deleted_at: Timestamp,
+});
+
+/** What the owner of a gate decides about it. */
+export type GatePolicy = Pick<Gate, 'name' | 'description' | 'trustLevel' | 'constraints'>;
+
+export interface CountedGate extends Gate {
+  readonly stats: GateStats;
+}
+
+/** What a new gate is to be, and what it offers from the start; null: nothing is published. */
+export interface NewGate {
+  readonly policy: GatePolicy;
+  readonly permissions: readonly CatalogEntry[] | null;
+}
+
+/**
+ * Reads a new gate. `template` is the one that the body names; what it says counts where the body is silent, and nothing of it is
+ * referred to later. Throws `invalid_request` naming the field, also for what the template brought and nobody enforces yet.
+ */
+export function parseGateCreation(body: Static<typeof GateCreation>, template: Template | null): NewGate {
+  const trustLevel = readTrustLevel(body) ?? template?.trustLevel ?? null;
+  if (trustLevel === null) throw invalidRequest('trust_level', 'trust_level is required.');
+  return {
+    policy: {
+      name: body.name,
+      description: body.description ?? null,
+      trustLevel,
+      constraints: mergeOverTemplate(template, body.constraints ?? {}),
+    },
+    permissions: body.catalog === undefined ? null : parseCatalogPublication(body.catalog, 'catalog.'),
+  };
+}
+
+function mergeOverTemplate(template: Template | null, own: FreeForm): Constraints {
+  refuseUnknownConstraints(own);
+  if (template === null) return parseGateConstraints(mergePatch({}, own));
+  try {
+    return parseGateConstraints(mergePatch(renderConstraints(template.constraints), own));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.param === null) throw error;
+    throw invalidRequest(
+      error.param,
+      `${error.message} Where it comes from the template ${template.templateId}, set it to null.`,
+    );
+  }
+}
+
+/** The policy as it is to be. What is merged is the public shape, and the result must be as good as a new gate's. */
+export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePolicy): GatePolicy {
+  refuseUnknownConstraints(patch.constraints ?? {});
+  const constraints =
+    patch.constraints === undefined
+      ? current.constraints
+      : parseGateConstraints(mergePatch(renderConstraints(current.constraints), patch.constraints) ?? {});
+  return {
+    name: patch.name ?? current.name,
+    description: patch.description === undefined ? current.description : patch.description,
+    trustLevel: readTrustLevel(patch) ?? current.trustLevel,
+    constraints,
+  };
+}
+
+const parseGateConstraints = (value: unknown): Constraints =>
+  parseConstraints(value, { param: 'constraints', of: 'gate' });
+
+function readTrustLevel(body: {
+  readonly trust_level?: TrustTier;
+  readonly trust_profile?: TrustTier;
+}): TrustTier | null {
+  const { trust_level: level, trust_profile: profile } = body;
+  if (level !== undefined && profile !== undefined && level !== profile) {
+    throw invalidRequest('trust_profile', 'trust_level and trust_profile are one thing and differ here.');
+  }
+  return level ?? profile ?? null;
+}
+
+const renderCommon = (gate: Gate, gateHost: string) => ({
+  gate_id: gate.gateId,
+  id: gate.gateId,
+  name: gate.name,
+  description: gate.description,
+  trust_level: gate.trustLevel,
+  trust_profile: gate.trustLevel,
+  gate_url: `${gateHost}/${gate.gateId}`,
+  status: 'active' as const,
+  created_at: renderTime(gate.createdAtMs),
+  updated_at: renderTime(gate.updatedAtMs),
+});
+
+export const renderGate = (gate: Gate, gateHost: string): Static<typeof GateAnswer> => ({
+  ...renderCommon(gate, gateHost),
+  constraints: renderConstraints(gate.constraints),
+});
+
+export const renderNewGate = (
+  gate: Gate,
+  catalog: Catalog | null,
+  gateHost: string,
+): Static<typeof GateCreationAnswer> => ({
+  ...renderGate(gate, gateHost),
+  ...(catalog === null ? {} : { catalog: renderCatalog(catalog) }),
+});
+
+export const renderGateWithStats = (
+  gate: CountedGate,
+  gateHost: string,
+): Static<typeof GateWithStatsAnswer> => ({
+  ...renderGate(gate, gateHost),
+  stats: {
+    total_requests: gate.stats.totalRequests,
+    permits: gate.stats.permits,
+    blocks: gate.stats.blocks,
+    last_request_at: renderOptionalTime(gate.stats.lastRequestAtMs),
+  },
+});
+
+export const renderGateListItem = (gate: CountedGate, gateHost: string): Static<typeof GateListItem> => ({
+  ...renderCommon(gate, gateHost),
+  request_count: gate.stats.totalRequests,
+  permit_count: gate.stats.permits,
+  block_count: gate.stats.blocks,
+});
+
+export const renderGateDeletion = (gateId: string, deletedAtMs: UnixMillis): Static<typeof GateDeletion> => ({
+  gate_id: gateId,
+  id: gateId,
+  deleted: true,
+  deleted_at: renderTime(deletedAtMs),
+});
+
+/** A gate as its sidecars know it. */
+export const renderGateForSidecars = (gate: Gate): GateBody => ({
+  gate_id: gate.gateId,
+  account_id: gate.accountId,
+  mode: gate.mode,
+  version: gate.version,
+  trust_level: gate.trustLevel,
+  constraints: { ...renderConstraints(gate.constraints) },
+  ...(gate.catalogPrices === null ? {} : { catalog: renderCatalogPrices(gate.catalogPrices) }),
+});

@@ -1,0 +1,94 @@
+import { type Static, Type } from 'typebox';
+import { invalidRequest } from '../errors/api-error.ts';
+import { type Issuer, type IssuerStatus, issuerStatuses } from '../model/issuer.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import type { TrustTier } from '../model/trust-tier.ts';
+import { parseHost } from './domain.ts';
+import { boundFreeForm, closed, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
+
+/** `POST /issuers` */
+export const IssuerCreation = closed({
+  name: Name,
+  domain: Type.Optional(nullable(Type.String())),
+  trust_tier: Type.Optional(Tier),
+  metadata: Type.Optional(FreeForm),
+});
+
+/** `PUT /issuers/:id`: only what is present changes; `metadata` is replaced as a whole. */
+export const IssuerUpdate = closed({
+  name: Type.Optional(Name),
+  metadata: Type.Optional(FreeForm),
+  status: Type.Optional(Type.Enum(issuerStatuses)),
+});
+
+export const IssuerAnswer = Type.Object({
+  issuer_id: Type.String(),
+  name: Type.String(),
+  domain: nullable(Type.String()),
+  trust_tier: Tier,
+  metadata: FreeForm,
+  status: Type.Enum(issuerStatuses),
+  passport_count: Type.Integer(),
+  active_passports: Type.Integer(),
+  revoked_passports: Type.Integer(),
+  last_passport_issued_at: nullable(Timestamp),
+  created_at: Timestamp,
+});
+
+/** What the account says about a new issuer. */
+export interface NewIssuer {
+  readonly name: string;
+  readonly domain: string | null;
+  readonly trustTier: TrustTier;
+  readonly metadata: FreeForm;
+}
+
+/** Null: unchanged. */
+export interface IssuerChange {
+  readonly name: string | null;
+  readonly metadata: FreeForm | null;
+  readonly status: IssuerStatus | null;
+}
+
+/** An issuer with what is known of its passports at the moment of reading. */
+export interface CountedIssuer extends Issuer {
+  readonly passportCount: number;
+  readonly activePassports: number;
+  readonly revokedPassports: number;
+  readonly lastPassportIssuedAtMs: UnixMillis | null;
+}
+
+export const parseIssuerCreation = (body: Static<typeof IssuerCreation>): NewIssuer => ({
+  name: body.name,
+  domain: parseDomain(body.domain ?? null),
+  trustTier: body.trust_tier ?? 'L3',
+  metadata: boundFreeForm('metadata', body.metadata ?? {}),
+});
+
+/** It is a claim that nobody verified (decisions §4); only its form is checked. */
+function parseDomain(text: string | null): string | null {
+  if (text === null) return null;
+  const domain = parseHost(text);
+  if (domain === null) throw invalidRequest('domain', 'domain must be a host name, such as example.com.');
+  return domain;
+}
+
+export const parseIssuerUpdate = (body: Static<typeof IssuerUpdate>): IssuerChange => ({
+  name: body.name ?? null,
+  metadata: body.metadata === undefined ? null : boundFreeForm('metadata', body.metadata),
+  status: body.status ?? null,
+});
+
+export const renderIssuer = (issuer: CountedIssuer): Static<typeof IssuerAnswer> => ({
+  issuer_id: issuer.issuerId,
+  name: issuer.name,
+  domain: issuer.domain,
+  trust_tier: issuer.trustTier,
+  metadata: { ...issuer.metadata },
+  status: issuer.status,
+  passport_count: issuer.passportCount,
+  active_passports: issuer.activePassports,
+  revoked_passports: issuer.revokedPassports,
+  last_passport_issued_at: renderOptionalTime(issuer.lastPassportIssuedAtMs),
+  created_at: renderTime(issuer.createdAtMs),
+});

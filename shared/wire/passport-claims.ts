@@ -1,0 +1,116 @@
+import { parsePublicKey, renderPublicKey } from '../crypto/agent-key.ts';
+import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { must } from '../errors/assert.ts';
+import type { Constraints } from '../model/constraints.ts';
+import { isId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { isMode } from '../model/mode.ts';
+import type { PassportClaims } from '../model/passport-claims.ts';
+import { isGrantablePermission, type PermissionKey, permissionsPerPassportMax } from '../model/permission.ts';
+import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
+import { isTrustTier } from '../model/trust-tier.ts';
+import { parseConstraints, renderConstraints } from './constraints.ts';
+
+/** The payload of a passport token (decisions §3). A passport that never expires has no `exp`. */
+export const renderPassportClaims = (claims: PassportClaims) => ({
+  iss: claims.issuerId,
+  ...(claims.issuerDomain === null ? {} : { iss_domain: claims.issuerDomain }),
+  sub: claims.agentId,
+  jti: claims.passportId,
+  iat: claims.issuedAtS,
+  nbf: claims.notBeforeS,
+  ...(claims.expiresAtS === null ? {} : { exp: claims.expiresAtS }),
+  agent_name: claims.agentName,
+  permissions: claims.permissions,
+  trust_tier: claims.trustTier,
+  constraints: renderConstraints(claims.constraints),
+  acct: claims.accountId,
+  mode: claims.mode,
+  cnf: { jwk: renderAgentKey(claims.publicKey) },
+});
+
+/**
+ * Reads the payload of a token whose signature verified. Null, which is `passport_malformed`, when a claim is missing or of the
+ * wrong type, and when its constraints hold something that this build does not know or enforce. Claims that we do not know are
+ * passed over, as RFC 7519 §4 asks: a newer control plane may add some, and none of them may restrict, because
+ * restrictions stand in `constraints`.
+ */
+export function parsePassportClaims(payload: Readonly<Record<string, unknown>>): PassportClaims | null {
+  const {
+    iss,
+    iss_domain: domain = null,
+    sub,
+    jti,
+    iat,
+    nbf,
+    exp = null,
+    agent_name: name,
+    acct,
+    mode,
+  } = payload;
+  if (!isId('iss', iss) || !isId('pass', jti) || !isId('acct', acct) || !isMode(mode)) return null;
+  if (!isText(sub, limits.agentIdCharsMax) || !isText(name, limits.nameCharsMax)) return null;
+  if (domain !== null && !isText(domain, limits.domainCharsMax)) return null;
+  if (!isNumericDate(iat) || !isNumericDate(nbf) || (exp !== null && !isNumericDate(exp))) return null;
+  if (!isTrustTier(payload['trust_tier'])) return null;
+  const permissions = readPermissions(payload['permissions']);
+  const constraints = readConstraints(payload['constraints']);
+  const publicKey = readAgentKey(payload['cnf']);
+  if (permissions === null || constraints === null || publicKey === null) return null;
+  return {
+    passportId: jti,
+    issuerId: iss,
+    issuerDomain: domain,
+    accountId: acct,
+    mode,
+    agentId: sub,
+    agentName: name,
+    permissions,
+    trustTier: payload['trust_tier'],
+    constraints,
+    issuedAtS: iat,
+    notBeforeS: nbf,
+    expiresAtS: exp,
+    publicKey,
+  };
+}
+
+const isText = (value: unknown, charsMax: number): value is string =>
+  typeof value === 'string' && value.length >= 1 && value.length <= charsMax;
+
+/** RFC 7519 NumericDate, in whole seconds. */
+const isNumericDate = (value: unknown): value is UnixSeconds =>
+  typeof value === 'number' && Number.isSafeInteger(value) && isUnixMillis(value * secondMs);
+
+function readPermissions(value: unknown): readonly PermissionKey[] | null {
+  if (!Array.isArray(value) || value.length > permissionsPerPassportMax) return null;
+  return value.every(isGrantablePermission) ? value : null;
+}
+
+function readConstraints(value: unknown): Constraints | null {
+  try {
+    return parseConstraints(value, { param: 'constraints', of: 'passport' });
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/** RFC 7800: the key with which the agent can prove that the passport is its own. */
+function renderAgentKey(publicKey: string) {
+  const bytes = must(parsePublicKey(publicKey), 'a passport holds a usable agent key');
+  return { kty: 'OKP', crv: 'Ed25519', x: encodeBase64url(bytes) };
+}
+
+function readAgentKey(value: unknown): string | null {
+  const jwk = isObject(value) ? value['jwk'] : null;
+  if (!isObject(jwk) || jwk['kty'] !== 'OKP' || jwk['crv'] !== 'Ed25519') return null;
+  const bytes = typeof jwk['x'] === 'string' ? decodeBase64url(jwk['x']) : null;
+  if (bytes === null) return null;
+  const publicKey = renderPublicKey(bytes);
+  return parsePublicKey(publicKey) === null ? null : publicKey;
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

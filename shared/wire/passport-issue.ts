@@ -1,0 +1,233 @@
+import { type Static, Type } from 'typebox';
+import { parsePublicKey } from '../crypto/agent-key.ts';
+import { ApiError, invalidRequest } from '../errors/api-error.ts';
+import type { Constraints } from '../model/constraints.ts';
+import { type IssuerId, isId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import {
+  isGrantablePermission,
+  type PermissionKey,
+  permissionCharsMax,
+  permissionsPerPassportMax,
+} from '../model/permission.ts';
+import { dayMs, parseDuration, parseTime, toMillis, toSeconds, type UnixMillis } from '../model/time.ts';
+import type { TrustTier } from '../model/trust-tier.ts';
+import { noConstraints, PassportConstraints, parseConstraints } from './constraints.ts';
+import { boundFreeForm, closed, FreeForm, nullable, Tier } from './fields.ts';
+import { shapeReader } from './shape.ts';
+
+const AgentId = Type.String({ minLength: 1, maxLength: limits.agentIdCharsMax });
+const AgentName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax });
+const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
+  maxItems: permissionsPerPassportMax,
+});
+
+/** The specification's reference variant, which is also that of the tool call. */
+export const ReferenceIssue = closed({
+  agent_id: AgentId,
+  permissions: Permissions,
+  issuer_id: Type.Optional(Type.String()),
+  agent_name: Type.Optional(AgentName),
+  expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.passportDaysMax })),
+  expires_in: Type.Optional(Type.String()),
+  trust_tier: Type.Optional(Tier),
+  metadata: Type.Optional(FreeForm),
+  public_key: Type.Optional(Type.String()),
+  constraints: Type.Optional(PassportConstraints),
+});
+
+/** The variant of the machine description. `expires_at: null` is a passport that never expires. */
+export const MachineIssue = closed({
+  issuer_id: Type.String(),
+  subject: FreeForm,
+  permissions: Permissions,
+  constraints: Type.Optional(PassportConstraints),
+  expires_at: Type.Optional(nullable(Type.String())),
+  public_key: Type.Optional(Type.String()),
+  trust_tier: Type.Optional(Tier),
+});
+
+/** The variant of unattended issuance. Without an agent_type it is recognised by its path alone. */
+export const UnattendedIssue = closed({
+  agent_type: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharsMax })),
+  permissions: Permissions,
+  agent_id: Type.Optional(AgentId),
+  agent_name: Type.Optional(AgentName),
+  expires_in: Type.Optional(Type.String()),
+  trust_tier: Type.Optional(Tier),
+});
+
+/** `POST /passports`: three published bodies, told apart by their fields (decisions §3). */
+export const PassportIssue = Type.Union([ReferenceIssue, MachineIssue, UnattendedIssue]);
+/** `POST /api/passports`, outside `/v1`: what does not describe a subject is unattended issuance. */
+export const UnattendedPassportIssue = Type.Union([UnattendedIssue, MachineIssue]);
+
+const readReference = shapeReader(ReferenceIssue);
+const readMachine = shapeReader(MachineIssue);
+const readUnattended = shapeReader(UnattendedIssue);
+
+/** What is asked for, in one shape whichever variant asked. */
+export interface WantedPassport {
+  /** Null: the account's own default issuer. */
+  readonly issuerId: IssuerId | null;
+  /** Null: made up by the service. */
+  readonly agentId: string | null;
+  /** Null: the agent_id. */
+  readonly agentName: string | null;
+  /** Besides `agent_id`, which every subject holds in the end. */
+  readonly subject: FreeForm;
+  readonly permissions: readonly PermissionKey[];
+  readonly constraints: Constraints;
+  readonly trustTier: TrustTier;
+  /** `ed25519:…`; null: the service makes the pair. */
+  readonly publicKey: string | null;
+  /** A whole second; null: never. */
+  readonly expiresAtMs: UnixMillis | null;
+  readonly metadata: FreeForm;
+}
+
+/** Where a request to issue arrived: under `/v1`, or under `/api`. */
+export type IssuePath = 'v1' | 'api';
+
+/** Reads a request to issue. Throws `invalid_request` naming the field, or `issuer_not_found` for what cannot be an issuer's id. */
+export function parsePassportIssue(
+  body: unknown,
+  { path, nowMs }: { readonly path: IssuePath; readonly nowMs: UnixMillis },
+): WantedPassport {
+  const wanted = readVariant(body, path, nowMs);
+  refuseLong('agent_id', wanted.agentId, limits.agentIdCharsMax);
+  refuseLong('agent_name', wanted.agentName, limits.nameCharsMax);
+  return wanted;
+}
+
+function readVariant(body: unknown, path: IssuePath, nowMs: UnixMillis): WantedPassport {
+  if (hasField(body, 'subject')) return fromMachine(readMachine(body), nowMs);
+  if (hasField(body, 'agent_type') || path === 'api') return fromUnattended(readUnattended(body), nowMs);
+  return fromReference(readReference(body), nowMs);
+}
+
+const hasField = (body: unknown, name: string): boolean =>
+  typeof body === 'object' && body !== null && Object.hasOwn(body, name);
+
+/** A schema counts code points and a token's reader UTF-16 units: what is issued must be readable, so the longer count binds. */
+function refuseLong(param: string, text: string | null, charsMax: number): void {
+  if (text !== null && text.length > charsMax) {
+    throw invalidRequest(param, `${param} must be at most ${charsMax} UTF-16 code units.`);
+  }
+}
+
+const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): WantedPassport => ({
+  issuerId: body.issuer_id === undefined ? null : parseIssuerId(body.issuer_id),
+  agentId: body.agent_id,
+  agentName: body.agent_name ?? null,
+  subject: {},
+  permissions: parsePermissions(body.permissions),
+  constraints: parsePassportConstraints(body.constraints),
+  trustTier: body.trust_tier ?? 'L1',
+  publicKey: parseAgentKey(body.public_key),
+  expiresAtMs: expiryOfReference(body, nowMs),
+  metadata: boundFreeForm('metadata', body.metadata ?? {}),
+});
+
+const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): WantedPassport => ({
+  issuerId: parseIssuerId(body.issuer_id),
+  agentId: agentIdOfSubject(body.subject),
+  agentName: null,
+  subject: boundFreeForm('subject', body.subject),
+  permissions: parsePermissions(body.permissions),
+  constraints: parsePassportConstraints(body.constraints),
+  trustTier: body.trust_tier ?? 'L1',
+  publicKey: parseAgentKey(body.public_key),
+  expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
+  metadata: {},
+});
+
+const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis): WantedPassport => ({
+  issuerId: null,
+  agentId: body.agent_id ?? null,
+  agentName: body.agent_name ?? null,
+  subject: body.agent_type === undefined ? {} : { agent_type: body.agent_type },
+  permissions: parsePermissions(body.permissions),
+  constraints: noConstraints,
+  trustTier: body.trust_tier ?? 'L1',
+  publicKey: null,
+  expiresAtMs: expiryAfter(body.expires_in, nowMs),
+  metadata: {},
+});
+
+/** What cannot be an id is an issuer that is not there. */
+function parseIssuerId(text: string): IssuerId {
+  if (!isId('iss', text)) throw new ApiError('issuer_not_found', { param: 'issuer_id' });
+  return text;
+}
+
+function agentIdOfSubject(subject: FreeForm): string | null {
+  const agentId = subject['agent_id'];
+  if (agentId === undefined) return null;
+  if (typeof agentId !== 'string' || agentId.length < 1 || agentId.length > limits.agentIdCharsMax) {
+    throw invalidRequest(
+      'subject.agent_id',
+      `subject.agent_id must be a string of 1 to ${limits.agentIdCharsMax} characters.`,
+    );
+  }
+  return agentId;
+}
+
+/** Duplicates are dropped. */
+function parsePermissions(texts: readonly string[]): readonly PermissionKey[] {
+  const keys = texts.map((text, index) => {
+    if (isGrantablePermission(text)) return text;
+    throw invalidRequest(
+      `permissions.${index}`,
+      `permissions.${index} must be <area>:<action> or <area>:*, in lower case.`,
+    );
+  });
+  return [...new Set(keys)];
+}
+
+const parsePassportConstraints = (value: unknown): Constraints =>
+  value === undefined ? noConstraints : parseConstraints(value, { param: 'constraints', of: 'passport' });
+
+function parseAgentKey(text: string | undefined): string | null {
+  if (text === undefined) return null;
+  if (parsePublicKey(text) === null) {
+    throw invalidRequest('public_key', 'public_key must be ed25519: and 32 bytes in unpadded base64url.');
+  }
+  return text;
+}
+
+function expiryOfReference(body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): UnixMillis {
+  if (body.expires_in === undefined) {
+    return wholeSecond(nowMs + (body.expires_in_days ?? limits.passportDaysDefault) * dayMs);
+  }
+  if (body.expires_in_days !== undefined) {
+    throw invalidRequest('expires_in', 'Give either expires_in or expires_in_days.');
+  }
+  return expiryAfter(body.expires_in, nowMs);
+}
+
+function expiryAfter(duration: string | undefined, nowMs: UnixMillis): UnixMillis {
+  const defaultMs = limits.passportDaysDefault * dayMs;
+  const durationMs = duration === undefined ? defaultMs : parseDuration(duration);
+  if (durationMs === null || durationMs > limits.passportDaysMax * dayMs) {
+    throw invalidRequest(
+      'expires_in',
+      `expires_in must be a number with s, m, h or d, such as 12h, and at most ${limits.passportDaysMax}d.`,
+    );
+  }
+  return wholeSecond(nowMs + durationMs);
+}
+
+function expiryOfMachine(text: string | null | undefined, nowMs: UnixMillis): UnixMillis | null {
+  if (text === null) return null;
+  if (text === undefined) return expiryAfter(undefined, nowMs);
+  const timeMs = parseTime(text);
+  if (timeMs === null)
+    throw invalidRequest('expires_at', 'expires_at must be an ISO 8601 date-time, or null.');
+  const expiresAtMs = wholeSecond(timeMs);
+  if (expiresAtMs <= nowMs) throw invalidRequest('expires_at', 'expires_at must lie in the future.');
+  return expiresAtMs;
+}
+
+/** Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (decisions §3). */
+const wholeSecond = (timeMs: number): UnixMillis => toMillis(toSeconds(timeMs as UnixMillis));

@@ -1,0 +1,198 @@
+import { type Static, Type } from 'typebox';
+import type { IssuerStatus } from '../model/issuer.ts';
+import { limits } from '../model/limits.ts';
+import { type Passport, passportStatuses } from '../model/passport.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { renderConstraints } from './constraints.ts';
+import { closed, FreeForm, nullable, Tier, Timestamp } from './fields.ts';
+import { pagingQuery } from './paging.ts';
+
+/** `GET /passports` */
+export const PassportListQuery = Type.Object({
+  issuer_id: Type.Optional(Type.String()),
+  status: Type.Optional(Type.Enum(passportStatuses)),
+  trust_tier: Type.Optional(Tier),
+  ...pagingQuery,
+});
+
+/** `POST /passports/:id/revoke` */
+export const PassportRevocation = closed({
+  reason: Type.Optional(Type.String({ minLength: 1, maxLength: limits.reasonCharsMax })),
+});
+export const RevocationQuery = Type.Object({
+  /** Waits that long for every connected sidecar to know of the revocation. */
+  wait_ms: Type.Integer({ minimum: 0, maximum: limits.propagationWaitMsMax, default: 0 }),
+});
+
+/** The union of both published shapes (decisions §3), as far as every answer about a passport has it. */
+const passportFields = {
+  passport_id: Type.String(),
+  id: Type.String(),
+  agent_id: Type.String(),
+  agent_name: Type.String(),
+  issuer_id: Type.String(),
+  subject: FreeForm,
+  permissions: Type.Array(Type.String()),
+  constraints: FreeForm,
+  trust_tier: Tier,
+  public_key: Type.String(),
+  status: Type.Enum(passportStatuses),
+  issued_at: Timestamp,
+  created_at: Timestamp,
+  expires_at: nullable(Timestamp),
+  metadata: FreeForm,
+};
+
+/** Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key, and in a replay (decisions §12). */
+export const IssuedPassportAnswer = Type.Object({
+  ...passportFields,
+  jwt: Type.String(),
+  private_key: Type.Optional(Type.String()),
+});
+
+export const PassportAnswer = Type.Object({
+  ...passportFields,
+  issuer_domain: nullable(Type.String()),
+  use_count: Type.Integer(),
+  last_used_at: nullable(Timestamp),
+  revoked_at: nullable(Timestamp),
+  revocation_reason: nullable(Type.String()),
+});
+
+export const PassportListItem = Type.Object({
+  passport_id: Type.String(),
+  id: Type.String(),
+  agent_id: Type.String(),
+  agent_name: Type.String(),
+  issuer_id: Type.String(),
+  permissions: Type.Array(Type.String()),
+  trust_tier: Tier,
+  status: Type.Enum(passportStatuses),
+  issued_at: Timestamp,
+  created_at: Timestamp,
+  expires_at: nullable(Timestamp),
+});
+
+export const RevocationAnswer = Type.Object({
+  passport_id: Type.String(),
+  id: Type.String(),
+  status: Type.Literal('revoked'),
+  revoked_at: Timestamp,
+  reason: Type.String(),
+  /** How far the sidecars have got: how many are connected, and how many of them have acknowledged. */
+  propagation: Type.Object({
+    revision: Type.Integer(),
+    sidecars: Type.Integer(),
+    acknowledged: Type.Integer(),
+  }),
+});
+
+export const VerificationAnswer = Type.Object({
+  valid: Type.Boolean(),
+  passport_id: Type.String(),
+  agent_id: Type.String(),
+  trust_tier: Tier,
+  status: Type.Enum(passportStatuses),
+  expires_at: nullable(Timestamp),
+  is_expired: Type.Boolean(),
+  expired: Type.Boolean(),
+  is_revoked: Type.Boolean(),
+  revoked: Type.Boolean(),
+  reason: nullable(Type.Enum(['revoked', 'expired', 'suspended', 'issuer_suspended', 'key_compromised'])),
+  revoked_at: nullable(Timestamp),
+  revocation_reason: nullable(Type.String()),
+});
+
+const renderCommon = (passport: Passport) => ({
+  passport_id: passport.passportId,
+  id: passport.passportId,
+  agent_id: passport.agentId,
+  agent_name: passport.agentName,
+  issuer_id: passport.issuerId,
+  subject: { ...passport.subject },
+  permissions: [...passport.permissions],
+  constraints: { ...renderConstraints(passport.constraints) },
+  trust_tier: passport.trustTier,
+  public_key: passport.publicKey,
+  status: passport.status,
+  issued_at: renderTime(passport.issuedAtMs),
+  created_at: renderTime(passport.issuedAtMs),
+  expires_at: renderOptionalTime(passport.expiresAtMs),
+  metadata: { ...passport.metadata },
+});
+
+/** The answer to issuance, the only one with the token and the agent's private key. */
+export const renderIssuedPassport = (
+  passport: Passport,
+  secrets: { readonly jwt: string; readonly privateKey: string | null },
+): Static<typeof IssuedPassportAnswer> => ({
+  ...renderCommon(passport),
+  jwt: secrets.jwt,
+  ...(secrets.privateKey === null ? {} : { private_key: secrets.privateKey }),
+});
+
+export const renderPassport = (passport: Passport): Static<typeof PassportAnswer> => ({
+  ...renderCommon(passport),
+  issuer_domain: passport.issuerDomain,
+  use_count: passport.useCount,
+  last_used_at: renderOptionalTime(passport.lastUsedAtMs),
+  revoked_at: renderOptionalTime(passport.revokedAtMs),
+  revocation_reason: passport.revocationReason,
+});
+
+/** Without `subject`, `metadata` and `constraints`: a page of 200 stays small. */
+export const renderPassportListItem = (passport: Passport): Static<typeof PassportListItem> => ({
+  passport_id: passport.passportId,
+  id: passport.passportId,
+  agent_id: passport.agentId,
+  agent_name: passport.agentName,
+  issuer_id: passport.issuerId,
+  permissions: [...passport.permissions],
+  trust_tier: passport.trustTier,
+  status: passport.status,
+  issued_at: renderTime(passport.issuedAtMs),
+  created_at: renderTime(passport.issuedAtMs),
+  expires_at: renderOptionalTime(passport.expiresAtMs),
+});
+
+/** What is wrong with a passport, the gravest first: a revocation stays, an expiry is past, a suspension may be lifted. */
+export function renderVerification(
+  passport: Passport,
+  {
+    issuerStatus,
+    isKeyCompromised,
+    nowMs,
+  }: {
+    readonly issuerStatus: IssuerStatus;
+    readonly isKeyCompromised: boolean;
+    readonly nowMs: UnixMillis;
+  },
+): Static<typeof VerificationAnswer> {
+  const isRevoked = passport.status === 'revoked';
+  const isExpired = passport.expiresAtMs !== null && nowMs >= passport.expiresAtMs;
+  const reason = reasonAgainst(passport, { issuerStatus, isKeyCompromised });
+  return {
+    valid: reason === null,
+    passport_id: passport.passportId,
+    agent_id: passport.agentId,
+    trust_tier: passport.trustTier,
+    status: passport.status,
+    expires_at: renderOptionalTime(passport.expiresAtMs),
+    is_expired: isExpired,
+    expired: isExpired,
+    is_revoked: isRevoked,
+    revoked: isRevoked,
+    reason,
+    revoked_at: renderOptionalTime(passport.revokedAtMs),
+    revocation_reason: passport.revocationReason,
+  };
+}
+
+function reasonAgainst(
+  passport: Passport,
+  around: { readonly issuerStatus: IssuerStatus; readonly isKeyCompromised: boolean },
+): Static<typeof VerificationAnswer>['reason'] {
+  if (passport.status !== 'active') return passport.status;
+  if (around.isKeyCompromised) return 'key_compromised';
+  return around.issuerStatus === 'suspended' ? 'issuer_suspended' : null;
+}

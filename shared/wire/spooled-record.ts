@@ -1,0 +1,252 @@
+import { invalidRequest } from '../errors/api-error.ts';
+import type { AttestationRecord, ChainId, PiiFinding } from '../model/attestation.ts';
+import { piiTypes } from '../model/constraints.ts';
+import {
+  type CheckName,
+  checkNames,
+  type DecisionReason,
+  decisionReasons,
+  type Outcome,
+  outcomes,
+} from '../model/decision.ts';
+import { type GateId, isId, type PassportId, type SidecarId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { isMode, type Mode } from '../model/mode.ts';
+import { parseMicroUsd } from '../model/money.ts';
+import { isGrantablePermission } from '../model/permission.ts';
+import { isUnixMillis } from '../model/time.ts';
+import { checksJson } from './checks-json.ts';
+import type { SpooledRecord, VoidRun } from './sync.ts';
+
+/**
+ * The JSON text of a record, the same that JSON.stringify gives, in a third of its time: the members are known, and
+ * all texts but the pointers consist of characters that JSON does not escape (ids, hashes, keys and words of closed lists).
+ */
+export function renderSpooledRecord(record: SpooledRecord): string {
+  return (
+    `{"id":"${record.id}","chain_id":"${record.chain_id}","passport_id":${plain(record.passport_id)}` +
+    `,"gate_id":${plain(record.gate_id)},"decision":"${record.decision}","reason":${plain(record.reason)}` +
+    `,"request_hash":"${record.request_hash}","permission_key":${plain(record.permission_key)}` +
+    `,"amount_micro_usd":${record.amount_micro_usd}` +
+    `,"constraints_evaluated":${checksJson(record.constraints_evaluated)}` +
+    `,"pii":${record.pii.length === 0 ? '[]' : JSON.stringify(record.pii)}` +
+    `,"timestamp_ms":${record.timestamp_ms},"token_hash":${plain(record.token_hash)}` +
+    `,"caller_mode":"${record.caller_mode}"}`
+  );
+}
+
+const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
+
+/** A record as it came from a sidecar: well formed, and not yet authorised. */
+export interface ShippedRecord {
+  readonly kind: 'record';
+  readonly record: AttestationRecord;
+  readonly tokenHash: string | null;
+  readonly callerMode: Mode;
+}
+
+export interface ShippedVoid {
+  readonly kind: 'void';
+  readonly reason: VoidRun['void'];
+  readonly count: number;
+}
+
+/** What is wrong with an element of a batch. The message names the field, never its value. */
+export interface Malformed {
+  readonly kind: 'malformed';
+  readonly message: string;
+}
+
+/** The envelope of a batch; its elements are parsed one by one, so that a bad one can be named by its number. */
+export interface ShippedBatch {
+  readonly sidecarId: SidecarId;
+  readonly connectionId: string;
+  readonly epoch: string;
+  readonly firstSeq: number;
+  readonly items: readonly unknown[];
+}
+
+const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records']);
+const epochPattern = /^[0-9a-f]{32}$/;
+
+/** Reads the envelope of a batch. Throws `invalid_request` naming the field. An empty batch is none. */
+export function parseAttestationBatch(body: unknown): ShippedBatch {
+  if (!isObject(body)) throw invalidRequest('body', 'The body must be an object.');
+  for (const name of Object.keys(body)) {
+    if (!batchMembers.has(name)) throw invalidRequest(name, 'There is no such field.');
+  }
+  const { sidecar_id, connection_id, epoch, first_seq, records } = body;
+  if (!isId('side', sidecar_id)) throw invalidRequest('sidecar_id', 'Must be the id of a sidecar.');
+  if (typeof connection_id !== 'string') throw invalidRequest('connection_id', 'Must be a text.');
+  if (typeof epoch !== 'string' || !epochPattern.test(epoch)) {
+    throw invalidRequest('epoch', 'Must be 32 lower-case hex characters.');
+  }
+  if (!isCount(first_seq)) throw invalidRequest('first_seq', 'Must be an integer from 1.');
+  if (!Array.isArray(records) || records.length === 0 || records.length > limits.ingestRecordsMax) {
+    throw invalidRequest('records', `Must be an array of 1 to ${limits.ingestRecordsMax} records.`);
+  }
+  return { sidecarId: sidecar_id, connectionId: connection_id, epoch, firstSeq: first_seq, items: records };
+}
+
+/**
+ * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists and what the
+ * fields say about each other; not whether the sidecar may say it.
+ */
+export function parseBatchItem(value: unknown, source: SidecarId): ShippedRecord | ShippedVoid | Malformed {
+  if (!isObject(value)) return malformed('a record must be an object');
+  if ('void' in value) return parseVoidRun(value);
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(readers, name)) return malformed('unknown field');
+  }
+  for (const [name, isValid] of Object.entries(readers)) {
+    if (!isValid(value[name])) return malformed(`${name} is not valid`);
+  }
+  // Each field was looked at just above: this is the parsing edge, where the text becomes a record.
+  const record = value as unknown as CheckedRecord;
+  const contradiction = findContradiction(record);
+  if (contradiction !== null) return malformed(contradiction);
+  return {
+    kind: 'record',
+    record: toRecord(record, source),
+    tokenHash: record.token_hash,
+    callerMode: record.caller_mode,
+  };
+}
+
+function parseVoidRun(value: Readonly<Record<string, unknown>>): ShippedVoid | Malformed {
+  const { void: reason, count } = value;
+  if (Object.keys(value).length !== 2) return malformed('unknown field');
+  if (reason !== 'refused' && reason !== 'damaged' && reason !== 'missing')
+    return malformed('void is not valid');
+  if (!isCount(count)) return malformed('count is not valid');
+  return { kind: 'void', reason, count };
+}
+
+/** A SpooledRecord whose fields were each looked at. */
+interface CheckedRecord {
+  readonly id: AttestationRecord['id'];
+  readonly chain_id: ChainId;
+  readonly passport_id: PassportId | null;
+  readonly gate_id: GateId | null;
+  readonly decision: Outcome;
+  readonly reason: DecisionReason | null;
+  readonly request_hash: string;
+  readonly permission_key: AttestationRecord['permissionKey'];
+  readonly amount_micro_usd: AttestationRecord['amountMicroUsd'];
+  readonly constraints_evaluated: readonly CheckName[];
+  readonly pii: readonly PiiFinding[];
+  readonly timestamp_ms: AttestationRecord['timestampMs'];
+  readonly token_hash: string | null;
+  readonly caller_mode: Mode;
+}
+
+type Reader = (value: unknown) => boolean;
+
+const isText = (value: unknown, pattern: RegExp): boolean => typeof value === 'string' && pattern.test(value);
+const orNull =
+  (reader: Reader): Reader =>
+  (value) =>
+    value === null || reader(value);
+const oneOf = (list: readonly string[]): Reader => {
+  const known: ReadonlySet<unknown> = new Set(list);
+  return (value) => known.has(value);
+};
+
+/** One for each field of a SpooledRecord; a missing field is undefined, which none of them takes. */
+const readers: Readonly<Record<keyof SpooledRecord, Reader>> & Readonly<Record<string, Reader>> = {
+  id: (value) => isId('att', value),
+  chain_id: (value) => isId('pass', value) || isId('gate', value) || isId('acct', value),
+  passport_id: orNull((value) => isId('pass', value)),
+  gate_id: orNull((value) => isId('gate', value)),
+  decision: oneOf(outcomes),
+  reason: orNull(oneOf(decisionReasons)),
+  request_hash: (value) => isText(value, /^sha256:[0-9a-f]{64}$/),
+  permission_key: orNull(isGrantablePermission),
+  amount_micro_usd: orNull((value) => parseMicroUsd(value) !== null),
+  constraints_evaluated: isListOfChecks,
+  pii: isListOfFindings,
+  timestamp_ms: isUnixMillis,
+  token_hash: orNull((value) => isText(value, /^[0-9a-f]{64}$/)),
+  caller_mode: isMode,
+};
+
+/** Names of checks, each at most once and in the order in which they run (decisions §5). */
+function isListOfChecks(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  let last = -1;
+  for (const name of value) {
+    const place = checkNames.indexOf(name);
+    if (place <= last) return false;
+    last = place;
+  }
+  return true;
+}
+
+/** RFC 6901, without U+0000, which PostgreSQL cannot hold. */
+const pointerPattern = /^(?:\/[^\0]*)?$/;
+
+/** `unscanned` says that a request was too long to look at as a whole (decisions §7). */
+const isFindingType = oneOf([...piiTypes, 'unscanned']);
+
+function isListOfFindings(value: unknown): boolean {
+  if (!Array.isArray(value) || value.length > limits.piiFindingsMax) return false;
+  return value.every(
+    (finding: unknown) =>
+      isObject(finding) &&
+      Object.keys(finding).length === 2 &&
+      isFindingType(finding['type']) &&
+      isText(finding['pointer'], pointerPattern) &&
+      String(finding['pointer']).length <= limits.piiPointerCharsMax,
+  );
+}
+
+/** Reasons that say that no passport verified: such a record belongs to no passport's chain (decisions §9). */
+const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
+  'passport_malformed',
+  'passport_signature_invalid',
+  'passport_unknown_key',
+]);
+
+function findContradiction(record: CheckedRecord): string | null {
+  const { passport_id, gate_id, chain_id, decision, reason } = record;
+  if ((decision === 'PERMIT') !== (reason === null)) return 'reason does not go with decision';
+  if ((passport_id === null) !== (record.token_hash === null))
+    return 'token_hash does not go with passport_id';
+  if (passport_id === null && (decision !== 'BLOCK' || !refusals.has(reason))) {
+    return 'a decision without a passport blocks because of its token';
+  }
+  const prescribed = passport_id ?? gate_id;
+  if (prescribed === null ? !isId('acct', chain_id) : chain_id !== prescribed) {
+    return 'chain_id is not the chain this record belongs to';
+  }
+  return null;
+}
+
+const toRecord = (record: CheckedRecord, source: SidecarId): AttestationRecord => ({
+  id: record.id,
+  chainId: record.chain_id,
+  passportId: record.passport_id,
+  gateId: record.gate_id,
+  decision: record.decision,
+  reason: record.reason,
+  requestHash: record.request_hash,
+  permissionKey: record.permission_key,
+  amountMicroUsd: record.amount_micro_usd,
+  constraintsEvaluated: record.constraints_evaluated,
+  pii: record.pii.map(({ pointer, type }) => ({ pointer, type })),
+  test: false,
+  resolution: null,
+  source,
+  timestampMs: record.timestamp_ms,
+});
+
+const malformed = (message: string): Malformed => ({ kind: 'malformed', message });
+
+/** More than a sidecar can count to in one start; the numbers of a whole batch of such voids still add up exactly. */
+const countMax = 1e12;
+
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= countMax;
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,95 @@
+import { ApiError } from '../shared/errors/api-error.ts';
+import { unreachable } from '../shared/errors/assert.ts';
+import type { RequestId } from '../shared/model/ids.ts';
+import { limits } from '../shared/model/limits.ts';
+import type { Clock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import type { Random } from '../shared/runtime/random.ts';
+import type { Enforcer } from './enforce/enforce.ts';
+import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
+import type { BodyHandler, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
+import { type Observed, readinessOf } from './readiness.ts';
+import { type Route, routeOf } from './routes.ts';
+
+export interface SidecarAppDeps {
+  readonly enforcer: Enforcer;
+  readonly observed: Observed;
+  /** The text of `/metrics`, with the content type that says its version. */
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** The sidecar's HTTP surface, for a server to serve. It listens nowhere and owns nothing that would have to be closed. */
+export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse'> {
+  /** From now on `/readyz` answers 503, so that nobody sends more; what comes is still answered. */
+  startDraining(): void;
+}
+
+/**
+ * Addresses outside `/v1` need no key (decisions §1). An address that does not exist answers 404 to everybody, as at the control
+ * plane; everything else is in the order of decisions §5.
+ */
+export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
+  const { enforcer, observed, clock, random } = deps;
+  let isDraining = false;
+  const newRequestId = (): RequestId => random.newId('req', clock.now());
+
+  const serve = (route: Route, head: RequestHead, requestId: RequestId): Reply | BodyHandler => {
+    switch (route.kind) {
+      case 'check':
+      case 'enforce':
+        refuseWhereDisowned(observed.following.status.mustNotServe);
+        return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId);
+      case 'livez':
+        return jsonReply(200, '{"status":"live"}', requestId);
+      case 'readyz': {
+        const readiness = readinessOf(observed, isDraining);
+        return jsonReply(readiness.status === 'ready' ? 200 : 503, JSON.stringify(readiness), requestId);
+      }
+      case 'metrics':
+        return (_body, responder) => {
+          const { contentType } = deps.metrics;
+          deps.metrics.text().then(
+            (text) => responder.reply(textReply(text, contentType, requestId)),
+            (error: unknown) => {
+              deps.logger.error({ err: error, request_id: requestId }, 'the metrics could not be collected');
+              responder.reply(errorReply(new ApiError('internal_error'), requestId));
+            },
+          );
+        };
+      default:
+        return unreachable(route);
+    }
+  };
+
+  return {
+    handler: (head) => {
+      const requestId = newRequestId();
+      try {
+        return serve(routeOf(head), head, requestId);
+      } catch (error) {
+        if (error instanceof ApiError) return errorReply(error, requestId);
+        throw error;
+      }
+    },
+    refuse: (refusal) => errorReply(refusals[refusal](), newRequestId()),
+    startDraining: () => {
+      isDraining = true;
+    },
+  };
+}
+
+/** What the server refuses by itself, in the control plane's words. */
+const refusals = {
+  body_too_large: () =>
+    new ApiError('body_too_large', { message: `The body must be at most ${limits.bodyBytesMax} bytes.` }),
+  invalid_request: () => new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' }),
+  internal_error: () => new ApiError('internal_error'),
+} as const satisfies Readonly<Record<Refusal, () => ApiError>>;
+
+/** Its state grows old for ever, and its records would wait: somebody has to see to it. */
+function refuseWhereDisowned(mustNotServe: string | null): void {
+  if (mustNotServe !== null) throw new ApiError('service_unavailable', { message: mustNotServe });
+}

@@ -1,0 +1,124 @@
+import { assert } from '../../shared/errors/assert.ts';
+import type { SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { AttestationBatch, VoidRun } from '../../shared/wire/sync.ts';
+
+/** Which process of which sidecar is speaking. */
+export interface ShippingConnection {
+  readonly sidecarId: SidecarId;
+  readonly connectionId: string;
+}
+
+/** Numbers that a batch gives up. */
+export interface VoidedRun {
+  readonly firstSeq: number;
+  readonly count: number;
+  readonly reason: VoidRun['void'];
+}
+
+/** What stands around the records of a batch: ids and a number. */
+const envelopeBytesMax = 1_024;
+const itemsAt = envelopeBytesMax;
+const envelopeEnd = ']}';
+const comma = 0x2c;
+
+/**
+ * One AttestationBatch in the making, as JSON: records are copied from the spool as the bytes they are and never
+ * parsed here. One object serves many batches, so that shipping takes the same memory however much there is to ship.
+ *
+ *     | ...... {"sidecar_id":...,"records":[ | record , record , ... | ]} ...... |
+ *       envelope, flush with the items         items from itemsAt on
+ */
+export class BatchBuilder {
+  epoch = '';
+  firstSeq = 0;
+  /** Of the record that would come next. */
+  nextSeq = 0;
+  recordCount = 0;
+  voided: VoidedRun[] = [];
+  /** Something was there that did not fit: the next batch need not wait. */
+  isFull = false;
+
+  readonly #bytes = Buffer.allocUnsafe(limits.ingestBodyBytesMax);
+  /** Behind the last item. */
+  #end = itemsAt;
+  #itemCount = 0;
+  /** Where the items begin, and of which number each is. */
+  readonly #starts = new Uint32Array(limits.ingestRecordsMax);
+  readonly #seqs = new Float64Array(limits.ingestRecordsMax);
+
+  get isEmpty(): boolean {
+    return this.#itemCount === 0;
+  }
+
+  begin(epoch: string, firstSeq: number): void {
+    this.epoch = epoch;
+    this.firstSeq = firstSeq;
+    this.nextSeq = firstSeq;
+    this.recordCount = 0;
+    this.voided = [];
+    this.isFull = false;
+    this.#end = itemsAt;
+    this.#itemCount = 0;
+  }
+
+  /** Adds the JSON of the next record, which lies in these bytes. False: the batch is full, nothing was added. */
+  addRecord(source: Buffer, start: number, end: number): boolean {
+    if (!this.#beginItem(end - start)) return false;
+    this.#end += source.copy(this.#bytes, this.#end, start, end);
+    this.nextSeq += 1;
+    this.recordCount += 1;
+    return true;
+  }
+
+  /** Gives up the next `count` numbers. False: the batch is full. */
+  addVoid(reason: VoidRun['void'], count: number): boolean {
+    const json = JSON.stringify({ void: reason, count } satisfies VoidRun);
+    if (!this.#beginItem(json.length)) return false;
+    this.#end += this.#bytes.write(json, this.#end);
+    this.voided.push({ firstSeq: this.nextSeq, count, reason });
+    this.nextSeq += count;
+    return true;
+  }
+
+  /** The JSON of the record of that number; null if it is not one of this batch's records. */
+  recordText(seq: number): string | null {
+    const index = this.#seqs.subarray(0, this.#itemCount).indexOf(seq);
+    if (index < 0 || this.voided.some(({ firstSeq }) => firstSeq === seq)) return null;
+    const nextStart = index + 1 < this.#itemCount ? (this.#starts[index + 1] ?? 0) - 1 : this.#end;
+    return this.#bytes.toString('utf8', this.#starts[index], nextStart);
+  }
+
+  /**
+   * The whole batch. No copy: the bytes change with the next `begin`. A call that was given up may still be sending them, so
+   * whoever cannot be sure takes another builder for the next batch.
+   */
+  body({ sidecarId, connectionId }: ShippingConnection): Uint8Array {
+    const envelope: AttestationBatch = {
+      sidecar_id: sidecarId,
+      connection_id: connectionId,
+      epoch: this.epoch,
+      first_seq: this.firstSeq,
+      records: [],
+    };
+    const head = JSON.stringify(envelope).slice(0, -envelopeEnd.length);
+    const start = itemsAt - Buffer.byteLength(head);
+    assert(start >= 0, 'an envelope has bounded fields');
+    this.#bytes.write(head, start);
+    const end = this.#end + this.#bytes.write(envelopeEnd, this.#end);
+    return this.#bytes.subarray(start, end);
+  }
+
+  #beginItem(byteCount: number): boolean {
+    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
+    this.isFull =
+      this.#itemCount === this.#starts.length ||
+      this.#end + separatorBytes + byteCount + envelopeEnd.length > this.#bytes.length;
+    if (this.isFull) return false;
+    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
+    this.#starts[this.#itemCount] = this.#end;
+    this.#seqs[this.#itemCount] = this.nextSeq;
+    this.#itemCount += 1;
+    return true;
+  }
+}

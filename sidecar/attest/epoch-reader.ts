@@ -1,0 +1,233 @@
+import { join } from 'node:path';
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { VoidRun } from '../../shared/wire/sync.ts';
+import type { BatchBuilder } from './batch.ts';
+import type { SpoolFiles } from './spool-files.ts';
+import { quarantineFolder, type SpoolEpoch, type SpoolSegment } from './spool-folder.ts';
+import { findFrame, frameEnd, frameHeaderBytes, frameSeq, incomplete } from './spool-segment.ts';
+
+/** A place between two records of an epoch. */
+export interface ReadPosition {
+  /** Null: before the first segment. */
+  readonly segment: SpoolSegment | null;
+  readonly offset: number;
+  /** The number of the next record that is wanted; frames below it are passed over. */
+  readonly seq: number;
+  /** What became of the numbers between `seq` and the next frame, if there are any. */
+  readonly holeReason: Exclude<VoidRun['void'], 'refused'>;
+}
+
+/**
+ * Reads the records of one epoch in order, through one window of constant size.
+ *
+ * Bytes that are no frame:
+ * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power cut stopped: no answer
+ *   promised those records for longer than `fsyncMs`. They are passed over, with a warning. The epoch is never written to again, so
+ *   the file is left as it is and goes with its folder.
+ * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as an error. The next good frame
+ *   tells how many numbers are missing; the batch gives these up explicitly (VoidRun), so that the control plane sees the loss, too, and
+ *   no later record is held up, taken twice or taken for another.
+ *
+ * What the disk does not give back (a read that fails, a file that has become shorter) is tried `limits.spoolReadTries` times. Then the
+ * rest of that segment counts as damaged, too, and the file is kept in the quarantine folder as it is.
+ */
+export class EpochReader {
+  readonly epoch: SpoolEpoch;
+  /** Where the next batch begins. */
+  position: ReadPosition;
+  /** Damaged places found so far. */
+  damagedPlaces = 0;
+
+  readonly #options: { readonly files: SpoolFiles; readonly directory: string; readonly logger: Logger };
+  /** Bytes of a segment that were read and maybe not used yet: a batch rarely ends where they do. */
+  readonly #window: Buffer;
+  #windowSegment: SpoolSegment | null = null;
+  #windowOffset = 0;
+  #windowBytes = 0;
+  /** Places already set aside: a batch that is tried again reads them again. */
+  readonly #known = new Set<string>();
+  /** Where reading failed last, and how often in a row. */
+  #failure = { name: '', tries: 0 };
+  /** By place: how far its segment reached when the rest of it was given up. */
+  readonly #unreadable = new Map<string, number>();
+
+  constructor(
+    epoch: SpoolEpoch,
+    /** `limits.spoolReadBytes`; the reader of the next epoch may use it again. */
+    window: Buffer,
+    options: { readonly files: SpoolFiles; readonly directory: string; readonly logger: Logger },
+  ) {
+    this.epoch = epoch;
+    this.#window = window;
+    this.#options = options;
+    this.position = this.positionOf(epoch.segments[0]?.firstSeq ?? 1);
+  }
+
+  /** The place of the record of that number, or of the first later one that is there. */
+  positionOf(seq: number): ReadPosition {
+    const segment = this.epoch.segments.findLast(({ firstSeq }) => firstSeq <= seq) ?? null;
+    return { segment, offset: 0, seq, holeReason: 'missing' };
+  }
+
+  /** Segments at the front of the epoch that hold nothing from `position` on. */
+  get passedSegments(): number {
+    const { segments, isLive } = this.epoch;
+    const { segment, offset, seq } = this.position;
+    const last = segments.at(-1);
+    if (!isLive && segment === last && (last === undefined || offset >= last.bytes)) return segments.length;
+    // A later segment that begins at or before the wanted number proves that all before it is taken.
+    return Math.max(
+      0,
+      segments.findLastIndex(({ firstSeq }) => firstSeq <= seq),
+    );
+  }
+
+  /**
+   * Fills the batch with what follows `position`, as far as it goes; empty if there is nothing. Numbers in `refused` are given up.
+   * Returns where the batch ends, and leaves `position` alone: that moves when the batch was taken. Rejects where the disk fails.
+   */
+  async fill(batch: BatchBuilder, refused: ReadonlySet<number>): Promise<ReadPosition> {
+    let at = this.position;
+    batch.begin(this.epoch.epoch, at.seq);
+    for (;;) {
+      const { segment } = at;
+      if (segment === null || at.offset >= segment.bytes) {
+        const next = this.#segmentAfter(segment);
+        if (next === undefined || !addHole(batch, next.firstSeq, at.holeReason)) return at;
+        at = { ...at, segment: next, offset: 0, seq: Math.max(at.seq, next.firstSeq) };
+        continue;
+      }
+      const name = this.#placeName(segment, at.offset);
+      const givenUpTo = this.#unreadable.get(name);
+      if (givenUpTo !== undefined) {
+        at = { ...at, offset: givenUpTo, holeReason: 'damaged' };
+        continue;
+      }
+      const start = await this.#look(segment, at.offset).catch((error) =>
+        this.#noteUnread(segment, name, error),
+      );
+      if (start === null) continue;
+      const isCutByWindow = this.#windowOffset + this.#windowBytes < segment.bytes;
+      const { position, stop } = takeFrames(this.#window, start, this.#windowBytes, at, batch, refused);
+      at = position;
+      if (stop === 'batch is full') return at;
+      if (stop === 'incomplete') this.#windowSegment = null;
+      if (stop === 'damaged' || (stop === 'incomplete' && !isCutByWindow)) {
+        at = await this.#passDamage(segment, segment.bytes, at);
+      }
+    }
+  }
+
+  /** Returns where in the window the byte at `offset` stands, after reading from there where it did not. */
+  async #look(segment: SpoolSegment, offset: number): Promise<number> {
+    const start = offset - this.#windowOffset;
+    if (this.#windowSegment === segment && start >= 0 && start < this.#windowBytes) return start;
+    // The writer may add to the segment meanwhile: what counts is what was there before the reading began.
+    const wanted = Math.min(this.#window.length, segment.bytes - offset);
+    this.#windowSegment = null;
+    const bytes = await this.#options.files.read(segment.path, this.#window, wanted, offset);
+    if (bytes < wanted) throw new Error(`${segment.path} is shorter than what was written to it`);
+    this.#windowSegment = segment;
+    this.#windowOffset = offset;
+    this.#windowBytes = bytes;
+    return 0;
+  }
+
+  /** Throws what reading threw, until it was tried often enough: then the rest of the segment is set aside. */
+  async #noteUnread(segment: SpoolSegment, name: string, error: unknown): Promise<null> {
+    const { files, directory, logger } = this.#options;
+    this.#failure = { name, tries: this.#failure.name === name ? this.#failure.tries + 1 : 1 };
+    if (this.#failure.tries < limits.spoolReadTries) throw error;
+    const file = join(quarantineFolder(directory), name);
+    const isKept = await files.keep(segment.path, file).then(
+      () => true,
+      () => false,
+    );
+    this.#unreadable.set(name, segment.bytes);
+    this.damagedPlaces += 1;
+    logger.error(
+      { err: error, segment: segment.path, file: isKept ? file : null },
+      'a part of the spool cannot be read and was set aside; the records in it are lost',
+    );
+    return null;
+  }
+
+  #placeName(segment: SpoolSegment, offset: number): string {
+    return `${this.epoch.epoch}-${segment.firstSeq}-${offset}.bin`;
+  }
+
+  #segmentAfter(segment: SpoolSegment | null): SpoolSegment | undefined {
+    return this.epoch.segments.find(({ firstSeq }) => firstSeq > (segment?.firstSeq ?? 0));
+  }
+
+  async #passDamage(segment: SpoolSegment, readableBytes: number, at: ReadPosition): Promise<ReadPosition> {
+    const { files, directory, logger } = this.#options;
+    const rest = Buffer.allocUnsafe(readableBytes - at.offset);
+    await files.read(segment.path, rest, rest.length, at.offset);
+    const length = findFrame(rest, 1, rest.length, at.seq - 1);
+    const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
+    const isTornEnd =
+      length === rest.length && !this.epoch.isLive && this.#segmentAfter(segment) === undefined;
+    const name = this.#placeName(segment, at.offset);
+    if (!this.#known.has(name)) {
+      if (isTornEnd) {
+        logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
+      } else {
+        const file = join(quarantineFolder(directory), name);
+        await files.writeDurably(file, rest.subarray(0, length));
+        this.damagedPlaces += 1;
+        logger.error(
+          { ...place, file },
+          'damaged bytes in the spool were set aside; the records in them are lost',
+        );
+      }
+      this.#known.add(name);
+    }
+    return { ...at, offset: at.offset + length, holeReason: 'damaged' };
+  }
+}
+
+type Stop = 'window is read' | 'batch is full' | 'incomplete' | 'damaged';
+
+/** Takes the frames between `first` and `bytes` in the window; the first is at `from`. */
+function takeFrames(
+  window: Buffer,
+  first: number,
+  bytes: number,
+  from: ReadPosition,
+  batch: BatchBuilder,
+  refused: ReadonlySet<number>,
+): { readonly position: ReadPosition; readonly stop: Stop } {
+  let { seq, holeReason } = from;
+  let start = first;
+  let stop: Stop = 'window is read';
+  while (start < bytes) {
+    const end = frameEnd(window, start, bytes);
+    if (end < 0) {
+      stop = end === incomplete ? 'incomplete' : 'damaged';
+      break;
+    }
+    const frame = frameSeq(window, start);
+    if (frame >= seq) {
+      const isTaken =
+        addHole(batch, frame, holeReason) &&
+        (refused.has(frame)
+          ? batch.addVoid('refused', 1)
+          : batch.addRecord(window, start + frameHeaderBytes, end));
+      seq = batch.nextSeq;
+      if (!isTaken) {
+        stop = 'batch is full';
+        break;
+      }
+      holeReason = 'missing';
+    }
+    start = end;
+  }
+  return { position: { segment: from.segment, offset: from.offset + start - first, seq, holeReason }, stop };
+}
+
+/** Gives up the numbers before `seq` that nothing was found for. False: the batch is full. */
+function addHole(batch: BatchBuilder, seq: number, reason: VoidRun['void']): boolean {
+  return seq <= batch.nextSeq || batch.addVoid(reason, seq - batch.nextSeq);
+}

@@ -1,0 +1,284 @@
+import { join } from 'node:path';
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import type { RefusedRecord, ShipAnswer, VoidRun } from '../../shared/wire/sync.ts';
+import { BatchBuilder, type ShippingConnection } from './batch.ts';
+import { EpochReader } from './epoch-reader.ts';
+import type { Spool } from './spool.ts';
+import { refusedFolder } from './spool-folder.ts';
+
+/**
+ * Brings the spool to the control plane: oldest epoch first, one batch at a time, until each record was taken.
+ *
+ *     shipping ──no answer, or one that means nothing──> retrying ──an answer──> shipping
+ *        └────another connection has taken over────> superseded ──this process connects anew──> shipping
+ *     any ──stop──> stopped
+ *
+ * At least once from here, exactly once there: the control plane knows by (sidecar, epoch, number) what it has. So a batch whose answer
+ * was lost is simply sent again, and no cursor is kept on disk: after a restart the first answer says how far the control plane is,
+ * and at most one batch has travelled twice.
+ *
+ * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file of its own with the
+ * reason, durably, and only then is its number given up with a VoidRun, in the same batch with its neighbours. Where the control
+ * plane does not understand a batch as a whole, no record is to blame: that is tried again, and shows in `lastError`, until one of the two
+ * programs is replaced.
+ */
+export interface Shipper {
+  readonly state: 'shipping' | 'retrying' | 'superseded' | 'stopped';
+  /** Why the last call did not succeed; null while they do. */
+  readonly lastError: string | null;
+  readonly shippedRecords: number;
+  /** Numbers given up, by reason. Anything but 0 wants to be looked at. */
+  readonly voidedRecords: Readonly<Record<VoidRun['void'], number>>;
+  readonly damagedPlaces: number;
+  /**
+   * Ships what is there without waiting for company, and stops: after the spool was closed, that is all of it. Resolves true when all
+   * was taken, false when `timeoutMs` is over first or another process has taken over; the next start ships the rest.
+   */
+  drain(timeoutMs: number): Promise<boolean>;
+  /** Stops after the call in flight. */
+  stop(): Promise<void>;
+}
+
+export interface ShipperDeps {
+  readonly spool: Spool;
+  /** Throws where there is no answer, or one that a ShipAnswer cannot say; after `limits.internalCallMsMax` at the latest. */
+  readonly client: { shipAttestations(body: Uint8Array): Promise<ShipAnswer> };
+  /** The newest connection of this process; null while there is none. */
+  readonly connection: () => ShippingConnection | null;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Default: `limits.shipIntervalMs`. */
+  readonly shipIntervalMs?: number;
+}
+
+/** Starts at once. */
+export function startShipper(deps: ShipperDeps): Shipper {
+  return new SpoolShipper(deps);
+}
+
+/** What to do after a step: go on at once, or wait for new records. */
+type Step = 'more' | 'idle';
+
+class SpoolShipper implements Shipper {
+  state: Shipper['state'] = 'shipping';
+  lastError: string | null = null;
+  shippedRecords = 0;
+  readonly voidedRecords = { refused: 0, damaged: 0, missing: 0 };
+  damagedPlaces = 0;
+
+  readonly #deps: ShipperDeps;
+  readonly #intervalMs: number;
+  #batch = new BatchBuilder();
+  /** The control plane has taken the batch, so all of it was sent, and its memory may be used again. */
+  #isBatchTaken = true;
+  readonly #window = Buffer.allocUnsafe(limits.spoolReadBytes);
+  readonly #wakeup = makeWakeup();
+  readonly #finished: Promise<void>;
+  /** The reader of the oldest epoch. */
+  #reader: EpochReader | null = null;
+  /** Numbers of that epoch that were refused and are kept in files. */
+  readonly #refused = new Set<number>();
+  #supersededId: string | null = null;
+  #retryInMs: number = limits.retryFirstMs;
+  #isDraining = false;
+  #isStopping = false;
+
+  constructor(deps: ShipperDeps) {
+    this.#deps = deps;
+    this.#intervalMs = deps.shipIntervalMs ?? limits.shipIntervalMs;
+    this.#finished = this.#run();
+  }
+
+  async drain(timeoutMs: number): Promise<boolean> {
+    this.#isDraining = true;
+    this.#wakeup.wake();
+    let timer: NodeJS.Timeout | undefined;
+    const timeIsOver = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs);
+    });
+    await Promise.race([this.#finished, timeIsOver]);
+    clearTimeout(timer);
+    this.#isStopping = true;
+    this.#wakeup.wake();
+    return this.#isEverythingTaken;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#wakeup.wake();
+    await this.#finished;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      const pauseMs = await this.#stepOrRetry();
+      const isDrained = this.#isDraining && (this.#isEverythingTaken || this.state === 'superseded');
+      if (isDrained) break;
+      if (!this.#isStopping) await this.#wakeup.sleep(pauseMs);
+    }
+    this.state = 'stopped';
+  }
+
+  get #isEverythingTaken(): boolean {
+    const { bytes, epochs, lastSeq } = this.#deps.spool;
+    // Nothing was written since all was taken: also where there is nobody to ask.
+    if (bytes === 0) return true;
+    const [epoch, ...others] = epochs;
+    if (epoch === undefined) return true;
+    const isRead = this.#reader?.epoch === epoch && this.#reader.position.seq > lastSeq;
+    return others.length === 0 && epoch.isLive && isRead;
+  }
+
+  /** Resolves to the pause until the next step. */
+  async #stepOrRetry(): Promise<number> {
+    try {
+      const step = await this.#step();
+      if (step === 'more') return 0;
+      return this.#isDraining ? limits.retryFirstMs : this.#intervalMs;
+    } catch (error) {
+      return this.#noteFailure(error);
+    }
+  }
+
+  async #step(): Promise<Step> {
+    const connection = this.#deps.connection();
+    if (connection === null || connection.connectionId === this.#supersededId) return 'idle';
+    const reader = this.#readerOfOldest();
+    if (reader === null) return 'idle';
+    if (!this.#isBatchTaken) this.#batch = new BatchBuilder();
+    const end = await reader.fill(this.#batch, this.#refused);
+    this.damagedPlaces += reader.damagedPlaces;
+    reader.damagedPlaces = 0;
+    if (this.#batch.isEmpty) {
+      reader.position = end;
+      await this.#dropTaken(reader);
+      return reader.epoch.isLive ? 'idle' : 'more';
+    }
+    this.#isBatchTaken = false;
+    const answer = await this.#deps.client.shipAttestations(this.#batch.body(connection));
+    switch (answer.kind) {
+      case 'taken':
+        return this.#noteTaken(reader, end, answer.nextSeq);
+      case 'gap':
+        return this.#goBack(reader, answer.expectedSeq);
+      case 'refused':
+        return this.#keepRefused(answer.refused);
+      case 'superseded':
+        return this.#noteSuperseded(connection);
+      case 'reconnect':
+        // Whoever follows the feeds connects anew, within a pull.
+        return 'idle';
+      default:
+        return unreachable(answer);
+    }
+  }
+
+  /** The oldest epoch is read until it is over and empty. */
+  #readerOfOldest(): EpochReader | null {
+    const { spool, logger } = this.#deps;
+    const oldest = spool.epochs[0];
+    if (oldest === undefined) return null;
+    if (this.#reader?.epoch !== oldest) {
+      this.#reader = new EpochReader(oldest, this.#window, {
+        files: spool.files,
+        directory: spool.directory,
+        logger,
+      });
+      this.#refused.clear();
+    }
+    return this.#reader;
+  }
+
+  async #noteTaken(reader: EpochReader, end: EpochReader['position'], nextSeq: number): Promise<Step> {
+    const { spool, logger } = this.#deps;
+    const batch = this.#batch;
+    if (nextSeq < batch.nextSeq) throw new Error(`a batch up to ${batch.nextSeq} was taken up to ${nextSeq}`);
+    if (reader.epoch.isLive && nextSeq > spool.lastSeq + 1) {
+      throw new Error(`record ${nextSeq - 1} of this epoch was taken before it was made`);
+    }
+    this.#noteSuccess();
+    this.#isBatchTaken = true;
+    this.shippedRecords += batch.recordCount;
+    for (const run of batch.voided) {
+      this.voidedRecords[run.reason] += run.count;
+      logger.error({ epoch: batch.epoch, ...run }, 'records were given up; the control plane has noted it');
+    }
+    for (const seq of this.#refused) if (seq < nextSeq) this.#refused.delete(seq);
+    // The control plane may be ahead of a sidecar that was restarted.
+    reader.position = nextSeq > batch.nextSeq ? reader.positionOf(nextSeq) : end;
+    await this.#dropTaken(reader);
+    // Whatever has come meanwhile may wait for company, unless there is a backlog.
+    return batch.isFull || !reader.epoch.isLive || this.#isDraining ? 'more' : 'idle';
+  }
+
+  #dropTaken(reader: EpochReader): Promise<void> {
+    return this.#deps.spool.dropTaken(reader.epoch, reader.passedSegments);
+  }
+
+  /** The control plane lacks records from before this batch: what is still there is shipped, and the rest is given up. */
+  #goBack(reader: EpochReader, expectedSeq: number): Step {
+    const { firstSeq, epoch } = this.#batch;
+    if (expectedSeq >= firstSeq)
+      throw new Error(`a batch from ${firstSeq} cannot leave a gap before ${expectedSeq}`);
+    this.#deps.logger.error(
+      { epoch, firstSeq, expectedSeq },
+      'the control plane lacks records it had taken before',
+    );
+    this.#noteSuccess();
+    reader.position = reader.positionOf(expectedSeq);
+    return 'more';
+  }
+
+  async #keepRefused(refused: readonly RefusedRecord[]): Promise<Step> {
+    const { spool, logger } = this.#deps;
+    const { epoch } = this.#batch;
+    if (refused.length === 0) throw new Error('a batch was refused, but none of its records');
+    for (const { seq, message } of refused) {
+      const text = must(this.#batch.recordText(seq), 'a refused record is one of the batch');
+      const file = join(refusedFolder(spool.directory), `${epoch}-${seq}.json`);
+      const kept = `{"epoch":"${epoch}","seq":${seq},"refused_because":${JSON.stringify(message)},"record":${text}}\n`;
+      await spool.files.writeDurably(file, Buffer.from(kept));
+      logger.error(
+        { epoch, seq, file, because: message },
+        'the control plane refused a record; it is kept in a file',
+      );
+      this.#refused.add(seq);
+    }
+    this.#noteSuccess();
+    return 'more';
+  }
+
+  #noteSuperseded({ sidecarId, connectionId }: ShippingConnection): Step {
+    this.#supersededId = connectionId;
+    this.state = 'superseded';
+    this.#deps.logger.error(
+      { sidecar_id: sidecarId },
+      'another process has connected with this sidecar id; this one ships no more records until it connects anew',
+    );
+    return 'idle';
+  }
+
+  #noteSuccess(): void {
+    if (this.state === 'retrying') this.#deps.logger.info({}, 'records are shipped again');
+    this.state = 'shipping';
+    this.lastError = null;
+    this.#retryInMs = limits.retryFirstMs;
+  }
+
+  /** Nothing is lost: the records lie in the spool. The first failure of a row is told; `lastError` shows the newest. */
+  #noteFailure(error: unknown): number {
+    const { logger, random } = this.#deps;
+    this.lastError = error instanceof Error ? error.message : String(error);
+    if (this.state !== 'retrying')
+      logger.warn({ err: error }, 'records could not be shipped; it is tried again');
+    this.state = 'retrying';
+    // Between a half and the whole: sidecars that lost the same control plane do not come back all at once.
+    const pauseMs = this.#retryInMs * (0.5 + (random.bytes(1)[0] ?? 0) / 510);
+    this.#retryInMs = Math.min(this.#retryInMs * 2, limits.retryLastMs);
+    return pauseMs;
+  }
+}

@@ -1,0 +1,104 @@
+import { closeSync, fdatasync, ftruncateSync, openSync, read, writeSync } from 'node:fs';
+import { link, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { hasCode } from '../../shared/runtime/system-error.ts';
+
+const readAsync = promisify(read);
+
+/**
+ * What the spool does with the disk. Every call may fail, and may also fail after it has done its work;
+ * test/faults runs the spool against both at every step.
+ */
+export interface SpoolFiles {
+  /** Opens an empty file for writing; what stood there before is gone. */
+  create(path: string): number;
+  /** Writes the first `length` bytes at `position`. Returns how many were written, possibly fewer. */
+  write(file: number, bytes: Uint8Array, length: number, position: number): number;
+  truncate(file: number, length: number): void;
+  /** Resolves when the content of the file would survive a power cut. */
+  syncData(file: number): Promise<void>;
+  close(file: number): void;
+
+  /** Resolves when files created in the folder would be found after a power cut. */
+  syncFolder(path: string): Promise<void>;
+  /** Makes the folder and those above it; it may exist. */
+  makeFolder(path: string): Promise<void>;
+  /** Names in the folder, in order; empty if there is no such folder. */
+  list(path: string): Promise<readonly string[]>;
+  size(path: string): Promise<number>;
+  /** Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the end of the file. */
+  read(path: string, buffer: Uint8Array, length: number, position: number): Promise<number>;
+  /** Creates or replaces a file; resolves when content and name would survive a power cut. */
+  writeDurably(path: string, content: Uint8Array): Promise<void>;
+  /** Gives the file a second name in another folder, under which it stays when the first is removed. It may have it already. */
+  keep(path: string, as: string): Promise<void>;
+  removeFile(path: string): Promise<void>;
+  /** Removes an empty folder. */
+  removeFolder(path: string): Promise<void>;
+}
+
+export const nodeFiles: SpoolFiles = {
+  create: (path) => openSync(path, 'w', 0o600),
+  write: (file, bytes, length, position) => writeSync(file, bytes, 0, length, position),
+  truncate: (file, length) => ftruncateSync(file, length),
+  syncData: (file) =>
+    new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve()))),
+  close: (file) => closeSync(file),
+
+  async syncFolder(path) {
+    const folder = await open(path, 'r');
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  },
+  async makeFolder(path) {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+  },
+  async list(path) {
+    try {
+      return (await readdir(path)).sort();
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+      throw error;
+    }
+  },
+  size: async (path) => (await stat(path)).size,
+  async read(path, buffer, length, position) {
+    // Opening and closing a file on the spot takes microseconds; through the thread pool it took as long as the reading.
+    const file = openSync(path, 'r');
+    try {
+      let filled = 0;
+      while (filled < length) {
+        const { bytesRead } = await readAsync(file, buffer, filled, length - filled, position + filled);
+        if (bytesRead === 0) break;
+        filled += bytesRead;
+      }
+      return filled;
+    } finally {
+      closeSync(file);
+    }
+  },
+  async writeDurably(path, content) {
+    const file = await open(path, 'w', 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await nodeFiles.syncFolder(dirname(path));
+  },
+  async keep(path, as) {
+    try {
+      await link(path, as);
+    } catch (error) {
+      if (!hasCode(error, 'EEXIST')) throw error;
+    }
+    await nodeFiles.syncFolder(dirname(as));
+  },
+  removeFile: (path) => rm(path),
+  removeFolder: (path) => rmdir(path),
+};

@@ -1,0 +1,51 @@
+import { LRUCache } from 'lru-cache';
+import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { ApiKeyId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+
+export interface Caller {
+  readonly keyId: ApiKeyId;
+  readonly mode: Mode;
+  readonly scopes: readonly Scope[];
+}
+
+/** What the replica knows of the keys of its account; asked anew for each request, so that a revoked key ends at once. */
+export interface KnownCallers {
+  caller(keyHash: string, nowMs: UnixMillis): Caller | null;
+  readonly isAccountSuspended: boolean;
+}
+
+/** Tells from the `Authorization` header who calls, or throws `unauthorized`, `account_suspended` or `insufficient_scope`. */
+export type Authenticate = (authorization: string, required: Scope, nowMs: UnixMillis) => Caller;
+
+export function authenticator(known: KnownCallers): Authenticate {
+  // A client sends the same header each time. Remembered is only the way from the header to its hash, and only for keys
+  // that were valid once: made-up ones would push out the real ones.
+  const hashes = new LRUCache<string, string>({ max: limits.presentedKeysMax });
+  return (authorization, required, nowMs) => {
+    const remembered = hashes.get(authorization);
+    const keyHash = remembered ?? hashPresentedKey(authorization);
+    const caller = keyHash === null ? null : known.caller(keyHash, nowMs);
+    if (keyHash === null || caller === null) throw new ApiError('unauthorized');
+    if (remembered === undefined) hashes.set(authorization, keyHash);
+    if (known.isAccountSuspended) throw new ApiError('account_suspended');
+    if (!holdsScope(caller.scopes, required)) {
+      throw new ApiError('insufficient_scope', {
+        message: `This call needs a key with the scope ${required}.`,
+      });
+    }
+    return caller;
+  };
+}
+
+/** RFC 9110 §11.1: the scheme is case-insensitive. */
+const bearer = /^bearer +([\x21-\x7e]+)$/i;
+
+function hashPresentedKey(authorization: string): string | null {
+  const key = bearer.exec(authorization)?.[1];
+  return key === undefined || parseApiKey(key) === null ? null : hashApiKey(key);
+}

@@ -1,0 +1,50 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Registry } from 'prom-client';
+import type { Bus } from '../shared/bus/bus.ts';
+import { limits } from '../shared/model/limits.ts';
+import { systemClock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { systemRandom } from '../shared/runtime/random.ts';
+import type { SidecarSettings } from '../shared/runtime/settings.ts';
+import type { ServerPort } from './http/server.ts';
+import { type OneSidecar, startOneSidecar } from './one-sidecar.ts';
+
+/** The folders of a sidecar's threads, by index. */
+export const threadsFolder = (settings: SidecarSettings): string => join(settings.DATA_DIR, 'sidecar');
+export const threadFolder = (settings: SidecarSettings, index: number): string =>
+  join(threadsFolder(settings), String(index));
+
+/** One of the `SIDECAR_THREADS` sidecars of a process, from its settings. */
+export function startFromSettings(
+  settings: SidecarSettings,
+  options: {
+    readonly index: number;
+    readonly port: number;
+    readonly exclusive: boolean;
+    readonly server: ServerPort;
+    readonly bus: Bus | null;
+    readonly metricsText?: (own: Registry) => Promise<string>;
+    readonly logger: Logger;
+  },
+): Promise<OneSidecar> {
+  const { index, port, exclusive, ...rest } = options;
+  return startOneSidecar({
+    ...rest,
+    folder: threadFolder(settings, index),
+    controlPlane: { origin: settings.CONTROL_PLANE_URL, apiKey: settings.SIDECAR_API_KEY },
+    fsyncMs: settings.SPOOL_FSYNC_MS,
+    listener: { host: settings.SIDECAR_HOST, port, exclusive },
+    verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
+    // They are figures of the whole process: told by one thread, or they would be added up.
+    measuresProcess: index === 0,
+    clock: systemClock,
+    random: systemRandom(),
+  });
+}
+
+/** The cores that do not listen, shared out; at least one each. */
+function verifyThreadsFor(listeningThreads: number): number {
+  const each = Math.floor((availableParallelism() - listeningThreads) / listeningThreads);
+  return Math.min(Math.max(each, 1), limits.verifyThreadsMax);
+}

@@ -1,0 +1,210 @@
+import { assert } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { BodyReader } from './read-body.ts';
+import type { HeadReader } from './read-head.ts';
+import { type After, assertReply } from './respond.ts';
+import type {
+  BodyHandler,
+  ListenOptions,
+  Refusal,
+  Reply,
+  RequestHandler,
+  RequestHead,
+  Responder,
+} from './server.ts';
+
+/** How an adapter speaks through its own kind of response. Neither is called twice, nor after the client has gone. */
+export interface Wire<Res> {
+  write(res: Res, answer: { readonly reply: Reply; readonly isHead: boolean; readonly after: After }): void;
+  /** Ends the connection without an answer. */
+  cut(res: Res): void;
+  remoteAddress(res: Res): string;
+}
+
+/** What the requests of one listener have in common. */
+export class Desk<Res> {
+  readonly wire: Wire<Res>;
+  readonly handler: RequestHandler;
+  readonly refuse: (refusal: Refusal) => Reply;
+  readonly logger: Logger;
+  /** Written by exchanges as they begin and end. */
+  openRequests = 0;
+  /** Set once, by stopAccepting. */
+  isDraining = false;
+  #whenIdle: (() => void) | null = null;
+
+  constructor(wire: Wire<Res>, options: Pick<ListenOptions, 'handler' | 'refuse' | 'logger'>) {
+    this.wire = wire;
+    this.handler = options.handler;
+    this.refuse = options.refuse;
+    this.logger = options.logger;
+  }
+
+  /** Resolves when no request is open. */
+  drained(): Promise<void> {
+    if (this.openRequests === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenIdle = resolve;
+    });
+  }
+
+  ended(): void {
+    this.openRequests -= 1;
+    assert(this.openRequests >= 0, 'an exchange ends once');
+    if (this.openRequests === 0) this.#whenIdle?.();
+  }
+}
+
+/**
+ * One request and its answer, the same for both adapters; the only owner of `res`, which it forgets before it ends it, because every
+ * method of uWebSockets.js throws after the end.
+ *
+ *     receiving ──whole body──> waiting ──reply──> answered
+ *         ├──reply of the head, or refused──────────> answered
+ *         └──────────────┬─────────┘
+ *                   client gone ──> aborted        (a reply is then silent)
+ *
+ * `#res` is null in `answered` and `aborted`. `#handle` is null before the head is read and after the body is delivered.
+ */
+export class Exchange<Res> implements RequestHead, Responder {
+  method = '';
+  path = '';
+  query = '';
+  authorization = '';
+  headers: readonly string[] = [];
+  readonly #desk: Desk<Res>;
+  #res: Res | null;
+  #handle: BodyHandler | null = null;
+  #body: BodyReader | null = null;
+  #isReplied = false;
+  #isAborted = false;
+
+  constructor(desk: Desk<Res>, res: Res) {
+    this.#desk = desk;
+    this.#res = res;
+    desk.openRequests += 1;
+  }
+
+  get remoteAddress(): string {
+    return this.#res === null ? '' : this.#desk.wire.remoteAddress(this.#res);
+  }
+
+  get isAborted(): boolean {
+    return this.#isAborted;
+  }
+
+  /** True until the body is delivered or no longer wanted. */
+  get wantsBody(): boolean {
+    return this.#handle !== null;
+  }
+
+  /** The head has been read into `this` and `reader`. */
+  begin(reader: HeadReader): void {
+    this.authorization = reader.authorization;
+    this.headers = reader.headers;
+    if (reader.isAmbiguous) {
+      // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so that nothing
+      // which was smuggled in the same packet reaches the handler.
+      setImmediate(() => this.refuse('invalid_request', 'close'));
+      return;
+    }
+    try {
+      const outcome = this.#desk.handler(this);
+      if (typeof outcome === 'function') this.#handle = outcome;
+      else this.#answer(outcome, reader.contentLength > limits.bodyDiscardBytesMax ? 'close' : 'keep');
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The next piece of the body, maybe empty; its bytes need to last only for this call. Silent once nobody wants it. */
+  take(piece: Buffer, isLast: boolean): void {
+    const handle = this.#handle;
+    if (handle === null) return;
+    if (isLast && this.#body === null && piece.byteLength <= limits.bodyBytesMax) {
+      this.#deliver(handle, piece);
+      return;
+    }
+    this.#body ??= new BodyReader();
+    this.#body.take(piece);
+    if (this.#body.received > limits.bodyDiscardBytesMax) this.refuse('body_too_large', 'close');
+    else if (isLast && this.#body.isTooLarge) this.refuse('body_too_large', 'keep');
+    else if (isLast) this.#deliver(handle, this.#body.bytes);
+  }
+
+  reply(reply: Reply): void {
+    assert(!this.#isReplied, 'a request is answered once');
+    this.#isReplied = true;
+    try {
+      this.#answer(reply, 'keep');
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  refuse(refusal: Refusal, after: After): void {
+    try {
+      this.#answer(this.#desk.refuse(refusal), after);
+    } catch (error) {
+      this.#desk.logger.error({ err: error }, 'refuse() threw; the connection is closed');
+      this.#cut();
+    }
+  }
+
+  /** The client has gone. */
+  abort(): void {
+    if (this.#res === null) return;
+    this.#isAborted = true;
+    this.#end();
+  }
+
+  #deliver(handle: BodyHandler, body: Buffer): void {
+    this.#handle = null;
+    this.#body = null;
+    try {
+      handle(body, this);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The handler threw, or replied what cannot be sent. Where it had replied before, the log is all that is left to do. */
+  #fail(error: unknown): void {
+    this.#desk.logger.error({ err: error, method: this.method }, 'a request handler failed');
+    this.refuse('internal_error', 'keep');
+  }
+
+  /** Throws, with the exchange as it was, for a reply that cannot be sent. */
+  #answer(reply: Reply, after: After): void {
+    const res = this.#res;
+    if (res === null) return;
+    assertReply(reply);
+    const desk = this.#desk;
+    this.#end();
+    try {
+      desk.wire.write(res, {
+        reply,
+        isHead: this.method === 'HEAD',
+        after: desk.isDraining ? 'close' : after,
+      });
+    } catch (error) {
+      desk.logger.error({ err: error }, 'an answer could not be written; the connection is closed');
+      desk.wire.cut(res);
+    }
+  }
+
+  #cut(): void {
+    const res = this.#res;
+    if (res === null) return;
+    this.#end();
+    this.#desk.wire.cut(res);
+  }
+
+  #end(): void {
+    this.#res = null;
+    this.#handle = null;
+    this.#body = null;
+    this.#desk.ended();
+  }
+}

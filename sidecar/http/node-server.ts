@@ -1,0 +1,183 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { Desk, Exchange, type Wire } from './exchange.ts';
+import { HeadReader } from './read-head.ts';
+import { contentTypeOf, statusLine } from './respond.ts';
+import type { Listening, ListenOptions, Reply, ServerPort } from './server.ts';
+
+/** SO_REUSEPORT came with Node 22.12 and 23.1; before, a second thread gets EADDRINUSE. */
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const hasReusePort = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
+
+/** The server where the addon does not load (musl, a Node version without a binary): slower, the same promises. */
+export const nodeServer = (fallbackReason: string | null): ServerPort => ({
+  name: 'node:http',
+  fallbackReason,
+  sharesPorts: hasReusePort,
+  listen: async (options) => {
+    const desk = new Desk(nodeWire, options);
+    const server = serve(desk, options);
+    return listening(server, desk, await openPort(server, options));
+  },
+});
+
+/** A connection and its requests that are not answered to the end. */
+interface Connection {
+  readonly open: Set<Exchange<ServerResponse>>;
+  /** Set once, by a request whose end nobody can tell: what follows it on the connection is not served. */
+  isRefused: boolean;
+}
+
+function serve(desk: Desk<ServerResponse>, options: ListenOptions): Server {
+  const reader = new HeadReader(options.headerNames ?? []);
+  const connections = new WeakMap<Duplex, Connection>();
+  const connectionOf = (socket: Duplex) => must(connections.get(socket), 'a request comes over a connection');
+
+  const receive = (req: IncomingMessage, res: ServerResponse) => {
+    const connection = connectionOf(req.socket);
+    if (connection.isRefused) return;
+    const exchange = new Exchange(desk, res);
+    connection.open.add(exchange);
+    res.once('close', () => {
+      connection.open.delete(exchange);
+      exchange.abort();
+    });
+    readHead(exchange, reader, req);
+    connection.isRefused = reader.isAmbiguous;
+    if (req.headers.host === undefined) exchange.refuse('invalid_request', 'close');
+    else exchange.begin(reader);
+    if (exchange.wantsBody) {
+      req.on('data', (piece: Buffer) => exchange.take(piece, false));
+      req.once('end', () => exchange.take(noBytes, true));
+    }
+  };
+
+  const server = createServer({
+    maxHeaderSize: limits.headerBytesMax,
+    // Its own answer to a missing Host has no body.
+    requireHostHeader: false,
+    headersTimeout: limits.requestSilenceMsMax,
+    requestTimeout: limits.requestSilenceMsMax,
+    keepAliveTimeout: limits.requestSilenceMsMax,
+    connectionsCheckingInterval: limits.requestSilenceMsMax / 4,
+  });
+  server.on('connection', (socket: Socket) => {
+    const connection: Connection = { open: new Set(), isRefused: false };
+    connections.set(socket, connection);
+    // The response of a pipelined request that waits for its turn is not told that its connection has gone.
+    socket.once('close', () => {
+      for (const exchange of connection.open) exchange.abort();
+    });
+  });
+  server.on('request', receive);
+  // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a body.
+  server.on('checkExpectation', receive);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const isAnswerable = socket.writable && error.code?.startsWith('HPE_');
+    if (connectionOf(socket).open.size > 0) {
+      // The client would take this answer for that of its open request, which has until the end of the turn.
+      setImmediate(() => socket.destroySoon());
+    } else if (isAnswerable) {
+      socket.end(rawAnswer(desk.refuse('invalid_request')), () => socket.destroy());
+    } else {
+      // Reset, or silent for too long: it reads nothing any more.
+      socket.destroy();
+    }
+  });
+  return server;
+}
+
+const noBytes = Buffer.alloc(0);
+
+function readHead(exchange: Exchange<ServerResponse>, reader: HeadReader, req: IncomingMessage): void {
+  const target = req.url ?? '';
+  const queryAt = target.indexOf('?');
+  exchange.method = req.method ?? '';
+  exchange.path = queryAt === -1 ? target : target.slice(0, queryAt);
+  exchange.query = queryAt === -1 ? '' : target.slice(queryAt + 1);
+  reader.begin();
+  for (let index = 0; index + 1 < req.rawHeaders.length; index += 2) {
+    reader.see((req.rawHeaders[index] ?? '').toLowerCase(), req.rawHeaders[index + 1] ?? '');
+  }
+}
+
+const nodeWire: Wire<ServerResponse> = {
+  write(res, { reply, after }) {
+    // For HEAD, node leaves the body out by itself and keeps the length.
+    res.writeHead(reply.status, answerHeaders(reply, after));
+    res.end(reply.body);
+  },
+  cut: (res) => res.destroy(),
+  remoteAddress: (res) => (res.socket?.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/, ''),
+};
+
+function answerHeaders(reply: Reply, after: 'keep' | 'close'): string[] {
+  const headers = ['content-length', String(Buffer.byteLength(reply.body))];
+  const contentType = contentTypeOf(reply);
+  if (contentType !== null) headers.push('content-type', contentType);
+  for (const [name, value] of reply.headers ?? []) headers.push(name, value);
+  if (after === 'close') headers.push('connection', 'close');
+  return headers;
+}
+
+/** For a request that the parser refused, so that there is no response to write through. */
+function rawAnswer(reply: Reply): string {
+  const headers = answerHeaders(reply, 'close');
+  const lines = [`HTTP/1.1 ${statusLine(reply.status)}`];
+  for (let index = 0; index + 1 < headers.length; index += 2)
+    lines.push(`${headers[index]}: ${headers[index + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n${reply.body}`;
+}
+
+function openPort(server: Server, { host, port, exclusive, logger }: ListenOptions): Promise<number> {
+  const where = { host, port, exclusive: true, reusePort: !exclusive && hasReusePort };
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where, () => {
+      server.off('error', reject);
+      server.on('error', (error) => logger.error({ err: error }, 'the HTTP server reports an error'));
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+function listening(server: Server, desk: Desk<ServerResponse>, port: number): Listening {
+  let closed: Promise<void> | null = null;
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+
+  const allClosed = new Promise<void>((resolve) => server.once('close', resolve));
+
+  const stopAccepting = () => {
+    if (desk.isDraining) return;
+    desk.isDraining = true;
+    server.close();
+  };
+  const close = async () => {
+    stopAccepting();
+    const deadline = setTimeout(() => server.closeAllConnections(), limits.drainMsMax);
+    await desk.drained();
+    // node hands an answer to its socket within the turn; from there destroySoon sees it out.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const socket of connections) socket.destroySoon();
+    await allClosed;
+    clearTimeout(deadline);
+  };
+  return {
+    port,
+    get openRequests() {
+      return desk.openRequests;
+    },
+    stopAccepting,
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { limits } from '../../shared/model/limits.ts';
+
+/**
+ * Gathers a body that comes in several pieces. The buffer doubles as bytes arrive: a client that declares much and sends little, or sends it
+ * byte by byte, holds no more memory than twice what it sent. Past limits.bodyBytesMax nothing is kept, only counted.
+ */
+export class BodyReader {
+  #buffer = Buffer.allocUnsafe(0);
+  #received = 0;
+
+  /** Copies: the bytes stay the caller's. */
+  take(piece: Uint8Array): void {
+    const before = this.#received;
+    this.#received += piece.byteLength;
+    if (this.isTooLarge) {
+      this.#buffer = Buffer.allocUnsafe(0);
+      return;
+    }
+    if (this.#received > this.#buffer.byteLength) this.#growTo(this.#received, before);
+    this.#buffer.set(piece, before);
+  }
+
+  get received(): number {
+    return this.#received;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#received > limits.bodyBytesMax;
+  }
+
+  /** The bytes so far. Not after it became too large. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#received);
+  }
+
+  #growTo(needed: number, used: number): void {
+    const grown = Buffer.allocUnsafe(
+      Math.min(Math.max(needed, 2 * this.#buffer.byteLength), limits.bodyBytesMax),
+    );
+    grown.set(this.#buffer.subarray(0, used));
+    this.#buffer = grown;
+  }
+}

@@ -1,0 +1,65 @@
+const noHeaders: readonly string[] = Object.freeze([]);
+
+/**
+ * Reads the headers that matter out of one request after another: `begin`, then `see` for each header line, then the fields.
+ * One pass over all lines, because only that shows a header which came twice: uWebSockets.js, asked by name, tells the first alone.
+ * Kept for the life of the server, so that a request costs no closure; adapters use it synchronously.
+ */
+export class HeadReader {
+  readonly #names: readonly string[];
+  #authorization: string | null = null;
+  #contentLength: string | null = null;
+  #isAmbiguous = false;
+  #headers: (string | null)[] | null = null;
+
+  /** `names`: the further headers to keep, in lower case. */
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  begin(): void {
+    this.#authorization = null;
+    this.#contentLength = null;
+    this.#isAmbiguous = false;
+    this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
+  }
+
+  /** Bound, to be handed over as it is. `name` is in lower case. */
+  readonly see = (name: string, value: string): void => {
+    if (name === 'authorization') {
+      this.#authorization = joined(this.#authorization, value);
+    } else if (name === 'content-length') {
+      this.#isAmbiguous ||= this.#contentLength !== null || !isDecimal(value);
+      this.#contentLength = value;
+    } else if (name === 'transfer-encoding') {
+      this.#isAmbiguous = true;
+    }
+    if (this.#headers !== null) {
+      const index = this.#names.indexOf(name);
+      if (index !== -1) this.#headers[index] = joined(this.#headers[index] ?? null, value);
+    }
+  };
+
+  get authorization(): string {
+    return this.#authorization ?? '';
+  }
+
+  /** Bytes that the body will have; 0 without the header. */
+  get contentLength(): number {
+    return this.#contentLength === null ? 0 : Number(this.#contentLength);
+  }
+
+  /** The end of the body is not told in the one way that every server reads alike: to be refused, and the connection closed. */
+  get isAmbiguous(): boolean {
+    return this.#isAmbiguous;
+  }
+
+  get headers(): readonly string[] {
+    return this.#headers === null ? noHeaders : this.#headers.map((value) => value ?? '');
+  }
+}
+
+const joined = (before: string | null, value: string): string =>
+  before === null ? value : `${before}, ${value}`;
+
+const isDecimal = (text: string): boolean => /^[0-9]+$/.test(text);

@@ -1,0 +1,107 @@
+import type { Logger } from '../../shared/runtime/logger.ts';
+
+/** What is known of a request before its body. Every text is as the client sent it: undecoded, unchecked. */
+export interface RequestHead {
+  /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is no GET. */
+  readonly method: string;
+  /** From the first `/` to the query, percent-encoding left as it is, valid or not. */
+  readonly path: string;
+  /** After the `?`, or '' where there is none. */
+  readonly query: string;
+  /** '' if absent. A header that came more than once is joined with `, ` (RFC 9110 §5.3), so that no half of it passes for the whole. */
+  readonly authorization: string;
+  /** The values of `ListenOptions.headerNames`, in that order; '' if absent, joined like `authorization`. */
+  readonly headers: readonly string[];
+  /**
+   * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it is read, because
+   * most requests never ask; '' after the request is answered or its client has gone.
+   */
+  readonly remoteAddress: string;
+}
+
+/** An answer. Nothing in `headers` and `contentType` may come from a caller: only printable ASCII passes. */
+export interface Reply {
+  /** 200 to 599, except 204 and 304, which have rules of their own for a body and which nobody here needs. */
+  readonly status: number;
+  readonly body: string;
+  /** Default `application/json; charset=utf-8`; not sent with an empty body. */
+  readonly contentType?: string;
+  /** Names in lower case. Not for `content-length`, `connection` and `date`, which belong to the adapter. */
+  readonly headers?: readonly (readonly [string, string])[];
+}
+
+export interface Responder {
+  /** At most once, at any later time, from any callback; the second call throws InvariantError. Says nothing, silently, when the client has gone. */
+  reply(reply: Reply): void;
+  /** The client has gone, or the server was closed: nobody will read an answer. */
+  readonly isAborted: boolean;
+}
+
+/**
+ * Gets the whole body. The bytes are the server's and may be gone when it returns: whatever shall last is decoded or copied before. (A copy
+ * of each body cost 6 % of the processor time of the adapter with a handler that only parses, on Node 20.) A throw before it has
+ * replied is logged and answered `internal_error`.
+ */
+export type BodyHandler = (body: Buffer, responder: Responder) => void;
+
+/**
+ * Called synchronously for each request, body or not: routing, authentication and scope come before the body (decisions §5). Either it
+ * answers at once, and the body is thrown away, or it returns what shall happen with the body. It must see to its own deadline:
+ * an adapter waits for `reply` as long as the client does. A throw is logged and answered `internal_error`.
+ */
+export type RequestHandler = (head: RequestHead) => Reply | BodyHandler;
+
+/** What an adapter answers by itself, worded by the application so that every error has the same body. */
+export type Refusal = 'body_too_large' | 'invalid_request' | 'internal_error';
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** true: a second listener on the port is refused with EADDRINUSE. false: threads of this process share the port; see `ServerPort.sharesPorts`. */
+  readonly exclusive: boolean;
+  readonly handler: RequestHandler;
+  /** Must not throw; the connection is closed without an answer if it does. */
+  readonly refuse: (refusal: Refusal) => Reply;
+  /** Further headers that the handler reads, in lower case. Default none. */
+  readonly headerNames?: readonly string[];
+  readonly logger: Logger;
+}
+
+export interface Listening {
+  readonly port: number;
+  /** Requests that have arrived and are neither answered nor given up by their client. */
+  readonly openRequests: number;
+  /** No new connections. Open requests go on, and each connection is closed after its next answer. */
+  stopAccepting(): void;
+  /** stopAccepting, then waits for the open requests, at most limits.drainMsMax, then closes every connection. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * The sidecar's HTTP/1.1 server. Both adapters promise, and one contract suite shows:
+ *
+ * - A request is answered at most once, and its client is never left hanging by a handler that throws.
+ * - A body of up to limits.bodyBytesMax arrives whole. A longer one is read on to limits.bodyDiscardBytesMax and then refused
+ *   `body_too_large`; if there is more than that, the connection is closed after the answer.
+ * - `Transfer-Encoding`, a repeated `Content-Length` or one that is no number: refused `invalid_request`, the connection closed. Such a request
+ *   means different things to different servers in a row, which is how requests are smuggled (RFC 9112 §11.2).
+ * - HEAD gets the headers of the same answer, GET may have a body, `Expect: 100-continue` is continued.
+ * - Requests that a client pipelines are answered in order if each is answered before its handler returns. Behind an answer that
+ *   comes later, `node:http` queues them; uWebSockets.js drops the connection, and the client repeats them on a new one.
+ * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
+ *
+ * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers, HTTP/1.0, a target that is no path.
+ */
+export interface ServerPort {
+  readonly name: 'uWebSockets.js' | 'node:http';
+  /** Why this one was chosen, where it is not the preferred one; null where it is. For the log and `/readyz`. */
+  readonly fallbackReason: string | null;
+  /**
+   * Several threads may listen on one port, not 0, with `exclusive: false`. Then another process can join in unnoticed, so whoever shares a port
+   * first listens on it exclusively, and closes that listener, to learn that nobody else does.
+   */
+  readonly sharesPorts: boolean;
+  /** Rejects with the system's error (`code` EADDRINUSE, EACCES, ...) if the address cannot be had. */
+  listen(options: ListenOptions): Promise<Listening>;
+}

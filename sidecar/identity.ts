@@ -1,0 +1,62 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isId, type SidecarId } from '../shared/model/ids.ts';
+import type { Clock } from '../shared/runtime/clock.ts';
+import type { Random } from '../shared/runtime/random.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { hasCode } from '../shared/runtime/system-error.ts';
+
+/**
+ * The id under which the control plane knows this sidecar, kept in its folder: whoever starts there again goes on shipping what the last
+ * one spooled. Made on the first start, and on disk for good before anybody hears of it. Throws StartError where the file holds
+ * anything else, because a new id would leave records behind that nobody else may ship.
+ */
+export async function sidecarIdOf(
+  folder: string,
+  deps: { readonly clock: Clock; readonly random: Random },
+): Promise<SidecarId> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, 'sidecar-id');
+  const known = await readIfThere(path);
+  if (known === null) {
+    const made = deps.random.newId('side', deps.clock.now());
+    await writeForGood({ folder, path, text: `${made}\n` });
+    return made;
+  }
+  const id = known.trimEnd();
+  if (!isId('side', id))
+    throw new StartError(`${path} holds no sidecar id. Put back the one that this folder had.`);
+  return id;
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+}
+
+/** Under its name only when it is whole: a crash in between leaves no half an id. */
+async function writeForGood(file: {
+  readonly folder: string;
+  readonly path: string;
+  readonly text: string;
+}): Promise<void> {
+  const draft = `${file.path}.new`;
+  const handle = await open(draft, 'w', 0o600);
+  try {
+    await handle.writeFile(file.text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file.path);
+  const folder = await open(file.folder, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import { limits } from '../shared/model/limits.ts';
+import { hourMs } from '../shared/model/time.ts';
+import { systemClock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { type Random, systemRandom } from '../shared/runtime/random.ts';
+import { retryPause } from '../shared/runtime/retry-pause.ts';
+import type { SidecarSettings } from '../shared/runtime/settings.ts';
+import { makeWakeup } from '../shared/runtime/wakeup.ts';
+import { startShipper } from './attest/shipper.ts';
+import { openSpool } from './attest/spool.ts';
+import { nodeFiles } from './attest/spool-files.ts';
+import { findEpochs } from './attest/spool-folder.ts';
+import { threadFolder, threadsFolder } from './from-settings.ts';
+import { sidecarIdOf } from './identity.ts';
+import { type ControlPlaneClient, controlPlaneClient } from './replica/control-plane-client.ts';
+
+/** By then it is a matter for the next start. */
+const shipMsMax = hourMs;
+
+/**
+ * Ships what the threads of an earlier run left behind that this run does not have, because SIDECAR_THREADS was lowered: their
+ * answers promised records, and nobody else would ever bring them. Works in the background, one folder after the other.
+ */
+export function shipLeftovers(
+  settings: SidecarSettings,
+  options: { readonly threads: number; readonly logger: Logger },
+): { stop(): Promise<void> } {
+  const { threads, logger } = options;
+  const stopping = new AbortController();
+  const finished = (async () => {
+    for (const name of await nodeFiles.list(threadsFolder(settings))) {
+      const index = Number(name);
+      if (!Number.isInteger(index) || index < threads || stopping.signal.aborted) continue;
+      await shipFolder(settings, threadFolder(settings, index), {
+        logger: logger.child({ thread: index }),
+        stopping: stopping.signal,
+      });
+    }
+  })().catch((error: unknown) => {
+    logger.error(
+      { err: error },
+      'the spools of earlier threads could not be shipped; the next start tries again',
+    );
+  });
+  return {
+    stop: () => {
+      stopping.abort();
+      return finished;
+    },
+  };
+}
+
+async function shipFolder(
+  settings: SidecarSettings,
+  folder: string,
+  { logger, stopping }: { readonly logger: Logger; readonly stopping: AbortSignal },
+): Promise<void> {
+  const directory = join(folder, 'spool');
+  if ((await findEpochs(nodeFiles, directory)).length === 0) return;
+  const random = systemRandom();
+  const client = controlPlaneClient({
+    origin: settings.CONTROL_PLANE_URL,
+    apiKey: settings.SIDECAR_API_KEY,
+    sidecarId: await sidecarIdOf(folder, { clock: systemClock, random }),
+    clock: systemClock,
+  });
+  const spool = await openSpool({ directory, fsyncMs: settings.SPOOL_FSYNC_MS, random, logger });
+  await spool.close();
+  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  stopping.addEventListener('abort', () => void shipper.stop(), { once: true });
+  try {
+    await connect(client, random, stopping);
+    const isAllShipped = await shipper.drain(shipMsMax);
+    if (isAllShipped) logger.info({}, 'the records of an earlier thread are shipped');
+    else
+      logger.warn({ bytes: spool.bytes }, 'records of an earlier thread are left; the next start ships them');
+  } finally {
+    await shipper.stop();
+    await client.close();
+  }
+}
+
+/** Tries until it succeeds or is told to stop. */
+async function connect(client: ControlPlaneClient, random: Random, stopping: AbortSignal): Promise<void> {
+  const wakeup = makeWakeup();
+  stopping.addEventListener('abort', () => wakeup.wake(), { once: true });
+  const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.retryLastMs });
+  while (!stopping.aborted) {
+    try {
+      await client.connect();
+      return;
+    } catch {
+      // The threads that serve tell of a control plane that is away.
+      await wakeup.sleep(pause.nextMs());
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Spool } from './attest/spool.ts';
+import type { Enforcer } from './enforce/enforce.ts';
+import type { Replica } from './replica/replica.ts';
+import type { PassportVerifier } from './verify/verifier.ts';
+
+/** What `/metrics` tells about. */
+export interface Measured {
+  readonly enforcer: Enforcer;
+  readonly verifier: PassportVerifier;
+  readonly spool: Pick<Spool, 'bytes' | 'isFull'>;
+  readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
+}
+
+/**
+ * The figures of one sidecar in the form of Prometheus. The parts count for themselves with plain numbers, which are read when somebody asks, so
+ * that a request pays for no metric. No label ever holds the id of an agent, passport or gate: a series per id has no bound.
+ */
+export function sidecarMetrics(
+  { enforcer, verifier, spool, replica }: Measured,
+  measuresProcess: boolean,
+): Registry {
+  const registry = new Registry();
+  if (measuresProcess) collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const counter = (name: string, help: string, read: () => number): void => {
+    new Counter({
+      name: `agent_trust_sidecar_${name}`,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  };
+  /** `of`: what the figure of several threads is. */
+  const gauge = (name: string, help: string, read: () => number, of: 'sum' | 'max' = 'sum'): void => {
+    new Gauge({
+      name: `agent_trust_sidecar_${name}`,
+      help,
+      registers,
+      aggregator: of,
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+
+  new Counter({
+    name: 'agent_trust_sidecar_decisions_total',
+    help: 'Decisions made, by outcome and reason. A PERMIT has the reason none.',
+    labelNames: ['outcome', 'reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { outcome, reason, count } of enforcer.decisions)
+        this.inc({ outcome, reason: reason ?? 'none' }, count);
+    },
+  });
+  counter('shed_total', 'Requests answered 503 overloaded.', () => enforcer.shed);
+  counter(
+    'internal_errors_total',
+    'Requests that failed through our own fault.',
+    () => enforcer.internalErrors,
+  );
+  gauge('open_requests', 'Requests between their body and their answer.', () => enforcer.openCalls);
+
+  counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
+  counter(
+    'verify_cache_misses_total',
+    'Passports whose signature had to be checked.',
+    () => verifier.counts.misses,
+  );
+  counter(
+    'verify_refused_total',
+    'Tokens refused by their shape or key, before any cryptography.',
+    () => verifier.counts.refusedUnverified,
+  );
+  counter(
+    'verify_shed_total',
+    'Tokens not verified because too many waited, or for too long.',
+    () => verifier.counts.shed,
+  );
+  counter(
+    'verify_failed_total',
+    'Tokens not verified because a thread failed.',
+    () => verifier.counts.failed,
+  );
+  gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
+
+  gauge('spool_bytes', 'Records on disk that the control plane has not taken yet.', () => spool.bytes);
+  gauge('spool_full', '1 while no record is taken and every request is answered 503.', () =>
+    Number(spool.isFull),
+  );
+  gauge(
+    'state_age_seconds',
+    'Time since the state was last known to be current; +Inf before that was ever known.',
+    () => replica.stateAgeMs / 1_000,
+    'max',
+  );
+  gauge('standings', 'Revoked and suspended passports in memory.', () => replica.standingCount, 'max');
+  counter(
+    'sync_refused_total',
+    'Snapshots, changes and heartbeats that were refused.',
+    () => replica.refusedCount,
+  );
+  return registry;
+}

@@ -1,0 +1,141 @@
+import { join } from 'node:path';
+import type { Registry } from 'prom-client';
+import type { Bus } from '../shared/bus/bus.ts';
+import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
+import { limits } from '../shared/model/limits.ts';
+import type { Clock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import type { Random } from '../shared/runtime/random.ts';
+import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
+import { buildSidecar } from './app.ts';
+import { startShipper } from './attest/shipper.ts';
+import { openSpool } from './attest/spool.ts';
+import { enforcer as makeEnforcer } from './enforce/enforce.ts';
+import type { ServerPort } from './http/server.ts';
+import { sidecarIdOf } from './identity.ts';
+import { listen } from './listen.ts';
+import { sidecarMetrics } from './metrics.ts';
+import { controlPlaneClient } from './replica/control-plane-client.ts';
+import { startFollowing } from './replica/follow.ts';
+import { Replica } from './replica/replica.ts';
+import { snapshotFile } from './replica/snapshot-file.ts';
+import { verifyPool } from './verify/pool.ts';
+import { verifiedCache } from './verify/verified-cache.ts';
+import { passportVerifier } from './verify/verifier.ts';
+
+export interface OneSidecarOptions {
+  /** Its own: the id, the last known state and the spool are kept there. */
+  readonly folder: string;
+  readonly controlPlane: { readonly origin: string; readonly apiKey: string };
+  readonly fsyncMs: number;
+  readonly server: ServerPort;
+  readonly listener: { readonly host: string; readonly port: number; readonly exclusive: boolean };
+  /** Null: it follows by long polls. Stays its owner's. */
+  readonly bus: Bus | null;
+  readonly verifyThreads: number;
+  /** Whether its figures include those of the process. */
+  readonly measuresProcess: boolean;
+  /** Where it is one of several on a port: the figures of all of them, given its own. Default: its own. */
+  readonly metricsText?: (own: Registry) => Promise<string>;
+  /** Default: limits.drainMsMax. Tests whose control plane is away make it small. */
+  readonly drainMsMax?: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export interface OneSidecar {
+  readonly port: number;
+  readonly metrics: Registry;
+  /**
+   * Not ready, then no new connections, then the requests in flight are answered, then their records are on disk, and shipped as far
+   * as limits.drainMsMax from the beginning allows; the next start ships the rest. Never rejects.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * A whole sidecar on one event loop: replica, verifier, spool and HTTP, wired. Resolves when it listens, also while it has no state
+ * to decide on yet: it answers 503 then. Rejects, with everything closed again, where the folder or the address cannot be had.
+ */
+export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSidecar> {
+  const started = teardown(options.logger);
+  try {
+    return await start(options, started);
+  } catch (error) {
+    await started.run();
+    throw error;
+  }
+}
+
+async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
+  const { folder, clock, random, logger, server } = options;
+  const ed25519 = chooseEd25519();
+  const sidecarId = await sidecarIdOf(folder, { clock, random });
+  const file = snapshotFile(folder);
+  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+
+  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock });
+  started.add('calls to the control plane', () => client.close());
+  const following = startFollowing({ replica, client, bus: options.bus, file, clock, random, logger });
+  started.add('following', () => following.stop());
+  const spool = await openSpool({
+    directory: join(folder, 'spool'),
+    fsyncMs: options.fsyncMs,
+    random,
+    logger,
+  });
+  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  // Set by close: what was given to nobody is left for the next start at once.
+  let closedByMs = Number.NEGATIVE_INFINITY;
+  started.add('spool', async () => {
+    await spool.close();
+    const isAllShipped = await shipper.drain(Math.max(0, closedByMs - clock.monotonic()));
+    if (!isAllShipped)
+      logger.warn({ bytes: spool.bytes }, 'records are left in the spool; the next start ships them');
+  });
+
+  const pool = verifyPool({ threads: options.verifyThreads, logger });
+  const verifier = passportVerifier({
+    keys: () => replica.keys,
+    cache: verifiedCache(limits.verifiedPassportsMax),
+    pool,
+    clock,
+    logger,
+    // The others need 117 us and 1.1 ms: too long for everybody else on this event loop.
+    inlineWhenAlone: ed25519.name === 'sodium-native',
+  });
+  started.add('verification', () => verifier.close());
+  const enforcer = makeEnforcer({ state: replica, verifier, spool, clock, random, logger });
+  started.add('deadlines', () => enforcer.stop());
+  await pool.ready();
+
+  const metrics = sidecarMetrics({ enforcer, verifier, spool, replica }, options.measuresProcess);
+  const app = buildSidecar({
+    enforcer,
+    observed: { replica, following, spool, shipper, server, ed25519 },
+    metrics: {
+      contentType: metrics.contentType,
+      text: () => options.metricsText?.(metrics) ?? metrics.metrics(),
+    },
+    clock,
+    random,
+    logger,
+  });
+  const listening = await listen(server, {
+    ...options.listener,
+    handler: app.handler,
+    refuse: app.refuse,
+    logger,
+  });
+  started.add('HTTP', () => listening.close());
+  return {
+    port: listening.port,
+    metrics,
+    close: () => {
+      app.startDraining();
+      closedByMs = clock.monotonic() + (options.drainMsMax ?? limits.drainMsMax);
+      return started.run();
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import type { Ed25519 } from '../shared/crypto/ed25519.ts';
+import { secondMs } from '../shared/model/time.ts';
+import type { Shipper } from './attest/shipper.ts';
+import type { Spool } from './attest/spool.ts';
+import type { ServerPort } from './http/server.ts';
+import type { FollowStatus } from './replica/follow.ts';
+import type { Replica } from './replica/replica.ts';
+
+/** The parts whose state decides whether this sidecar should get requests, and those an operator wants to see beside them. */
+export interface Observed {
+  readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
+  readonly following: { readonly status: FollowStatus };
+  readonly spool: Pick<Spool, 'state' | 'isFull' | 'bytes'>;
+  readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces'>;
+  readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
+  readonly ed25519: Pick<Ed25519, 'name'>;
+}
+
+/** Decisions §6: between two machines that keep time the clocks differ by milliseconds. */
+const clockOffsetMsMax = secondMs;
+
+/** What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it is what it is for. */
+export function readinessOf(observed: Observed, isDraining: boolean) {
+  const { replica, spool, shipper, server, ed25519 } = observed;
+  const { connected, superseded, mustNotServe, clockOffsetMs, lastProblem } = observed.following.status;
+  const isReady = !isDraining && mustNotServe === null && replica.accountId !== null && !spool.isFull;
+  return {
+    status: isReady ? 'ready' : 'not_ready',
+    draining: isDraining,
+    state: {
+      loaded: replica.accountId !== null,
+      /** Null: not known yet, as for a state from disk. */
+      age_ms: Number.isFinite(replica.stateAgeMs) ? Math.round(replica.stateAgeMs) : null,
+      account_revision: replica.accountRevision,
+      global_revision: replica.globalRevision,
+    },
+    control_plane: {
+      connected,
+      superseded,
+      must_not_serve: mustNotServe,
+      last_problem: lastProblem,
+      clock_offset_ms: clockOffsetMs,
+      clock_is_off: clockOffsetMs !== null && Math.abs(clockOffsetMs) > clockOffsetMsMax,
+    },
+    spool: {
+      state: spool.state,
+      full: spool.isFull,
+      bytes: spool.bytes,
+      shipping: shipper.state,
+      last_error: shipper.lastError,
+      voided_records: shipper.voidedRecords,
+      damaged_places: shipper.damagedPlaces,
+    },
+    server: { name: server.name, fallback_reason: server.fallbackReason },
+    ed25519: ed25519.name,
+  } as const;
+}

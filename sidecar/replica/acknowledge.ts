@@ -1,0 +1,27 @@
+/** Tells the control plane at once what is applied: one call under way, and one more after it for all that came meanwhile. */
+export interface Acknowledger {
+  soon(): void;
+}
+
+/**
+ * `send` reads what is applied when it is called. An acknowledgement that fails is not repeated: the next pull
+ * carries the same, and whatever ails the connection shows there.
+ */
+export function makeAcknowledger(send: () => Promise<void>): Acknowledger {
+  let isUnderWay = false;
+  let isWanted = false;
+  const run = async () => {
+    isUnderWay = true;
+    while (isWanted) {
+      isWanted = false;
+      await send().catch(() => undefined);
+    }
+    isUnderWay = false;
+  };
+  return {
+    soon: () => {
+      isWanted = true;
+      if (!isUnderWay) void run();
+    },
+  };
+}

@@ -1,0 +1,231 @@
+import { Pool } from 'undici';
+import { isJsonObject } from '../../shared/crypto/json-object.ts';
+import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import {
+  type AckRequest,
+  type ChangesAnswer,
+  type ConnectAnswer,
+  type ConnectRequest,
+  type Position,
+  type ShipAnswer,
+  type SignedSnapshot,
+  syncVersion,
+} from '../../shared/wire/sync.ts';
+import {
+  parseChangesAnswer,
+  parseConnectAnswer,
+  parseShipAnswer,
+  parseSignedSnapshot,
+} from '../../shared/wire/sync-schema.ts';
+
+/** As what the control plane knows this process. */
+interface ControlPlaneConnection {
+  readonly sidecarId: SidecarId;
+  readonly accountId: AccountId;
+  readonly connectionId: string;
+}
+
+/**
+ * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is repeated here. Each throws
+ * ControlPlaneError for an answer that is an error, and whatever the network says for none.
+ */
+export interface ControlPlaneClient {
+  /** Null until `connect` has succeeded, and again where the control plane does not know the connection any more. */
+  readonly connection: ControlPlaneConnection | null;
+  /** Makes this process the only one that speaks for its sidecar id. */
+  connect(): Promise<ConnectAnswer>;
+  snapshot(): Promise<SignedSnapshot>;
+  changes(after: Position, waitMs: number): Promise<ChangesAnswer>;
+  ack(applied: Position): Promise<void>;
+  /** `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch. */
+  shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
+  close(): Promise<void>;
+}
+
+/** The control plane has answered, and not what was asked for. */
+export class ControlPlaneError extends Error {
+  override readonly name = 'ControlPlaneError';
+  readonly status: number;
+  /** Of the error body; null where there was none, as from something in between. */
+  readonly code: string | null;
+
+  constructor(
+    what: string,
+    status: number,
+    error: { readonly code: string; readonly message: string } | null,
+  ) {
+    super(
+      `${what}: the control plane answered ${status} ${error === null ? 'and nothing that is known here' : `${error.code}: ${error.message}`}`,
+    );
+    this.status = status;
+    this.code = error?.code ?? null;
+  }
+
+  /** Another process has connected with the same sidecar id. */
+  get isSuperseded(): boolean {
+    return this.code === 'precondition_failed';
+  }
+
+  /** The control plane itself says that this sidecar's API key is none of its, or may not connect. What stands in between says no such code. */
+  get refusesKey(): boolean {
+    return this.code === 'unauthorized' || this.code === 'insufficient_scope';
+  }
+}
+
+export interface ControlPlaneClientOptions {
+  /** Without `/v1`. */
+  readonly origin: string;
+  /** With scope `sidecars:connect`. */
+  readonly apiKey: string;
+  readonly sidecarId: SidecarId;
+  readonly clock: Clock;
+}
+
+/** Answers that are read whole, but are never larger. */
+const smallAnswerBytesMax = 1024 * 1024;
+
+export function controlPlaneClient(options: ControlPlaneClientOptions): ControlPlaneClient {
+  const { sidecarId, clock } = options;
+  const pool = new Pool(options.origin, {
+    connections: limits.controlPlaneConnectionsMax,
+    // Each call has its own deadline.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const headers = { authorization: `Bearer ${options.apiKey}` };
+  let connection: ControlPlaneConnection | null = null;
+
+  const call = async (request: Call): Promise<Answer> => {
+    const { statusCode, body } = await pool.request({
+      method: request.body === undefined ? 'GET' : 'POST',
+      path: `/v1/sync/${request.path}`,
+      headers: request.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      body: request.body ?? null,
+      signal: AbortSignal.timeout(request.timeMsMax ?? limits.internalCallMsMax),
+    });
+    return { status: statusCode, text: await readText(body, request.bytesMax ?? smallAnswerBytesMax) };
+  };
+
+  /** For calls that have one good answer. */
+  const ask = async <T>(request: Call, parse: (text: string) => T | null): Promise<T> => {
+    const answer = await call(request);
+    const parsed = answer.status === 200 ? parse(answer.text) : null;
+    if (parsed === null) throw errorOf(request.path, answer);
+    return parsed;
+  };
+
+  /** For calls of a connection: forgets it where the control plane has, unless there is a newer one already. */
+  const asConnected = async <T>(speak: (as: ControlPlaneConnection) => Promise<T>): Promise<T> => {
+    const speaker = connection;
+    if (speaker === null) throw new Error('not connected to the control plane yet');
+    try {
+      return await speak(speaker);
+    } catch (error) {
+      if (error instanceof ControlPlaneError && error.code === 'connection_unknown') forget(speaker);
+      throw error;
+    }
+  };
+  const forget = (speaker: ControlPlaneConnection | null): void => {
+    if (connection === speaker) connection = null;
+  };
+
+  return {
+    get connection() {
+      return connection;
+    },
+    connect: async () => {
+      const body = {
+        sync_version: syncVersion,
+        sidecar_id: sidecarId,
+        now_ms: clock.now(),
+      } satisfies ConnectRequest;
+      const answer = await ask({ path: 'connect', body: JSON.stringify(body) }, parseConnectAnswer);
+      connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
+      return answer;
+    },
+    snapshot: () =>
+      ask(
+        { path: 'snapshot', bytesMax: limits.snapshotBytesMax, timeMsMax: limits.snapshotMsMax },
+        parseSignedSnapshot,
+      ),
+    changes: ({ account, global }, waitMs) =>
+      asConnected(({ connectionId }) => {
+        const query = new URLSearchParams({
+          sidecar_id: sidecarId,
+          connection_id: connectionId,
+          account_after: String(account.revision),
+          account_mark: account.mark,
+          global_after: String(global.revision),
+          global_mark: global.mark,
+          wait_ms: String(waitMs),
+        });
+        return ask({ path: `changes?${query}`, bytesMax: limits.changesBytesMax }, parseChangesAnswer);
+      }),
+    ack: ({ account, global }) =>
+      asConnected(async ({ connectionId }) => {
+        const body = {
+          sidecar_id: sidecarId,
+          connection_id: connectionId,
+          account_revision: account.revision,
+          account_mark: account.mark,
+          global_revision: global.revision,
+          global_mark: global.mark,
+        } satisfies AckRequest;
+        await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
+      }),
+    shipAttestations: async (body) => {
+      const speaker = connection;
+      const answer = await call({ path: 'attestations', body });
+      const parsed = parseShipAnswer(answer.status, answer.text);
+      if (parsed === null) throw errorOf('attestations', answer);
+      if (parsed.kind === 'reconnect') forget(speaker);
+      return parsed;
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+interface Call {
+  /** Below `/v1/sync/`. */
+  readonly path: string;
+  /** With a body it is a POST. */
+  readonly body?: string | Uint8Array;
+  readonly bytesMax?: number;
+  readonly timeMsMax?: number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) throw new Error(`the control plane answers with more than ${bytesMax} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function errorOf(path: string, answer: Answer): ControlPlaneError {
+  // Without the query: a connection id is nobody's business.
+  const what = path.split('?')[0] ?? path;
+  return new ControlPlaneError(what, answer.status, readError(answer.text));
+}
+
+function readError(text: string): { readonly code: string; readonly message: string } | null {
+  try {
+    const body: unknown = JSON.parse(text);
+    const error = isJsonObject(body) ? body['error'] : null;
+    if (!isJsonObject(error)) return null;
+    const { code, message } = error;
+    return typeof code === 'string' && typeof message === 'string' ? { code, message } : null;
+  } catch {
+    return null;
+  }
+}

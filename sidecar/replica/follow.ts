@@ -1,0 +1,363 @@
+import type { Bus } from '../../shared/bus/bus.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type ChangeEntry, feedChannel, globalFeed, type Heartbeat } from '../../shared/wire/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
+import { type ControlPlaneClient, ControlPlaneError } from './control-plane-client.ts';
+import { ControlPlaneTime } from './control-plane-time.ts';
+import { pushBudget } from './push-budget.ts';
+import type { ApplyOutcome, Replica } from './replica.ts';
+import type { SnapshotFile } from './snapshot-file.ts';
+import { SnapshotKeeper } from './snapshot-keeper.ts';
+
+export interface FollowDeps {
+  readonly replica: Replica;
+  readonly client: ControlPlaneClient;
+  /** Null: there is no push between these two programs, and the sidecar follows by long polls. */
+  readonly bus: Bus | null;
+  readonly file: SnapshotFile;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** For `/readyz`. */
+export interface FollowStatus {
+  readonly revisionAccount: number;
+  readonly revisionGlobal: number;
+  /** Infinity: nothing is known of its age yet. */
+  readonly stateAgeMs: number;
+  /** The last call to the control plane succeeded. */
+  readonly connected: boolean;
+  /** Another process took over this sidecar id: this one follows no more and must not serve. */
+  readonly superseded: boolean;
+  /** Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may. */
+  readonly mustNotServe: string | null;
+  /** This machine's clock minus the control plane's; null before the first answer. */
+  readonly clockOffsetMs: number | null;
+  readonly lastProblem: string | null;
+}
+
+export interface Following {
+  /** Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is away. */
+  readonly ready: Promise<void>;
+  readonly status: FollowStatus;
+  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Keeps the replica at the head of its two feeds (architecture §4).
+ *
+ *     connect ──> listen ──> snapshot ──> pull ──> pause ──┐
+ *        ^                      ^          ^                │
+ *        │                      │          └── one second, or a push that does not fit
+ *        │                      └── a pull says so, or brings what cannot be applied
+ *        └── a call failed: pause (doubling); at the start with the state from disk meanwhile
+ *
+ * Listening comes before the snapshot, so that nothing falls in between. A push is applied when it arrives; whatever is odd about it (a
+ * hole, a repeat, a bad signature, a reconnect) only leads to a pull, which is the truth. While the control plane is away the replica stays as
+ * it is and its age grows.
+ */
+export const startFollowing = (deps: FollowDeps): Following => new Follower(deps);
+
+class Follower implements Following {
+  readonly ready: Promise<void>;
+  readonly #deps: FollowDeps;
+  readonly #keeper: SnapshotKeeper;
+  readonly #time: ControlPlaneTime;
+  readonly #mayLookAtPush: () => boolean;
+  readonly #retry: RetryPause;
+  readonly #acknowledger: Acknowledger;
+  /** Something makes the next pull urgent. */
+  readonly #news = makeWakeup();
+  readonly #stopping = makeWakeup();
+  #becomeReady: () => void = () => undefined;
+  #listensTo: AccountId | null = null;
+  #unsubscribe: (() => Promise<void>)[] = [];
+  #needsSnapshot = true;
+  /** Pushed while a snapshot is on its way; it may be older than they are. Null: none is. */
+  #pushedMeanwhile: ChangeEntry[] | null = null;
+  /** Once, and not after the control plane has turned this sidecar away. */
+  #mayUseDisk = true;
+  #isConnected = false;
+  #isSuperseded = false;
+  /** The control plane does not accept this sidecar's API key. What merely cannot be reached says no such thing. */
+  #isTurnedAway = false;
+  /** This process has once been as current as the control plane. */
+  #isProven = false;
+  /** The control plane has answered with a snapshot that cannot be believed. */
+  #isSnapshotRefused = false;
+  #isStopped = false;
+  #problem: string | null = null;
+
+  constructor(deps: FollowDeps) {
+    this.#deps = deps;
+    this.#keeper = new SnapshotKeeper(deps);
+    this.#time = new ControlPlaneTime(deps.clock);
+    this.#mayLookAtPush = pushBudget(deps.clock);
+    this.#retry = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.retryLastMs });
+    this.#acknowledger = makeAcknowledger(() => deps.client.ack(deps.replica.position));
+    this.ready = new Promise((resolve) => {
+      this.#becomeReady = resolve;
+    });
+    void this.#run();
+  }
+
+  get status(): FollowStatus {
+    const { replica } = this.#deps;
+    return {
+      revisionAccount: replica.accountRevision,
+      revisionGlobal: replica.globalRevision,
+      stateAgeMs: replica.stateAgeMs,
+      connected: this.#isConnected,
+      superseded: this.#isSuperseded,
+      mustNotServe: this.#mustNotServe,
+      clockOffsetMs: this.#time.offsetMs,
+      lastProblem: this.#problem ?? replica.lastRefusal,
+    };
+  }
+
+  /** A state that is merely old serves on, where the trust level allows; one that its control plane disowns does not. */
+  get #mustNotServe(): string | null {
+    if (this.#isSuperseded) return 'Another process has taken the place of this sidecar.';
+    if (this.#isTurnedAway) return "The control plane does not accept this sidecar's API key.";
+    if (this.#isSnapshotRefused && !this.#isProven)
+      return 'What this sidecar kept on disk and what the control plane says do not fit together.';
+    return null;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#news.wake();
+    this.#stopping.wake();
+    await Promise.all(this.#unsubscribe.map((unsubscribe) => unsubscribe()));
+    await this.#keeper.close();
+  }
+
+  /** Never rejects. A call that is under way when it is stopped ends with its deadline or its client. */
+  async #run(): Promise<void> {
+    while (!this.#isStopped && !this.#isSuperseded) {
+      this.#keeper.tick();
+      try {
+        const pauseMs = await this.#step();
+        if (!this.#needsSnapshot) this.#noteSuccess();
+        // First the pause that nothing shortens, or a flood of bad pushes would become one of pulls.
+        await this.#stopping.sleep(limits.pullGapMsMin);
+        await this.#news.sleep(pauseMs - limits.pullGapMsMin);
+      } catch (error) {
+        await this.#noteFailure(error);
+        await this.#stopping.sleep(this.#retry.nextMs());
+      }
+    }
+  }
+
+  /** One round; answers how long there is nothing to do, in milliseconds. */
+  async #step(): Promise<number> {
+    const { client, replica } = this.#deps;
+    if (client.connection === null) await this.#connect();
+    const { accountId } = must(client.connection, 'it has just been made');
+    await this.#listenTo(accountId);
+    if (this.#needsSnapshot || replica.accountId !== accountId) await this.#loadSnapshot(accountId);
+    const pauseMs = await this.#pull(accountId);
+    if (this.#keeper.wantsSnapshot) await this.#renewSnapshot(accountId);
+    return pauseMs;
+  }
+
+  async #connect(): Promise<void> {
+    const sentAtMs = this.#deps.clock.monotonic();
+    const answer = await this.#deps.client.connect();
+    this.#time.note({ ...answer, held_ms: 0 }, sentAtMs);
+  }
+
+  /** Without a bus there is nothing to listen to. */
+  async #listenTo(accountId: AccountId): Promise<void> {
+    const { bus } = this.#deps;
+    if (bus === null || this.#listensTo === accountId || this.#isStopped) return;
+    for (const unsubscribe of this.#unsubscribe.splice(0)) await unsubscribe();
+    const onMessage = (text: string) => this.#onMessage(text);
+    const stopWaking = bus.onInterrupted(this.#news.wake);
+    this.#unsubscribe.push(
+      async () => stopWaking(),
+      await bus.subscribe(feedChannel(accountId), onMessage),
+      await bus.subscribe(feedChannel(globalFeed), onMessage),
+    );
+    this.#listensTo = accountId;
+  }
+
+  async #loadSnapshot(accountId: AccountId): Promise<void> {
+    const { client, replica, clock } = this.#deps;
+    const sentAtMs = clock.monotonic();
+    this.#pushedMeanwhile = [];
+    try {
+      const signed = await client.snapshot();
+      if (this.#isStopped) return;
+      if (replica.install(signed, { asOfMs: sentAtMs, accountId }) === 'refused') {
+        // Perhaps by a sync key of which the changes before it tell: the next round asks for those first.
+        this.#needsSnapshot = false;
+        this.#isSnapshotRefused = true;
+        throw new Error(replica.lastRefusal ?? 'the snapshot was refused');
+      }
+      this.#keeper.begin(signed);
+      for (const entry of this.#pushedMeanwhile) this.#apply(entry);
+    } finally {
+      this.#pushedMeanwhile = null;
+    }
+    this.#needsSnapshot = false;
+    this.#noteCurrent();
+  }
+
+  #noteCurrent(): void {
+    this.#isProven = true;
+    this.#isSnapshotRefused = false;
+    this.#becomeReady();
+  }
+
+  /** For the file on disk alone: where it fails, following goes on. */
+  async #renewSnapshot(accountId: AccountId): Promise<void> {
+    try {
+      await this.#loadSnapshot(accountId);
+    } catch (error) {
+      this.#deps.logger.warn({ err: error }, 'no fresh snapshot for the disk');
+      this.#keeper.postpone();
+    }
+  }
+
+  async #pull(accountId: AccountId): Promise<number> {
+    const { client, replica, clock, bus } = this.#deps;
+    const sentAtMs = clock.monotonic();
+    const answer = await client.changes(replica.position, bus === null ? limits.longPollMsMax : 0);
+    if (this.#isStopped) return 0;
+    this.#time.note(answer, sentAtMs);
+    if (answer.snapshot_needed || !this.#applyAll(answer.entries)) {
+      this.#needsSnapshot = true;
+      return 0;
+    }
+    // As early as it may have been: the answer was not written before the request had been held for so long.
+    const headsReadAtMs = sentAtMs + answer.held_ms - answer.heads_age_ms;
+    const asOfMs = Math.min(headsReadAtMs, clock.monotonic()) as MonotonicMillis;
+    const isAccountCurrent = replica.confirm(accountId, answer.account_head, asOfMs);
+    const isGlobalCurrent = replica.confirm(globalFeed, answer.global_head, asOfMs);
+    if (!isAccountCurrent || !isGlobalCurrent) return 0;
+    this.#noteCurrent();
+    if (bus === null) return 0;
+    return limits.pullIntervalMs;
+  }
+
+  /** False: something came that cannot be applied, and only a snapshot helps. */
+  #applyAll(entries: readonly ChangeEntry[]): boolean {
+    for (const entry of entries) {
+      const outcome = this.#apply(entry);
+      if (outcome === 'gap' || outcome === 'refused') return false;
+    }
+    return true;
+  }
+
+  #apply(entry: ChangeEntry): ApplyOutcome {
+    const outcome = this.#deps.replica.apply(entry);
+    if (outcome === 'applied') {
+      this.#keeper.add(entry);
+      this.#acknowledger.soon();
+      const nowMs = entry.feed_id === globalFeed ? this.#time.agreedNowMs : null;
+      if (nowMs !== null) this.#deps.replica.forgetExpired(nowMs);
+    }
+    return outcome;
+  }
+
+  #onMessage(text: string): void {
+    if (this.#isStopped) return;
+    const message = this.#mayLookAtPush() ? parseFeedMessage(text) : null;
+    const isInOrder =
+      message !== null && (message.kind === 'heartbeat' ? this.#onHeartbeat(message) : this.#onPush(message));
+    if (!isInOrder) this.#news.wake();
+  }
+
+  #onPush(entry: ChangeEntry): boolean {
+    const meanwhile = this.#pushedMeanwhile;
+    if (meanwhile !== null && meanwhile.length < limits.changesPerPullMax) meanwhile.push(entry);
+    return this.#apply(entry) === 'applied';
+  }
+
+  #onHeartbeat(beat: Heartbeat): boolean {
+    const { replica } = this.#deps;
+    if (!replica.believes(beat)) return false;
+    // One that says nothing about the age may still tell of a newer head.
+    const readAtMs = this.#time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
+    return replica.confirm(beat.feed_id, beat.head, readAtMs);
+  }
+
+  #noteSuccess(): void {
+    const { logger, replica } = this.#deps;
+    if (this.#problem !== null) logger.info({}, 'the control plane is followed again');
+    this.#problem = null;
+    this.#isConnected = true;
+    this.#isTurnedAway = false;
+    replica.isRefusedAsSuspended = false;
+    this.#retry.reset();
+  }
+
+  async #noteFailure(error: unknown): Promise<void> {
+    const { logger, replica } = this.#deps;
+    const problem = error instanceof Error ? error.message : String(error);
+    this.#isConnected = false;
+    const wasTurnedAway = this.#isTurnedAway;
+    if (error instanceof ControlPlaneError) {
+      this.#isSuperseded = error.isSuperseded;
+      this.#isTurnedAway ||= error.refusesKey;
+      if (error.code === 'account_suspended') replica.isRefusedAsSuspended = true;
+    }
+    if (this.#isSuperseded) {
+      logger.error(
+        {},
+        'another process has connected with this sidecar id; this one follows and ships no more',
+      );
+    } else if (this.#isTurnedAway && !wasTurnedAway) {
+      logger.error(
+        { problem },
+        'the control plane does not accept this sidecar; it decides nothing until it does',
+      );
+    } else if (this.#problem === null && !this.#isStopped) {
+      logger.warn({ problem }, 'the control plane cannot be followed; the last known state stays and ages');
+    }
+    this.#problem = problem;
+    if (isRefusal(error)) this.#mayUseDisk = false;
+    if (replica.accountId === null && this.#mayUseDisk) await this.#loadFromDisk();
+  }
+
+  /** A cold start: what was known last, verified anew, of unknown age. */
+  async #loadFromDisk(): Promise<void> {
+    const { file, replica, client, logger } = this.#deps;
+    this.#mayUseDisk = false;
+    try {
+      const kept = await file.load();
+      const accountId = client.connection?.accountId ?? null;
+      if (kept === null || replica.install(kept.signed, { asOfMs: null, accountId }) === 'refused') return;
+      const applied = kept.entries.findIndex(
+        (entry) => !['applied', 'repeat'].includes(replica.apply(entry)),
+      );
+      this.#keeper.resume(kept.entries.length);
+      // Entries on disk that do not apply are a damage that only a snapshot repairs.
+      this.#needsSnapshot = applied !== -1;
+      if (this.#mustNotServe === null) this.#becomeReady();
+      logger.warn(
+        { account: replica.accountRevision, global: replica.globalRevision },
+        'started from the last known state on disk',
+      );
+      if (replica.accountId !== null) await this.#listenTo(replica.accountId);
+    } catch (error) {
+      logger.error({ err: error }, 'the last known state on disk cannot be read');
+    }
+  }
+}
+
+/** The control plane is there and does not want this sidecar, as with a key that was deleted: what is on disk must not serve instead. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ControlPlaneError && error.status >= 400 && error.status < 500;

@@ -1,0 +1,139 @@
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
+import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
+import { assert, unreachable } from '../../shared/errors/assert.ts';
+import type { AccountId, ApiKeyId, IssuerId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { parseScope, type Scope } from '../../shared/model/scopes.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { parseCatalogPrices } from '../../shared/wire/catalog.ts';
+import { parseConstraints } from '../../shared/wire/constraints.ts';
+import type { ApiKeyBody, Change, GateBody, Snapshot } from '../../shared/wire/sync.ts';
+import { makeStandings, type Standings } from './standings.ts';
+
+/** An API key of the sidecar's account, as a caller presents it. */
+export interface KnownCaller {
+  readonly keyId: ApiKeyId;
+  readonly mode: Mode;
+  readonly scopes: readonly Scope[];
+  /** Null: never. */
+  readonly expiresAtMs: UnixMillis | null;
+}
+
+/** What a sidecar knows, ready for decisions. Written by `applyChange` alone. */
+export interface ReplicaState {
+  readonly accountId: AccountId;
+  /** Of both modes, by id. */
+  readonly gates: Map<string, CompiledGate>;
+  /** By the hash of the key. */
+  readonly callers: Map<string, KnownCaller>;
+  readonly callerHashes: Map<ApiKeyId, string>;
+  readonly standings: Standings;
+  readonly suspendedIssuers: Set<IssuerId>;
+  readonly suspendedAccounts: Set<AccountId>;
+  /** By kid; all purposes. */
+  readonly signingKeys: Map<string, VerificationKey>;
+  /** The same keys, ready to verify. Replaced when one of them changes. */
+  keys: Keyset;
+}
+
+/** Throws where something in the snapshot cannot be understood: half a state is none. */
+export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
+  const state: ReplicaState = {
+    accountId: snapshot.account_id,
+    gates: new Map(),
+    callers: new Map(),
+    callerHashes: new Map(),
+    standings: makeStandings(),
+    suspendedIssuers: new Set(snapshot.suspended_issuers),
+    suspendedAccounts: new Set(snapshot.suspended_accounts),
+    signingKeys: new Map(snapshot.signing_keys.map((key) => [key.kid, key])),
+    keys: keyset(ed25519, snapshot.signing_keys),
+  };
+  if (snapshot.account_status === 'suspended') state.suspendedAccounts.add(snapshot.account_id);
+  for (const gate of snapshot.gates) putGate(state, gate);
+  for (const apiKey of snapshot.api_keys) putCaller(state, apiKey);
+  for (const { passport_id, standing, expires_at_ms } of snapshot.passport_standings) {
+    state.standings.set(passport_id, standing, expires_at_ms);
+  }
+  return state;
+}
+
+/** Does the whole change or throws and does nothing: a bad one leaves the last good state. */
+export function applyChange(state: ReplicaState, change: Change, ed25519: Ed25519): void {
+  switch (change.kind) {
+    case 'gate.put':
+      putGate(state, change.body);
+      break;
+    case 'gate.delete':
+      state.gates.delete(change.body.gate_id);
+      break;
+    case 'api_key.put':
+      putCaller(state, change.body);
+      break;
+    case 'api_key.delete':
+      deleteCaller(state, change.body.key_id);
+      break;
+    case 'passport.standing':
+      state.standings.set(change.body.passport_id, change.body.standing, change.body.expires_at_ms);
+      break;
+    case 'issuer.standing':
+      suspend(state.suspendedIssuers, change.body.issuer_id, change.body.standing);
+      break;
+    case 'account.standing':
+      suspend(state.suspendedAccounts, change.body.account_id, change.body.standing);
+      break;
+    case 'signing_key.put':
+      putSigningKey(state, change.body, ed25519);
+      break;
+    default:
+      unreachable(change);
+  }
+}
+
+function putGate(state: ReplicaState, gate: GateBody): void {
+  assert(gate.account_id === state.accountId, 'a sidecar receives the gates of its own account only');
+  const compiled = compileGate(
+    {
+      gateId: gate.gate_id,
+      accountId: gate.account_id,
+      mode: gate.mode,
+      version: gate.version,
+      trustLevel: gate.trust_level,
+      constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
+    },
+    gate.catalog ? parseCatalogPrices(gate.catalog) : null,
+  );
+  state.gates.set(gate.gate_id, compiled);
+}
+
+function putCaller(state: ReplicaState, apiKey: ApiKeyBody): void {
+  deleteCaller(state, apiKey.key_id);
+  state.callerHashes.set(apiKey.key_id, apiKey.key_hash);
+  state.callers.set(apiKey.key_hash, {
+    keyId: apiKey.key_id,
+    mode: apiKey.mode,
+    // A scope that only a later version knows guards nothing here.
+    scopes: apiKey.scopes.filter((scope) => parseScope(scope) !== null),
+    expiresAtMs: apiKey.expires_at_ms,
+  });
+}
+
+function deleteCaller(state: ReplicaState, keyId: ApiKeyId): void {
+  const keyHash = state.callerHashes.get(keyId);
+  if (keyHash === undefined) return;
+  state.callerHashes.delete(keyId);
+  state.callers.delete(keyHash);
+}
+
+function suspend<T>(suspended: Set<T>, id: T, standing: 'active' | 'suspended'): void {
+  if (standing === 'suspended') suspended.add(id);
+  else suspended.delete(id);
+}
+
+function putSigningKey(state: ReplicaState, key: VerificationKey, ed25519: Ed25519): void {
+  // The import comes first: it throws for an unusable key.
+  state.keys = keyset(ed25519, [...new Map(state.signingKeys).set(key.kid, key).values()]);
+  state.signingKeys.set(key.kid, key);
+}

@@ -1,0 +1,293 @@
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
+import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import {
+  type ChangeEntry,
+  type ChangeKind,
+  type FeedId,
+  type FeedPosition,
+  globalFeed,
+  type Heartbeat,
+  type Position,
+  type SignedSnapshot,
+  syncVersion,
+} from '../../shared/wire/sync.ts';
+import { parseSnapshot } from '../../shared/wire/sync-schema.ts';
+import {
+  changeVerifies,
+  heartbeatVerifies,
+  type SyncKeys,
+  snapshotVerifies,
+} from '../../shared/wire/sync-signature.ts';
+import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
+
+/**
+ * What became of an entry. `repeat`: it is in force already. `gap`: it does not follow what is in force: something is missing between, or
+ * it is of another history, as after a restore. `refused`: it is not
+ * the service's, or cannot be understood; the last good state stays and nothing after it will be applied.
+ */
+export type ApplyOutcome = 'applied' | 'repeat' | 'gap' | 'refused';
+
+export interface ReplicaDeps {
+  readonly ed25519: Ed25519;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Sync keys that were trusted before. Empty: those of the first snapshot are trusted. */
+  readonly pinnedKeys: readonly VerificationKey[];
+}
+
+/**
+ * The sidecar's copy of what it needs to decide: gates and callers of its account, and who is revoked or suspended anywhere.
+ *
+ *     nothing loaded ──install──> loaded at (account R, global G) ──apply R+1 or G+1──> loaded at the next revision
+ *
+ * It changes by signed snapshots and signed entries only, one revision at a time, and is never half changed. Questions are answered from
+ * memory, at once. It also knows its age: the time since it was last known that the service had nothing newer.
+ */
+export class Replica {
+  readonly #deps: ReplicaDeps;
+  #state: ReplicaState | null = null;
+  #account: FeedPosition = { revision: 0, mark: '' };
+  #global: FeedPosition = { revision: 0, mark: '' };
+  /** Up to when each feed is known to be complete here; minus infinity while nothing is known. */
+  #accountAsOfMs = Number.NEGATIVE_INFINITY;
+  #globalAsOfMs = Number.NEGATIVE_INFINITY;
+  #trust: SyncKeys | null;
+  /** Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull nothing any more. */
+  isRefusedAsSuspended = false;
+  #refusedCount = 0;
+  #lastRefusal: string | null = null;
+
+  constructor(deps: ReplicaDeps) {
+    this.#deps = deps;
+    const { pinnedKeys } = deps;
+    this.#trust = pinnedKeys.length === 0 ? null : syncKeysOf(keyset(deps.ed25519, pinnedKeys));
+  }
+
+  /** Null until the first snapshot is installed: nothing can be decided before. */
+  get accountId(): AccountId | null {
+    return this.#state?.accountId ?? null;
+  }
+
+  /** By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its account. */
+  get isAccountSuspended(): boolean {
+    const state = this.#state;
+    return this.isRefusedAsSuspended || state?.suspendedAccounts.has(state.accountId) === true;
+  }
+
+  /** All keys of the service; another object after each change of them. */
+  get keys(): Keyset {
+    return this.#state?.keys ?? noKeys;
+  }
+
+  gate(gateId: string): CompiledGate | null {
+    return this.#state?.gates.get(gateId) ?? null;
+  }
+
+  /** Null for a key that is unknown, deleted or expired. `keyHash` is lower-case hex. */
+  caller(keyHash: string, nowMs: UnixMillis): KnownCaller | null {
+    const caller = this.#state?.callers.get(keyHash) ?? null;
+    return caller === null || (caller.expiresAtMs !== null && nowMs >= caller.expiresAtMs) ? null : caller;
+  }
+
+  standing(passport: VerifiedPassport): PassportStanding {
+    const state = this.#state;
+    if (state === null) return unknownStanding;
+    return {
+      status: state.standings.get(passport.passportId),
+      isIssuerSuspended: state.suspendedIssuers.has(passport.issuerId),
+      isAccountSuspended: state.suspendedAccounts.has(passport.accountId),
+      // Also where the key is not known here, or not any more: it was when the passport was verified.
+      isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
+      stateAgeMs: this.stateAgeMs,
+    };
+  }
+
+  /** Time since the older of the two feeds was last known to be complete here. Infinity: it never was in this process. */
+  get stateAgeMs(): number {
+    return this.#deps.clock.monotonic() - Math.min(this.#accountAsOfMs, this.#globalAsOfMs);
+  }
+
+  get accountRevision(): number {
+    return this.#account.revision;
+  }
+
+  get globalRevision(): number {
+    return this.#global.revision;
+  }
+
+  /** What is in force here. */
+  get position(): Position {
+    return { account: this.#account, global: this.#global };
+  }
+
+  /** Snapshots, entries and heartbeats that were refused since the start, and why the last one was, until something good arrives. */
+  get refusedCount(): number {
+    return this.#refusedCount;
+  }
+
+  get lastRefusal(): string | null {
+    return this.#lastRefusal;
+  }
+
+  /** The sync keys that are trusted now, to be pinned on disk. */
+  get syncKeys(): readonly VerificationKey[] {
+    const keys = this.#state === null ? this.#deps.pinnedKeys : [...this.#state.signingKeys.values()];
+    return keys.filter((key) => key.purpose === 'sync');
+  }
+
+  /** Revoked and suspended passports in memory. */
+  get standingCount(): number {
+    return this.#state?.standings.size ?? 0;
+  }
+
+  /**
+   * Takes the place of the whole state, at once or not at all; revisions may go back by it. Where no key is trusted yet, its
+   * own sync keys are.
+   */
+  install(
+    signed: SignedSnapshot,
+    expected: {
+      /** When it is known to have been current; null where that is not known, as for one from disk. */
+      readonly asOfMs: MonotonicMillis | null;
+      /** Null: of whatever account it is. */
+      readonly accountId: AccountId | null;
+    },
+  ): 'installed' | 'refused' {
+    try {
+      this.#install(signed, expected.accountId);
+    } catch (error) {
+      return this.#refuse('snapshot', error);
+    }
+    this.#accountAsOfMs = this.#globalAsOfMs = expected.asOfMs ?? Number.NEGATIVE_INFINITY;
+    this.#lastRefusal = null;
+    return 'installed';
+  }
+
+  #install(signed: SignedSnapshot, accountId: AccountId | null): void {
+    if (this.#trust !== null)
+      demand(snapshotVerifies(this.#trust, signed), 'its signature is not by a trusted sync key');
+    const snapshot = parseSnapshot(signed.snapshot);
+    demand(snapshot !== null, 'it does not have the shape of a snapshot');
+    demand(
+      snapshot.sync_version === syncVersion,
+      `it is of version ${snapshot.sync_version}, not ${syncVersion}`,
+    );
+    demand(accountId === null || snapshot.account_id === accountId, 'it is of another account');
+    const state = stateOf(snapshot, this.#deps.ed25519);
+    // A snapshot that is trusted by its own keys must at least agree with itself.
+    const trust = syncKeysOf(state.keys);
+    demand(
+      this.#trust !== null || snapshotVerifies(trust, signed),
+      'its signature is not by its own sync key',
+    );
+    this.#state = state;
+    this.#trust = trust;
+    this.#account = { revision: snapshot.account_revision, mark: snapshot.account_mark };
+    this.#global = { revision: snapshot.global_revision, mark: snapshot.global_mark };
+  }
+
+  /** Applies the entry if it is the next of its feed and the service signed it. */
+  apply(entry: ChangeEntry): ApplyOutcome {
+    const state = this.#state;
+    if (state === null) return 'gap';
+    const isGlobal = entry.feed_id === globalFeed;
+    const { revision, mark } = isGlobal ? this.#global : this.#account;
+    if (!isGlobal && entry.feed_id !== state.accountId)
+      return this.#refuse('entry', 'it is of another account');
+    if (entry.revision === revision && entry.signature !== mark) return 'gap';
+    if (entry.revision <= revision) return 'repeat';
+    if (entry.revision > revision + 1) return 'gap';
+    try {
+      demand(
+        this.#trust !== null && changeVerifies(this.#trust, entry),
+        'its signature is not by a trusted sync key',
+      );
+      if (entry.previous !== mark) return 'gap';
+      demand(globalKinds.has(entry.kind) === isGlobal, `${entry.kind} has no place in this feed`);
+      applyChange(state, entry, this.#deps.ed25519);
+    } catch (error) {
+      return this.#refuse(`entry ${entry.feed_id} ${entry.revision}`, error);
+    }
+    const applied = { revision: entry.revision, mark: entry.signature };
+    if (isGlobal) this.#global = applied;
+    else this.#account = applied;
+    if (entry.kind === 'signing_key.put') this.#trust = syncKeysOf(state.keys);
+    this.#lastRefusal = null;
+    return 'applied';
+  }
+
+  /** Looks at some of the standings and forgets those of passports that had expired long before this time, by whatever clock. */
+  forgetExpired(nowMs: UnixMillis): void {
+    this.#state?.standings.sweep(nowMs, limits.standingsPerSweepMax);
+  }
+
+  /** Whether the service signed this heartbeat, for one of our feeds. */
+  believes(beat: Heartbeat): boolean {
+    if (beat.feed_id !== globalFeed && beat.feed_id !== this.accountId) return false;
+    if (this.#trust !== null && heartbeatVerifies(this.#trust, beat)) return true;
+    this.#refuse('heartbeat', 'its signature is not by a trusted sync key');
+    return false;
+  }
+
+  /**
+   * Somebody trustworthy read this head at that moment. Answers whether the feed was complete here: then its age counts
+   * from there. Evidence that is older than what is known already changes nothing.
+   */
+  confirm(feedId: FeedId, head: number, asOfMs: MonotonicMillis): boolean {
+    const isGlobal = feedId === globalFeed;
+    if (!isGlobal && feedId !== this.accountId) return false;
+    if ((isGlobal ? this.#global : this.#account).revision < head) return false;
+    if (isGlobal) this.#globalAsOfMs = Math.max(this.#globalAsOfMs, asOfMs);
+    else this.#accountAsOfMs = Math.max(this.#accountAsOfMs, asOfMs);
+    this.#lastRefusal = null;
+    return true;
+  }
+
+  /** Counts each, but logs the first of a series only: whoever can write to the bus could fill the log otherwise. */
+  #refuse(what: string, why: unknown): 'refused' {
+    this.#refusedCount++;
+    const reason = why instanceof Error ? why.message : String(why);
+    if (this.#lastRefusal === null)
+      this.#deps.logger.error({ what, reason }, 'refused; the last good state stays');
+    this.#lastRefusal = `${what} refused: ${reason}`;
+    return 'refused';
+  }
+}
+
+const globalKinds: ReadonlySet<ChangeKind> = new Set([
+  'passport.standing',
+  'issuer.standing',
+  'account.standing',
+  'signing_key.put',
+]);
+
+const noKeys: Keyset = { find: () => null };
+
+/** Before anything is loaded every passport blocks. */
+const unknownStanding: PassportStanding = Object.freeze({
+  status: 'suspended',
+  isIssuerSuspended: true,
+  isAccountSuspended: true,
+  isKeyCompromised: true,
+  stateAgeMs: Number.POSITIVE_INFINITY,
+});
+
+/** Retired sync keys still vouch for what they signed; a compromised one for nothing. */
+const syncKeysOf = (keys: Keyset): SyncKeys => ({
+  find: (purpose, kid) => {
+    const entry = keys.find(purpose, kid);
+    return entry === null || entry.key.compromised ? null : entry;
+  },
+});
+
+function demand(condition: boolean, otherwise: string): asserts condition {
+  if (!condition) throw new Error(otherwise);
+}

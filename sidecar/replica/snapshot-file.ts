@@ -1,0 +1,117 @@
+import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync.ts';
+import { parseChangeEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
+
+/**
+ * The last known state on disk, for a start while the control plane is away:
+ *
+ *     sync-keys.json          the sync keys that are trusted; those of the first snapshot ever, then what they vouched for
+ *     snapshot.json           the last snapshot as it came, signed
+ *     changes-<name>.jsonl    the entries applied since, signed; <name> ties them to their snapshot
+ *
+ * Whoever reads verifies: what is here proves nothing by being here. The snapshot is replaced by a rename, so that there is
+ * always a whole one, and its changes start in a file of their own, so that they never follow another.
+ * One process at a time; calls do not overlap.
+ */
+export interface SnapshotFile {
+  readTrustedKeys(): Promise<readonly VerificationKey[]>;
+  writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
+  /** Null: there is none, or it is not even a signed snapshot. A torn last entry is cut off. */
+  load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly ChangeEntry[] } | null>;
+  replace(signed: SignedSnapshot): Promise<void>;
+  /** Behind the snapshot that was loaded or written last. */
+  append(entries: readonly ChangeEntry[]): Promise<void>;
+}
+
+/** The trusted keys cannot be read: trusting whatever comes next instead would defeat them. */
+export class TrustedKeysError extends Error {
+  override readonly name = 'TrustedKeysError';
+}
+
+/** It holds hashes of API keys: nobody else's business. */
+const fileMode = 0o600;
+
+export function snapshotFile(directory: string): SnapshotFile {
+  const keysPath = join(directory, 'sync-keys.json');
+  const snapshotPath = join(directory, 'snapshot.json');
+  /** The signature is random enough for a name, and base64url is fit for one. */
+  const changesName = ({ signatures }: SignedSnapshot) =>
+    `changes-${signatures[0]?.signature.slice(0, 22)}.jsonl`;
+  let changesPath: string | null = null;
+
+  return {
+    readTrustedKeys: async () => {
+      const text = await readIfThere(keysPath);
+      if (text === null) return [];
+      const keys = parseSigningKeys(text);
+      if (keys !== null) return keys;
+      throw new TrustedKeysError(
+        `${keysPath} is damaged. If nobody has tampered with it, remove it: the sidecar then trusts the service anew.`,
+      );
+    },
+    writeTrustedKeys: (keys) => writeWhole(directory, keysPath, JSON.stringify(keys)),
+    load: async () => {
+      const signed = parseSignedSnapshot((await readIfThere(snapshotPath)) ?? '');
+      if (signed === null) return null;
+      changesPath = join(directory, changesName(signed));
+      return { signed, entries: await readEntries(changesPath) };
+    },
+    replace: async (signed) => {
+      await writeWhole(directory, snapshotPath, JSON.stringify(signed));
+      changesPath = join(directory, changesName(signed));
+      await removeOtherChanges(directory, changesName(signed));
+    },
+    append: async (entries) => {
+      if (changesPath === null) return;
+      const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+      await appendFile(changesPath, lines, { mode: fileMode });
+    },
+  };
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Every whole line up to the first that is none; the file ends there from now on, so that what is appended can be read. */
+async function readEntries(path: string): Promise<ChangeEntry[]> {
+  const text = await readIfThere(path);
+  if (text === null) return [];
+  const entries: ChangeEntry[] = [];
+  let good = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', good)) {
+    const entry = parseChangeEntry(text.slice(good, end));
+    if (entry === null) break;
+    entries.push(entry);
+    good = end + 1;
+  }
+  if (good < text.length) await truncate(path, Buffer.byteLength(text.slice(0, good)));
+  return entries;
+}
+
+/** At every moment, also after a loss of power, the file holds the old text or the new one. */
+async function writeWhole(directory: string, path: string, text: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const temporary = `${path}.new`;
+  const file = await open(temporary, 'w', fileMode);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
+
+async function removeOtherChanges(directory: string, current: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (name.startsWith('changes-') && name !== current) await rm(join(directory, name), { force: true });
+  }
+}

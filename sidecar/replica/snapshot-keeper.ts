@@ -1,0 +1,130 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync.ts';
+import type { Replica } from './replica.ts';
+import type { SnapshotFile } from './snapshot-file.ts';
+
+/**
+ * Keeps the disk near the replica without holding it up: what is applied is noted at once and written every
+ * `limits.snapshotFileIntervalMs`. A disk that fails costs the next cold start its news and nothing else.
+ *
+ *     in step ──write fails──> behind ──a fresh snapshot is written──> in step
+ */
+export class SnapshotKeeper {
+  readonly #deps: SnapshotKeeperDeps;
+  #unwritten: ChangeEntry[] = [];
+  #snapshot: SignedSnapshot | null = null;
+  #changesOnDisk = 0;
+  #trustedKeys = '';
+  /** Writing failed: what is on disk lacks changes until a snapshot replaces it. */
+  #isBehind = false;
+  /** A sync key was declared compromised: what it has signed on disk will not be believed at the next start. */
+  #isUnbelievable = false;
+  #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
+  #writtenAtMs: MonotonicMillis;
+  #writing: Promise<void> | null = null;
+
+  constructor(deps: SnapshotKeeperDeps) {
+    this.#deps = deps;
+    this.#writtenAtMs = deps.clock.monotonic();
+  }
+
+  /** Whether a fresh snapshot would help: what is on disk has too many changes behind it, or lacks some, or is signed by a bad key. */
+  get wantsSnapshot(): boolean {
+    const isWanted =
+      this.#isBehind || this.#isUnbelievable || this.#changesOnDisk > limits.snapshotFileChangesMax;
+    return isWanted && this.#deps.clock.monotonic() > this.#snapshotWantedAfterMs;
+  }
+
+  /** The replica stands at this snapshot now, which came from the control plane. */
+  begin(signed: SignedSnapshot): void {
+    this.#unwritten = [];
+    this.#snapshot = signed;
+    this.#changesOnDisk = 0;
+    this.#isBehind = false;
+    this.#isUnbelievable = false;
+    this.#startWriting();
+  }
+
+  /** The replica stands at what is on disk: a snapshot with so many changes behind it. */
+  resume(changes: number): void {
+    this.#changesOnDisk = changes;
+  }
+
+  /** The fresh snapshot could not be had: it is wanted again after `limits.snapshotFileRetryMs`. */
+  postpone(): void {
+    this.#snapshotWantedAfterMs = this.#deps.clock.monotonic() + limits.snapshotFileRetryMs;
+  }
+
+  /** The replica has applied this entry. */
+  add(entry: ChangeEntry): void {
+    if (!this.#isBehind) this.#unwritten.push(entry);
+    if (entry.kind === 'signing_key.put' && entry.body.purpose === 'sync' && entry.body.compromised) {
+      this.#isUnbelievable = true;
+    }
+  }
+
+  /** To be called now and then; writes what is due. */
+  tick(): void {
+    const isDue = this.#deps.clock.monotonic() - this.#writtenAtMs >= limits.snapshotFileIntervalMs;
+    if (isDue && this.#unwritten.length > 0) this.#startWriting();
+  }
+
+  /** Resolves when everything is written, or has failed. */
+  async close(): Promise<void> {
+    await this.#writing;
+    this.#startWriting();
+    await this.#writing;
+  }
+
+  #startWriting(): void {
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+  }
+
+  async #write(): Promise<void> {
+    try {
+      do await this.#writeWhatWaits();
+      while (this.#snapshot !== null);
+    } catch (error) {
+      this.#deps.logger.error({ err: error }, 'the last known state cannot be written to disk');
+      this.#isBehind = true;
+      this.#unwritten = [];
+      this.#snapshot = null;
+      this.postpone();
+    }
+  }
+
+  async #writeWhatWaits(): Promise<void> {
+    const { file, replica, clock } = this.#deps;
+    // Taken together: a snapshot may come while this is writing, and entries after it belong to its file.
+    const snapshot = this.#snapshot;
+    const entries = this.#unwritten;
+    this.#snapshot = null;
+    this.#unwritten = [];
+    // Trust first: a snapshot by a key that is not pinned would be refused.
+    await this.#writeTrustedKeys(replica, file);
+    if (snapshot !== null) await file.replace(snapshot);
+    if (entries.length > 0) await file.append(entries);
+    this.#changesOnDisk += entries.length;
+    this.#writtenAtMs = clock.monotonic();
+  }
+
+  async #writeTrustedKeys(replica: Replica, file: SnapshotFile): Promise<void> {
+    const keys = replica.syncKeys;
+    const text = JSON.stringify(keys);
+    if (text === this.#trustedKeys) return;
+    await file.writeTrustedKeys(keys);
+    this.#trustedKeys = text;
+  }
+}
+
+export interface SnapshotKeeperDeps {
+  readonly file: SnapshotFile;
+  readonly replica: Replica;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

@@ -1,0 +1,56 @@
+import { ApiError } from '../shared/errors/api-error.ts';
+import { limits } from '../shared/model/limits.ts';
+import type { RequestHead } from './http/server.ts';
+
+/** What an address of the sidecar stands for. */
+export type Route =
+  /** `gateId` is whatever stands there, decoded: whether there is such a gate is not said. */
+  | { readonly kind: 'check'; readonly gateId: string }
+  | { readonly kind: 'enforce' }
+  | { readonly kind: 'livez' }
+  | { readonly kind: 'readyz' }
+  | { readonly kind: 'metrics' };
+
+const checkPrefix = '/v1/gates/';
+const checkSuffix = '/check';
+
+const enforce: Route = { kind: 'enforce' };
+const operations: ReadonlyMap<string, Route> = new Map([
+  ['/livez', { kind: 'livez' }],
+  ['/readyz', { kind: 'readyz' }],
+  ['/metrics', { kind: 'metrics' }],
+]);
+
+/**
+ * Reads method and path. Throws `route_not_found` for what does not exist, a wrong method included, and `invalid_request` for a
+ * path that cannot be read: a percent-encoding that is not valid, or a part that is too long.
+ */
+export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
+  const { method, path } = head;
+  if (method === 'POST') {
+    if (path.startsWith(checkPrefix) && path.endsWith(checkSuffix)) {
+      const gateId = path.slice(checkPrefix.length, -checkSuffix.length);
+      if (gateId !== '' && !gateId.includes('/')) return { kind: 'check', gateId: decode(gateId) };
+    }
+    if (path === '/v1/enforce') return enforce;
+  }
+  const found = method === 'GET' || method === 'HEAD' ? operations.get(path) : undefined;
+  if (found !== undefined) return found;
+  decode(path);
+  throw new ApiError('route_not_found');
+}
+
+function decode(part: string): string {
+  if (part.length > limits.pathParamCharsMax) {
+    throw new ApiError('invalid_request', { message: 'A part of the address is too long.' });
+  }
+  if (!part.includes('%')) return part;
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    throw new ApiError('invalid_request', {
+      message: 'The address holds a percent-encoding that is not valid.',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,55 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { redisBus } from '../shared/bus/redis.ts';
+import { must } from '../shared/errors/assert.ts';
+import { jsonLogger } from '../shared/runtime/logger.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { startFromSettings } from './from-settings.ts';
+import { chooseServer } from './http/choose-server.ts';
+import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
+
+// The whole program of one listening thread. Main and thread run the same build: what comes from there is of its type.
+const { settings, index, port }: ThreadStart = workerData;
+const main = must(parentPort, 'a listening thread is started by threads.ts');
+const logger = jsonLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
+const tell = (news: ThreadNews): void => main.postMessage(news);
+
+try {
+  // Every thread hears the pushes for itself; an in-process bus does not reach from thread to thread.
+  const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
+  const sidecar = await startFromSettings(settings, {
+    index,
+    port,
+    exclusive: false,
+    server: await chooseServer(process.env),
+    bus,
+    metricsText: async (own) => {
+      const all = await ask(main, 'metrics_of_all', 2 * metricsMsMax);
+      return typeof all === 'string' ? all : own.metrics();
+    },
+    logger,
+  });
+  const close = async (): Promise<void> => {
+    await sidecar.close();
+    await bus?.close();
+  };
+  // A thread that ends with its listener open takes the process down, so everything is closed first, whatever has happened.
+  const closeAndEnd = (error: unknown): void => {
+    logger.error(
+      { err: error },
+      'a listening thread failed by our own fault; it closes and is started again',
+    );
+    void close().finally(() => process.exit(1));
+  };
+  process.on('uncaughtException', closeAndEnd);
+  process.on('unhandledRejection', closeAndEnd);
+  answerQuestions(main, async (question) => {
+    if (question === 'metrics') return sidecar.metrics.getMetricsAsJSON();
+    if (question === 'close') return close().then(() => null);
+    throw new Error(`a thread has no answer to ${question}`);
+  });
+  tell({ kind: 'listening' });
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  tell({ kind: 'failed', message, isStartError: error instanceof StartError });
+  process.exit(1);
+}

@@ -1,0 +1,159 @@
+import { Worker } from 'node:worker_threads';
+import { AggregatorRegistry } from 'prom-client';
+import { limits } from '../shared/model/limits.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { systemRandom } from '../shared/runtime/random.ts';
+import { retryPause } from '../shared/runtime/retry-pause.ts';
+import type { SidecarSettings } from '../shared/runtime/settings.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
+
+const runsFromSource = import.meta.url.endsWith('.ts');
+const workerUrl = new URL(runsFromSource ? './thread-worker.ts' : './thread-worker.js', import.meta.url);
+
+/** A little more than a thread gives itself to close. */
+const closeMsMax = limits.drainMsMax + 2_000;
+/** One that is still starting hears the question when it has started. It owes nobody an answer, so it is not waited for as long. */
+const closeStartingMsMax = limits.drainMsMax / 2;
+
+export interface SidecarThreads {
+  close(): Promise<void>;
+}
+
+/**
+ * Several sidecars in one process, on one port, among which the kernel spreads the connections. Each is whole: its own replica, spool and sidecar
+ * id, so that they share nothing that would have to be locked. Resolves when all listen, rejects when one cannot.
+ *
+ *     starting ──listening──> serving ──exits by itself──> pause (doubling) ──> starting
+ *        └──failed──> (the start rejects, or it is tried again)      serving ──close──> closed
+ */
+export async function startThreads(options: {
+  readonly settings: SidecarSettings;
+  readonly port: number;
+  readonly logger: Logger;
+}): Promise<SidecarThreads> {
+  const { settings, port, logger } = options;
+  const threads = Array.from(
+    { length: settings.SIDECAR_THREADS },
+    (_, index) => new SidecarThread({ settings, port, index }, metricsOfAll, logger),
+  );
+  async function metricsOfAll(): Promise<string> {
+    const figures = await Promise.allSettled(threads.map((thread) => thread.metrics()));
+    return AggregatorRegistry.aggregate(
+      figures.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
+    ).metrics();
+  }
+  const close = async () => {
+    await Promise.all(threads.map((thread) => thread.close()));
+  };
+  try {
+    await Promise.all(threads.map((thread) => thread.start()));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { close };
+}
+
+class SidecarThread {
+  readonly #start: ThreadStart;
+  readonly #metricsOfAll: () => Promise<string>;
+  readonly #logger: Logger;
+  /** Null before the start and between an exit and the next try. */
+  #worker: Worker | null = null;
+  readonly #pause = retryPause(systemRandom(), { firstMs: limits.retryFirstMs, lastMs: limits.retryLastMs });
+  #retry: NodeJS.Timeout | null = null;
+  #isListening = false;
+  #isClosed = false;
+
+  constructor(start: ThreadStart, metricsOfAll: () => Promise<string>, logger: Logger) {
+    this.#start = start;
+    this.#metricsOfAll = metricsOfAll;
+    this.#logger = logger.child({ thread: start.index });
+  }
+
+  /** Resolves when it listens; from then on it is started again whenever it ends by itself. */
+  async start(): Promise<void> {
+    const worker = startWorker(this.#start);
+    this.#worker = worker;
+    answerQuestions(worker, (question) =>
+      question === 'metrics_of_all' ? this.#metricsOfAll() : Promise.reject(new Error(question)),
+    );
+    const exited = exitOf(worker).then((reason) => {
+      this.#worker = null;
+      this.#isListening = false;
+      return reason;
+    });
+    await Promise.race([listening(worker), exited.then((reason) => Promise.reject(reason))]);
+    this.#isListening = true;
+    this.#pause.reset();
+    void exited.then((reason) => this.#startAgain(reason));
+  }
+
+  async metrics(): Promise<object> {
+    const figures = this.#worker === null ? null : await ask(this.#worker, 'metrics', metricsMsMax);
+    return typeof figures === 'object' && figures !== null ? figures : [];
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    if (this.#worker === null) return;
+    const worker = this.#worker;
+    try {
+      await ask(worker, 'close', this.#isListening ? closeMsMax : closeStartingMsMax);
+    } catch (error) {
+      if (!this.#isListening) {
+        await worker.terminate();
+        return;
+      }
+      // Its listener may be open, and ending it would take the process down in the middle of what the others do.
+      this.#logger.error({ err: error }, 'a listening thread did not close as it should');
+      return;
+    }
+    await worker.terminate();
+  }
+
+  #startAgain(reason: Error): void {
+    if (this.#isClosed) return;
+    const pauseMs = this.#pause.nextMs();
+    this.#logger.error({ err: reason, pause_ms: pauseMs }, 'a listening thread ended; it is started again');
+    this.#retry = setTimeout(() => {
+      this.start().catch((error: Error) => this.#startAgain(error));
+    }, pauseMs);
+  }
+}
+
+/** A thread has to be taught TypeScript from within. Compiled, it is started as it is. */
+const startWorker = (start: ThreadStart): Worker =>
+  runsFromSource
+    ? new Worker(
+        `import('tsx/esm/api').then(({ register }) => { register(); return import('${workerUrl}'); })`,
+        {
+          eval: true,
+          workerData: start,
+        },
+      )
+    : new Worker(workerUrl, { workerData: start });
+
+/** Resolves to why the thread has ended. Without a listener for its errors they would end the process. */
+const exitOf = (worker: Worker): Promise<Error> =>
+  new Promise((resolve) => {
+    let failure: Error | null = null;
+    worker.on('error', (error) => {
+      failure = error;
+    });
+    worker.once('exit', (code) => resolve(failure ?? new Error(`a listening thread ended with ${code}`)));
+  });
+
+/** Resolves when the thread says that it listens, rejects when it says that it cannot. */
+const listening = (worker: Worker): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const onMessage = (message: ThreadNews): void => {
+      if (!('kind' in message)) return;
+      worker.off('message', onMessage);
+      if (message.kind === 'listening') resolve();
+      else reject(message.isStartError ? new StartError(message.message) : new Error(message.message));
+    };
+    worker.on('message', onMessage);
+  });

@@ -1,0 +1,263 @@
+import { decodeBase64url } from '../../shared/crypto/base64url.ts';
+import type { Keyset } from '../../shared/crypto/keyset.ts';
+import type { TokenRefusal, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
+import type { VerifyPool } from './pool.ts';
+import type { VerifiedCache } from './verified-cache.ts';
+import { isValidAt, type VerifyJob } from './verify-task.ts';
+
+/**
+ * What became of a token. `overloaded`: too many were waiting, or this one waited too long. `unavailable`: the threads failed.
+ * Neither says anything about the token, and neither may lead to a decision.
+ */
+export type TokenOutcome =
+  | { readonly kind: 'refused'; readonly reason: TokenRefusal }
+  | { readonly kind: 'verified'; readonly passport: VerifiedPassport }
+  | { readonly kind: 'overloaded' }
+  | { readonly kind: 'unavailable' };
+
+export type Settle = (outcome: TokenOutcome) => void;
+
+interface VerifierCounts {
+  /** Tokens found in the cache, and tokens whose signature had to be checked. */
+  readonly hits: number;
+  readonly misses: number;
+  /** Tokens refused by their shape or key, before any cryptography. */
+  readonly refusedUnverified: number;
+  readonly shed: number;
+  readonly failed: number;
+  /** Requests that wait for a signature now. */
+  readonly waiting: number;
+}
+
+/**
+ * Turns tokens into verified passports: from memory where the same token verified before, else with the threads of the pool.
+ *
+ * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33 to 40 us of
+ * processor time and checking a signature about 51 us. While every thread is busy, tokens of several turns gather in one
+ * batch, so that batches grow with the load. The one exception: a token that is alone in its turn, with nothing under way, is
+ * checked on the spot where the engine is fast enough (`inlineWhenAlone`). That is at most one signature in a turn; it delays
+ * the others by 51 us, and the hand-over it replaces would have taken most of that from the same thread.
+ *
+ *     verify ──known──> settle
+ *        └──refused by shape──> settle
+ *        └──> queued ──turn ends──> in flight ──bits──> settle
+ *               └─ waited too long ─┴─ late, or thread died ──> settle `overloaded` / `unavailable`
+ */
+export interface PassportVerifier {
+  /** The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request. */
+  known(token: string): VerifiedPassport | null;
+  /** Calls `settle` exactly once, possibly before it returns. `settle` must not throw. */
+  verify(token: string, settle: Settle): void;
+  readonly counts: VerifierCounts;
+  /** Settles everything that waits as `unavailable`; later tokens are settled so at once. */
+  close(): Promise<void>;
+}
+
+export interface VerifierDeps {
+  /** The keys of this moment: the replica's change under way. */
+  readonly keys: () => Keyset;
+  readonly cache: VerifiedCache;
+  readonly pool: VerifyPool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly inlineWhenAlone: boolean;
+  /** Requests that may wait at once; default `limits.verifyQueueMax`. */
+  readonly queueMax?: number;
+  /** How long a token may wait for its turn, and again for its task; default `limits.decisionDeadlineMs`. */
+  readonly deadlineMs?: number;
+}
+
+/** A token whose signature nobody knows yet, and everybody who asked for it meanwhile. */
+interface Miss {
+  readonly opened: OpenedToken;
+  readonly waiters: Settle[];
+  readonly queuedAtMs: MonotonicMillis;
+}
+
+const overloaded: TokenOutcome = { kind: 'overloaded' };
+const unavailable: TokenOutcome = { kind: 'unavailable' };
+
+export function passportVerifier(deps: VerifierDeps): PassportVerifier {
+  return new QueueingVerifier(deps);
+}
+
+class QueueingVerifier implements PassportVerifier {
+  readonly #deps: VerifierDeps;
+  readonly #queueMax: number;
+  readonly #deadlineMs: number;
+  /** Queued and in flight, by token: the same token is never checked twice at once. */
+  readonly #misses = new Map<string, Miss>();
+  #queue: Miss[] = [];
+  #tasksInFlight = 0;
+  #turnIsScheduled = false;
+  #isClosed = false;
+  readonly #counts = { hits: 0, misses: 0, refusedUnverified: 0, shed: 0, failed: 0, waiting: 0 };
+  /** Public keys as bytes; the keys of the replica are immutable objects. */
+  readonly #keyBytes = new WeakMap<VerificationKey, Uint8Array>();
+
+  constructor(deps: VerifierDeps) {
+    this.#deps = deps;
+    this.#queueMax = deps.queueMax ?? limits.verifyQueueMax;
+    this.#deadlineMs = deps.deadlineMs ?? limits.decisionDeadlineMs;
+  }
+
+  get counts(): VerifierCounts {
+    return this.#counts;
+  }
+
+  known(token: string): VerifiedPassport | null {
+    const passport = this.#deps.cache.find(token);
+    if (passport !== null) this.#counts.hits++;
+    return passport;
+  }
+
+  verify(token: string, settle: Settle): void {
+    const outcome = this.#enqueue(token, settle);
+    if (outcome !== null) settle(outcome);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const miss of [...this.#misses.values()]) this.#settle(miss, unavailable);
+    this.#queue = [];
+    await this.#deps.pool.close();
+  }
+
+  /** The outcome where it is known at once; null: `settle` waits for it. */
+  #enqueue(token: string, settle: Settle): TokenOutcome | null {
+    if (this.#isClosed) return unavailable;
+    const asked = this.#misses.get(token);
+    const opened = asked?.opened ?? openToken(token, this.#deps.keys());
+    if (opened.kind === 'refused') {
+      this.#counts.refusedUnverified++;
+      return opened;
+    }
+    if (this.#counts.waiting >= this.#queueMax) {
+      this.#counts.shed++;
+      return overloaded;
+    }
+    this.#counts.waiting++;
+    if (asked === undefined) this.#queueMiss(token, opened, settle);
+    else asked.waiters.push(settle);
+    return null;
+  }
+
+  #queueMiss(token: string, opened: OpenedToken, settle: Settle): void {
+    const miss: Miss = { opened, waiters: [settle], queuedAtMs: this.#deps.clock.monotonic() };
+    this.#counts.misses++;
+    this.#misses.set(token, miss);
+    this.#queue.push(miss);
+    this.#scheduleTurn();
+  }
+
+  /** Runs after the input of this turn is read: whatever came with it is then in the queue. */
+  #scheduleTurn(): void {
+    if (this.#turnIsScheduled) return;
+    this.#turnIsScheduled = true;
+    setImmediate(() => {
+      this.#turnIsScheduled = false;
+      this.#dispatch();
+    });
+  }
+
+  #dispatch(): void {
+    const [first] = this.#queue;
+    if (first === undefined) return;
+    if (this.#deps.inlineWhenAlone && this.#queue.length === 1 && this.#tasksInFlight === 0) {
+      this.#queue = [];
+      this.#checkInline(first);
+      return;
+    }
+    while (this.#tasksInFlight < this.#deps.pool.capacity) {
+      const batch = this.#nextBatch();
+      if (batch.length === 0) return;
+      void this.#run(batch);
+    }
+  }
+
+  #checkInline(miss: Miss): void {
+    const { open, key } = miss.opened;
+    try {
+      this.#admit(miss, key.verify(open.signingInput, open.signature));
+    } catch (error) {
+      this.#fail([miss], error);
+    }
+  }
+
+  /** Whoever has waited too long is told so instead of being verified: nobody listens any more. */
+  #nextBatch(): Miss[] {
+    const oldestMs = this.#deps.clock.monotonic() - this.#deadlineMs;
+    const late = this.#queue.findIndex((miss) => miss.queuedAtMs > oldestMs);
+    for (const miss of this.#queue.splice(0, late === -1 ? this.#queue.length : late)) this.#shed(miss);
+    return this.#queue.splice(0, limits.verifyBatchMax);
+  }
+
+  /** Never rejects: every way a task can end settles its tokens. */
+  async #run(batch: readonly Miss[]): Promise<void> {
+    this.#tasksInFlight++;
+    const watch = setTimeout(() => this.#giveUpOn(batch), this.#deadlineMs);
+    try {
+      const valid = await this.#deps.pool.verify(batch.map((miss) => this.#jobOf(miss)));
+      for (let i = 0; i < batch.length; i++) {
+        this.#admit(must(batch[i], 'one bit for each token'), isValidAt(valid, i));
+      }
+    } catch (error) {
+      this.#fail(batch, error);
+    } finally {
+      clearTimeout(watch);
+      this.#tasksInFlight--;
+      this.#dispatch();
+    }
+  }
+
+  #giveUpOn(batch: readonly Miss[]): void {
+    this.#deps.logger.error({ tokens: batch.length }, 'a verification task is late');
+    for (const miss of batch) this.#shed(miss);
+    this.#deps.pool.restart();
+  }
+
+  #jobOf(miss: Miss): VerifyJob {
+    const { open, key } = miss.opened;
+    let publicKey = this.#keyBytes.get(key.key);
+    if (publicKey === undefined) {
+      publicKey = must(decodeBase64url(key.key.publicKey), 'a key of the keyset is base64url');
+      this.#keyBytes.set(key.key, publicKey);
+    }
+    return { signingInput: open.signingInput, signature: open.signature, publicKey };
+  }
+
+  #admit(miss: Miss, signatureIsValid: boolean): void {
+    const admitted = admitToken(miss.opened, signatureIsValid);
+    if (admitted.kind === 'verified') this.#deps.cache.remember(miss.opened.open.token, admitted.passport);
+    this.#settle(miss, admitted);
+  }
+
+  #fail(batch: readonly Miss[], error: unknown): void {
+    if (!this.#isClosed) {
+      this.#deps.logger.error({ err: error, tokens: batch.length }, 'passports could not be verified');
+    }
+    for (const miss of batch) this.#settle(miss, unavailable);
+  }
+
+  #shed(miss: Miss): void {
+    this.#counts.shed += miss.waiters.length;
+    this.#settle(miss, overloaded);
+  }
+
+  /** The only place where waiters are called; the second call for the same miss finds none. */
+  #settle(miss: Miss, outcome: TokenOutcome): void {
+    const waiters = miss.waiters.splice(0);
+    if (waiters.length === 0) return;
+    this.#misses.delete(miss.opened.open.token);
+    this.#counts.waiting -= waiters.length;
+    if (outcome.kind === 'unavailable') this.#counts.failed += waiters.length;
+    for (const settle of waiters) settle(outcome);
+  }
+}

@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
+import { hourMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+let feed: string;
+beforeAll(async () => {
+  api = await startApi();
+  feed = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+});
+afterAll(() => api.close());
+
+const post = (path: string, body: unknown, key = api.adminKey) =>
+  api.call({ method: 'POST', url: `/v1/api-keys${path}`, key, body });
+const opens = async (key: string) => (await api.call({ url: '/v1/gates', key })).status;
+const inMs = (durationMs: number) => renderTime((api.deps.clock.now() + durationMs) as UnixMillis);
+const changesSince = async (count: number) => (await api.changes(feed)).slice(count);
+
+describe('POST /api-keys', () => {
+  it('201: shows the key once and stores only its hash', async () => {
+    const reply = await post('', {
+      name: 'reader',
+      scopes: ['gates:read', 'gates:read', 'passports:create'],
+    });
+    expect(reply.status).toBe(201);
+    const { key, ...rest } = reply.body;
+    expect(rest).toEqual({
+      key_id: expect.stringMatching(/^key_[0-9a-z]{26}$/),
+      name: 'reader',
+      scopes: ['gates:read', 'passports:issue'],
+      mode: 'live',
+      prefix: key.slice(0, 12),
+      last4: key.slice(-4),
+      created_at: expect.any(String),
+      expires_at: null,
+      last_used_at: null,
+    });
+    expect(parseApiKey(key)).toEqual({ mode: 'live' });
+    expect((await api.call({ url: `/v1/api-keys/${rest.key_id}` })).body).toEqual(rest);
+
+    const [dump] = await api.deps.sql<{ text: string }[]>`
+      SELECT string_agg(k::text, '') || (SELECT string_agg(c::text, '') FROM changes c) AS text FROM api_keys k`;
+    expect(dump?.text).toContain(hashApiKey(key));
+    expect(dump?.text).not.toContain(key);
+  });
+
+  it('400: makes no test key that connects sidecars, by whichever key', async () => {
+    const admin = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    const wanted = { name: 'sidecar', scopes: ['gates:read', 'sidecars:connect'] };
+    expectError(await post('', { ...wanted, mode: 'test' }), 'invalid_request', 'scopes');
+    const reply = await api.call({ url: '/v1/api-keys', key: admin.key, body: wanted });
+    expectError(reply, 'invalid_request', 'scopes');
+  });
+
+  it('tells the sidecars of the account who the key is', async () => {
+    const before = (await api.changes(feed)).length;
+    const expires_at = inMs(hourMs);
+    const { key, keyId } = await api.createKey({ scopes: ['gates:manage'], expires_at });
+    expect(await changesSince(before)).toEqual([
+      {
+        kind: 'api_key.put',
+        body: {
+          key_id: keyId,
+          key_hash: hashApiKey(key),
+          mode: 'live',
+          scopes: ['gates:manage'],
+          expires_at_ms: Date.parse(expires_at),
+        },
+      },
+    ]);
+  });
+
+  it('lets admin:* choose the mode', async () => {
+    const { key } = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    expect(parseApiKey(key)).toEqual({ mode: 'test' });
+    expect(await opens(key)).toBe(200);
+  });
+
+  it('403: leads nobody out of the test world', async () => {
+    const { key } = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    const wanted = { name: 'a', scopes: ['gates:read'] };
+    expectError(await post('', { ...wanted, mode: 'live' }, key), 'insufficient_scope', 'mode');
+    for (const body of [wanted, { ...wanted, mode: 'test' }]) {
+      const made = (await post('', body, key)).body;
+      expect(parseApiKey(made.key)).toEqual({ mode: 'test' });
+      const rolled = (await post(`/${made.key_id}/roll`, {}, key)).body;
+      expect(parseApiKey(rolled.key)).toEqual({ mode: 'test' });
+    }
+  });
+
+  it('grants what a broader scope contains, and not the broader one for its parts', async () => {
+    const parts = ['gates:create', 'gates:read', 'gates:update', 'enforcement:check'];
+    const whole = await api.createKey({ scopes: ['keys:manage', 'gates:manage', 'osgate:manage'] });
+    expect((await post('', { name: 'a', scopes: [...parts, 'osgate:read'] }, whole.key)).status).toBe(201);
+    const { key } = await api.createKey({ scopes: ['keys:manage', ...parts, 'osgate:read'] });
+    for (const scope of ['gates:manage', 'osgate:manage']) {
+      expectError(await post('', { name: 'a', scopes: [scope] }, key), 'insufficient_scope', 'scopes');
+    }
+  });
+
+  it('403: grants nothing that the creating key lacks, and no other mode', async () => {
+    const { key } = await api.createKey({ scopes: ['keys:manage', 'gates:manage'] });
+    expect((await post('', { name: 'a', scopes: ['gates:read', 'enforcement:check'] }, key)).status).toBe(
+      201,
+    );
+    for (const scope of ['admin:*', 'passports:create', 'osgate:read']) {
+      expectError(
+        await post('', { name: 'a', scopes: ['gates:read', scope] }, key),
+        'insufficient_scope',
+        'scopes',
+      );
+    }
+    const otherMode = { name: 'a', scopes: ['gates:read'], mode: 'test' };
+    expectError(await post('', otherMode, key), 'insufficient_scope', 'mode');
+    expect((await post('', { ...otherMode, mode: 'live' }, key)).status).toBe(201);
+  });
+
+  it.each([
+    [{ scopes: ['gates:read'] }, 'name'],
+    [{ name: 'a' }, 'scopes'],
+    [{ name: 'a', scopes: [] }, 'scopes'],
+    [{ name: 'a', scopes: 'gates:read' }, 'scopes'],
+    [{ name: 'a', scopes: ['gates:read', 'gates:*'] }, 'scopes.1'],
+    [{ name: 'a', scopes: ['constructor'] }, 'scopes.0'],
+    [{ name: 'a', scopes: ['gates:read'], mode: 'prod' }, 'mode'],
+    [{ name: 'a', scopes: ['gates:read'], expires_at: 'tomorrow' }, 'expires_at'],
+    [{ name: 'a', scopes: ['gates:read'], expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    [{ name: 'a', scopes: ['gates:read'], key: 'at_live_mine' }, 'key'],
+  ])('400: refuses %j, naming %s', async (body, param) => {
+    expectError(await post('', body), 'invalid_request', param);
+  });
+});
+
+describe('GET /api-keys', () => {
+  it('lists the keys of the account, newest first, without the keys themselves', async () => {
+    api.advance(1);
+    const { key, keyId } = await api.createKey({ scopes: ['gates:read'] });
+    const { body } = await api.call({ url: '/v1/api-keys?limit=1' });
+    expect(body.items.map((each: { key_id: string }) => each.key_id)).toEqual([keyId]);
+    expect(body.total).toBeGreaterThan(1);
+    expect(JSON.stringify(body)).not.toContain(key);
+  });
+});
+
+describe('POST /api-keys/:id/roll', () => {
+  it('replaces the key at once without an overlap', async () => {
+    const old = await api.createKey({ name: 'rolled', scopes: ['gates:read'] });
+    const before = (await api.changes(feed)).length;
+    const { status, body } = await api.call({ method: 'POST', url: `/v1/api-keys/${old.keyId}/roll` });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ name: 'rolled', scopes: ['gates:read'], mode: 'live' });
+    expect(body.key_id).not.toBe(old.keyId);
+    expect(await opens(body.key)).toBe(200);
+    expect(await opens(old.key)).toBe(401);
+    expect(await changesSince(before)).toMatchObject([
+      { kind: 'api_key.put', body: { key_id: body.key_id } },
+      { kind: 'api_key.delete', body: { key_id: old.keyId } },
+    ]);
+    expectError(await post(`/${old.keyId}/roll`, {}), 'api_key_not_found');
+  });
+
+  it('lets the old key work until the overlap is over', async () => {
+    const old = await api.createKey({ scopes: ['gates:read'] });
+    const before = (await api.changes(feed)).length;
+    const rolled = await post(`/${old.keyId}/roll`, { overlap_s: 60 });
+    expect(rolled.body.expires_at).toBe(null);
+    const overlapEnd = Date.parse((await api.call({ url: `/v1/api-keys/${old.keyId}` })).body.expires_at);
+    expect(await changesSince(before)).toMatchObject([
+      { kind: 'api_key.put', body: { key_id: rolled.body.key_id, expires_at_ms: null } },
+      { kind: 'api_key.put', body: { key_id: old.keyId, expires_at_ms: overlapEnd } },
+    ]);
+    expect(await opens(old.key)).toBe(200);
+    api.advance(60_000);
+    expect(await opens(old.key)).toBe(401);
+    expect(await opens(rolled.body.key)).toBe(200);
+  });
+
+  it('never prolongs a key', async () => {
+    const expires_at = inMs(hourMs);
+    const old = await api.createKey({ scopes: ['gates:read'], expires_at });
+    const rolled = await post(`/${old.keyId}/roll`, { overlap_s: 7_200 });
+    expect(rolled.body.expires_at).toBe(expires_at);
+    expect((await api.call({ url: `/v1/api-keys/${old.keyId}` })).body.expires_at).toBe(expires_at);
+    api.advance(hourMs);
+    expectError(await post(`/${old.keyId}/roll`, {}), 'api_key_not_found');
+  });
+
+  it('403: gives nobody a key that can do more than theirs', async () => {
+    const strong = await api.createKey({ scopes: ['passports:issue'] });
+    const { key } = await api.createKey({ scopes: ['keys:manage'] });
+    expectError(await post(`/${strong.keyId}/roll`, {}, key), 'insufficient_scope', 'scopes');
+    expect((await api.call({ url: `/v1/api-keys/${strong.keyId}` })).status).toBe(200);
+  });
+
+  it.each([-1, 0.5, '60', null, 604_801])('400: refuses an overlap of %j', async (overlap_s) => {
+    const { keyId } = await api.createKey({ scopes: ['gates:read'] });
+    expectError(await post(`/${keyId}/roll`, { overlap_s }), 'invalid_request', 'overlap_s');
+  });
+});
+
+describe('DELETE /api-keys/:id', () => {
+  it('deletes the key for good and tells the sidecars', async () => {
+    const { keyId } = await api.createKey({ scopes: ['gates:read'] });
+    const before = (await api.changes(feed)).length;
+    const remove = () => api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });
+    expect((await remove()).body).toEqual({
+      key_id: keyId,
+      deleted: true,
+      deleted_at: expect.stringMatching(/Z$/),
+    });
+    expect(await changesSince(before)).toEqual([{ kind: 'api_key.delete', body: { key_id: keyId } }]);
+    expectError(await remove(), 'api_key_not_found');
+    expectError(await api.call({ url: `/v1/api-keys/${keyId}` }), 'api_key_not_found');
+  });
+});

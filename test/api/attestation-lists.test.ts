@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
+import {
+  type AttestationFilter,
+  findPlace,
+  listAttestations,
+  pageQuery,
+} from '../../control-plane/attestations/list-attestations.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { append, liveOwner, newRecord, operatorOf } from '../support/exports.ts';
+
+/**
+ * How much of the database a page reads, whatever is asked for: counted in blocks of 8 KB, because a time says more about the machine. Each
+ * of these lists has few or no records among many that a careless plan would look through.
+ */
+let api: Api;
+let owner: Owner;
+let other: Owner;
+let busyPassports: string[];
+let busyGates: string[];
+let lonelyGate: string;
+let othersPassport: string;
+let othersGate: string;
+const startMs = Date.parse('2026-01-01T00:00:00Z');
+const records = 40_000;
+const limit = 50;
+
+/** Six walks of a page each, every record in a block of its own, and the way down the indexes. */
+const blocksMax = 6 * (limit + 1) + 60;
+
+beforeAll(async () => {
+  api = await startApi();
+  owner = await operatorOf(api);
+  const account = await api.createAccount();
+  other = liveOwner(account.accountId);
+  const ids = async (make: () => Promise<{ readonly passport_id?: string; readonly gate_id?: string }>) => {
+    const made = await make();
+    return must(made.passport_id ?? made.gate_id, 'the answer has an id');
+  };
+  busyPassports = [await ids(() => api.issuePassport()), await ids(() => api.issuePassport())];
+  busyGates = [await ids(() => api.createGate()), await ids(() => api.createGate())];
+  lonelyGate = await ids(() => api.createGate());
+  othersPassport = await ids(() => api.issuePassport({}, account.key));
+  othersGate = await ids(() => api.createGate({}, account.key));
+  const half = records / 2;
+  for (const from of [0, half]) {
+    await addUnsignedRecords(api.deps.sql, {
+      owner,
+      passportIds: busyPassports,
+      gateIds: busyGates,
+      from,
+      count: half,
+      startMs,
+    });
+  }
+  const meeting = (passport: string, passportOwner: Owner, gateId: string, gateOwner: Owner) =>
+    newRecord(api, { passport: { id: passport, owner: passportOwner }, gateId, gateOwner });
+  await append(api, [
+    meeting(busyPassports[0] ?? '', owner, lonelyGate, owner),
+    meeting(busyPassports[0] ?? '', owner, othersGate, other),
+    meeting(othersPassport, other, busyGates[0] ?? '', owner),
+  ]);
+  await api.deps.sql`ANALYZE attestations`;
+});
+afterAll(() => api.close());
+
+const everything: AttestationFilter = {
+  passportId: null,
+  gateId: null,
+  decision: null,
+  sinceMs: null,
+  untilMs: null,
+};
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+}
+
+async function blocksRead(who: Owner, filter: Partial<AttestationFilter>, behind: string | null = null) {
+  const { sql } = api.deps;
+  const place = behind === null ? null : await findPlace(sql, who, behind as Parameters<typeof findPlace>[2]);
+  const query = pageQuery(sql, who, { ...everything, ...filter }, { limit: limit + 1, behind: place });
+  const [row] = await sql<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
+    EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`;
+  const plan = must(row?.['QUERY PLAN'][0], 'EXPLAIN answers a plan').Plan;
+  return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+}
+
+const found = async (who: Owner, filter: Partial<AttestationFilter>): Promise<number> =>
+  (await listAttestations(api.deps.sql, who, { ...everything, ...filter }, { limit, behind: null }))
+    .attestations.length;
+
+describe('a page of attestations', () => {
+  const atMs = (offset: number) => (startMs + offset) as UnixMillis;
+  const lists: readonly [
+    name: string,
+    length: number,
+    whose: () => Owner,
+    filter: () => Partial<AttestationFilter>,
+  ][] = [
+    ['all of an account', limit, () => owner, () => ({})],
+    ['a common decision', limit, () => owner, () => ({ decision: 'PERMIT' })],
+    ['a rare decision', 4, () => owner, () => ({ decision: 'SUSPEND' })],
+    ['a few, long ago', 20, () => owner, () => ({ untilMs: atMs(20) })],
+    ['the last few', 13, () => owner, () => ({ sinceMs: atMs(records - 10) })],
+    ['a decision long ago', 2, () => owner, () => ({ decision: 'BLOCK', untilMs: atMs(20) })],
+    ['a busy passport', limit, () => owner, () => ({ passportId: busyPassports[0] ?? '' })],
+    ['a busy gate', limit, () => owner, () => ({ gateId: busyGates[1] ?? '' })],
+    ['a gate hardly used', 1, () => owner, () => ({ gateId: lonelyGate })],
+    [
+      'a busy passport at a gate hardly used',
+      1,
+      () => owner,
+      () => ({ passportId: busyPassports[0] ?? '', gateId: lonelyGate }),
+    ],
+    [
+      'a busy passport that was never at a busy gate of another account',
+      0,
+      () => owner,
+      () => ({ passportId: busyPassports[1] ?? '', gateId: othersGate }),
+    ],
+    [
+      'a decision of a busy passport',
+      4,
+      () => owner,
+      () => ({ passportId: busyPassports[1] ?? '', decision: 'SUSPEND' }),
+    ],
+    ["somebody else's passport at one's own gates", 1, () => owner, () => ({ passportId: othersPassport })],
+    ["one's own passports at somebody else's gate", 1, () => owner, () => ({ gateId: othersGate })],
+    ["somebody else's busy passport", 1, () => other, () => ({ passportId: busyPassports[0] ?? '' })],
+    ["somebody else's busy gate", 1, () => other, () => ({ gateId: busyGates[0] ?? '' })],
+    [
+      "somebody else's busy passport at his busy gate",
+      0,
+      () => other,
+      () => ({ passportId: busyPassports[0] ?? '', gateId: busyGates[0] ?? '' }),
+    ],
+    ['an account with little among many with much', 2, () => other, () => ({})],
+    ['nobody', 0, () => liveOwner('acct_00000000000000000000000000'), () => ({})],
+  ];
+
+  it.each(lists)('reads no more than it needs: %s', async (_name, length, whose, filter) => {
+    expect(await found(whose(), filter())).toBe(length);
+    expect(await blocksRead(whose(), filter())).toBeLessThan(blocksMax);
+  });
+
+  it('reads no more than it needs in the middle of a long list', async () => {
+    const middle = `att_${String(records / 2).padStart(26, '0')}`;
+    expect(await blocksRead(owner, {}, middle)).toBeLessThan(blocksMax);
+    expect(await blocksRead(owner, { gateId: busyGates[0] ?? '' }, middle)).toBeLessThan(blocksMax);
+  });
+
+  it('would be found out if it read more', async () => {
+    const { sql } = api.deps;
+    const [row] = await sql<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
+      EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+      SELECT * FROM attestations WHERE reader_account_id = ${owner.accountId} ORDER BY request_hash LIMIT 1`;
+    expect(row?.['QUERY PLAN'][0]?.Plan['Shared Hit Blocks']).toBeGreaterThan(4 * blocksMax);
+  });
+});

@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serviceKeys } from '../../shared/client/service-keys.ts';
+import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import { parseSnapshot } from '../../shared/wire/sync-schema.ts';
+import { stateOf } from '../../sidecar/replica/replica-state.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+let feed: string;
+beforeAll(async () => {
+  api = await startApi();
+  feed = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+});
+afterAll(() => api.close());
+
+const publish = (gateId: string, permissions: unknown, key?: string) =>
+  api.call({
+    url: `/v1/gates/${gateId}/catalog`,
+    body: { permissions },
+    ...(key === undefined ? {} : { key }),
+  });
+const read = (gateId: string, query = '', headers = {}) =>
+  api.call({ url: `/v1/gates/${gateId}/catalog${query}`, key: null, headers });
+
+const priced = (cents: number) => ({ model: 'per_call', price_cents: cents, currency: 'USD' });
+const complete = {
+  key: 'orders:create',
+  display_name: 'Create an order',
+  description: 'Buys what is in the basket.',
+  pricing: { ...priced(25), free_calls: 100 },
+  category: 'commerce',
+  risk_level: 'medium',
+  sla: { uptime_basis_points: 9_990, response_time_ms: 250 },
+  platform_fee: { basis_points: 150 },
+  requires_approval: false,
+};
+const minimal = { key: 'orders:read' };
+const minimalAnswered = {
+  key: 'orders:read',
+  display_name: null,
+  description: null,
+  pricing: null,
+  category: null,
+  risk_level: null,
+  sla: null,
+  platform_fee: null,
+  requires_approval: false,
+};
+
+describe('POST /gates/:id/catalog', () => {
+  it('201: answers the signed catalog, and everybody reads the same', async () => {
+    const { gate_id } = await api.createGate();
+    const reply = await publish(gate_id, [complete, minimal]);
+    expect(reply.status).toBe(201);
+    expect(reply.body).toEqual({
+      gate_id,
+      version: 1,
+      permissions: [complete, minimalAnswered],
+      published_at: expect.stringMatching(/\.\d{3}Z$/),
+      content_hash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+      signature: expect.stringMatching(/^[\w-]{86}$/),
+      signing_key_id: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    const answer = await read(gate_id);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual(reply.body);
+    const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
+    const keys = must(serviceKeys(jwks.body), 'the service answers a JWKS');
+    expect(verifyCatalog(answer.body, keys, { gateId: gate_id }).kind).toBe('valid');
+  });
+
+  it('keeps every version, and answers the newest', async () => {
+    const { gate_id } = await api.createGate();
+    const first = (await publish(gate_id, [complete])).body;
+    const second = (await publish(gate_id, [minimal])).body;
+    expect([first.version, second.version]).toEqual([1, 2]);
+    expect((await read(gate_id)).body).toEqual(second);
+    expect((await read(gate_id, '?version=1')).body).toEqual(first);
+    expect((await read(gate_id, '?version=2')).body).toEqual(second);
+    expectError(await read(gate_id, '?version=3'), 'catalog_not_found');
+  });
+
+  it('numbers versions without holes when many publish at once', async () => {
+    const { gate_id } = await api.createGate();
+    const replies = await Promise.all(
+      [1, 2, 3, 4, 5, 6].map((cents) => publish(gate_id, [{ key: 'orders:create', pricing: priced(cents) }])),
+    );
+    expect(replies.map(({ body }) => body.version).sort()).toEqual([1, 2, 3, 4, 5, 6]);
+    const newest = must(
+      replies.find(({ body }) => body.version === 6),
+      'there is a sixth version',
+    );
+    expect((await read(gate_id)).body).toEqual(newest.body);
+    // The gate began at 1 and rose with each.
+    expect((await api.call({ url: `/v1/gates/${gate_id}` })).headers['etag']).toBe('"7"');
+  });
+
+  it('tells the sidecars each permission with its price per call in USD', async () => {
+    const { gate_id } = await api.createGate();
+    const before = (await api.changes(feed)).length;
+    await publish(gate_id, [
+      complete,
+      minimal,
+      { key: 'orders:stream', pricing: { ...priced(5), model: 'per_minute' } },
+      { key: 'orders:all', pricing: { ...priced(900), model: 'subscription' } },
+      { key: 'orders:euro', pricing: { ...priced(5), currency: 'EUR' } },
+      { key: 'orders:free', pricing: priced(0) },
+    ]);
+    await api.call({ method: 'PUT', url: `/v1/gates/${gate_id}`, body: { name: 'New' } });
+    const catalog = {
+      'orders:create': 250_000,
+      'orders:read': null,
+      'orders:stream': null,
+      'orders:all': null,
+      'orders:euro': null,
+      'orders:free': 0,
+    };
+    const common = { gate_id, account_id: feed, mode: 'live', trust_level: 'L1', constraints: {}, catalog };
+    expect((await api.changes(feed)).slice(before)).toEqual([
+      { kind: 'gate.put', body: { ...common, version: 2 } },
+      { kind: 'gate.put', body: { ...common, version: 3 } },
+    ]);
+  });
+
+  it('is in the snapshot that a new sidecar starts from', async () => {
+    const { gate_id } = await api.createGate({ catalog: { permissions: [complete, minimal] } });
+    const bare = await api.createGate();
+    const { key } = await api.createKey({ scopes: ['sidecars:connect'] });
+    const { body } = await api.call({ url: '/v1/sync/snapshot', key });
+    const snapshot = must(parseSnapshot(body.snapshot), 'a snapshot has its shape');
+    const catalogOf = (id: string) => snapshot.gates.find((gate) => gate.gate_id === id)?.catalog;
+    expect(catalogOf(gate_id)).toEqual({ 'orders:create': 250_000, 'orders:read': null });
+    expect(catalogOf(bare.gate_id)).toBe(null);
+    const state = stateOf(snapshot, api.deps.ed25519);
+    expect(state.gates.get(gate_id)?.catalog?.get('orders:create' as PermissionKey)).toBe(250_000);
+    expect(state.gates.get(bare.gate_id)?.catalog).toBe(null);
+  });
+
+  it('takes an empty catalog, which offers nothing', async () => {
+    const { gate_id } = await api.createGate();
+    expect((await publish(gate_id, [])).body.permissions).toEqual([]);
+    expect((await read(gate_id)).body.permissions).toEqual([]);
+  });
+
+  it('fills in the currency of a price', async () => {
+    const { gate_id } = await api.createGate();
+    const { body } = await publish(gate_id, [{ key: 'a:b', pricing: { model: 'per_call', price_cents: 1 } }]);
+    expect(body.permissions[0].pricing).toEqual(priced(1));
+  });
+
+  it.each<[unknown, string]>([
+    [undefined, 'permissions'],
+    [null, 'permissions'],
+    [{}, 'permissions'],
+    [Array(257).fill(minimal), 'permissions'],
+    [[{}], 'permissions.0.key'],
+    [[{ key: 'orders' }], 'permissions.0.key'],
+    [[{ key: 'orders:*' }], 'permissions.0.key'],
+    [[{ key: 'Orders:create' }], 'permissions.0.key'],
+    [[{ key: `orders:${'a'.repeat(122)}` }], 'permissions.0.key'],
+    [[minimal, complete, minimal], 'permissions.2.key'],
+    [[{ ...minimal, requires_approval: true }], 'permissions.0.requires_approval'],
+    [[{ ...minimal, price: 5 }], 'permissions.0.price'],
+    [[{ ...minimal, pricing: {} }], 'permissions.0.pricing.model'],
+    [[{ ...minimal, pricing: { model: 'per_call' } }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: { ...priced(1), model: 'per_word' } }], 'permissions.0.pricing.model'],
+    [[{ ...minimal, pricing: priced(-1) }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: priced(0.5) }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: priced(1e11 + 1) }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: { ...priced(1), currency: 'usd' } }], 'permissions.0.pricing.currency'],
+    [[{ ...minimal, pricing: { ...priced(1), note: 'a'.repeat(20_000) } }], 'permissions.0.pricing'],
+    [[{ ...minimal, category: '' }], 'permissions.0.category'],
+    [[{ ...minimal, category: 'orders:create' }], 'permissions.0.category'],
+    [[{ ...minimal, category: 'a'.repeat(65) }], 'permissions.0.category'],
+    [[{ ...minimal, sla: { uptime_basis_points: 9_000 } }], 'permissions.0.sla.response_time_ms'],
+    [
+      [{ ...minimal, sla: { uptime_basis_points: 10_001, response_time_ms: 1 } }],
+      'permissions.0.sla.uptime_basis_points',
+    ],
+    [[{ ...minimal, platform_fee: { basis_points: -1 } }], 'permissions.0.platform_fee.basis_points'],
+    [[{ ...minimal, display_name: 'a\0b' }], 'permissions.0.display_name'],
+  ])('400: refuses %j, naming %s, and publishes nothing', async (permissions, param) => {
+    const { gate_id } = await api.createGate();
+    expectError(await publish(gate_id, permissions), 'invalid_request', param);
+    expectError(await read(gate_id), 'catalog_not_found');
+  });
+
+  it("404: for a gate that is another account's, of the other world, or deleted", async () => {
+    const { gate_id } = await api.createGate();
+    const other = await api.createAccount();
+    const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    expectError(await publish(gate_id, [minimal], other.key), 'gate_not_found');
+    expectError(await publish(gate_id, [minimal], test.key), 'gate_not_found');
+    await api.call({ method: 'DELETE', url: `/v1/gates/${gate_id}` });
+    expectError(await publish(gate_id, [minimal]), 'gate_not_found');
+    expectError(await publish('gate_x', [minimal]), 'gate_not_found');
+  });
+});
+
+describe('POST /gates with a catalog', () => {
+  it('201: publishes it with the gate', async () => {
+    const gate = await api.createGate({ catalog: { permissions: [complete] } });
+    expect(gate.catalog).toMatchObject({ gate_id: gate.gate_id, version: 1, permissions: [complete] });
+    expect((await read(gate.gate_id)).body).toEqual(gate.catalog);
+    expect(gate.updated_at).toBe(gate.created_at);
+    expect((await publish(gate.gate_id, [minimal])).body.version).toBe(2);
+  });
+
+  it('400: makes no gate when the catalog is wrong', async () => {
+    const before = (await api.call({ url: '/v1/gates' })).body.total;
+    const body = {
+      name: 'Orders',
+      trust_level: 'L1',
+      catalog: { permissions: [minimal, { key: 'orders:*' }] },
+    };
+    expectError(await api.call({ url: '/v1/gates', body }), 'invalid_request', 'catalog.permissions.1.key');
+    expect((await api.call({ url: '/v1/gates' })).body.total).toBe(before);
+  });
+});
+
+describe('GET /gates/:id/catalog', () => {
+  it('is public and cacheable, with the hash as its tag', async () => {
+    const { gate_id, catalog } = await api.createGate({ catalog: { permissions: [minimal] } });
+    const { headers } = await read(gate_id);
+    expect(headers['etag']).toBe(`"${catalog.content_hash}"`);
+    expect(headers['cache-control']).toBe('public, max-age=60');
+  });
+
+  it.each([
+    ['the tag', (tag: string) => tag, 304],
+    ['a weak one', (tag: string) => `W/${tag}`, 304],
+    ['one of several', (tag: string) => `"a,b", ${tag}`, 304],
+    ['any', () => '*', 304],
+    ['another', () => '"sha256:0"', 200],
+    ['what is none', (tag: string) => tag.slice(1), 200],
+  ])('answers If-None-Match with %s', async (_name, headerOf, status) => {
+    const { gate_id, catalog } = await api.createGate({ catalog: { permissions: [minimal] } });
+    const tag = `"${catalog.content_hash}"`;
+    const reply = await read(gate_id, '', { 'if-none-match': headerOf(tag) });
+    expect(reply.status).toBe(status);
+    expect(reply.headers['etag']).toBe(tag);
+    if (status === 304) expect(reply.body).toBe('');
+  });
+
+  it('serves gates of the test world too', async () => {
+    const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    const gate = await api.createGate({ catalog: { permissions: [minimal] } }, test.key);
+    expect((await read(gate.gate_id)).status).toBe(200);
+  });
+
+  it('404: says whether the gate or its catalog is missing', async () => {
+    const bare = await api.createGate();
+    expectError(await read(bare.gate_id), 'catalog_not_found');
+    const gone = await api.createGate({ catalog: { permissions: [minimal] } });
+    await api.call({ method: 'DELETE', url: `/v1/gates/${gone.gate_id}` });
+    expectError(await read(gone.gate_id), 'gate_not_found');
+    expectError(await read(gone.gate_id, '?version=1'), 'gate_not_found');
+    expectError(await read('gate_x'), 'gate_not_found');
+  });
+
+  it.each(['0', '-1', 'x', '1.5', ''])('400: refuses the version %j', async (version) => {
+    const { gate_id } = await api.createGate({ catalog: { permissions: [minimal] } });
+    expectError(await read(gate_id, `?version=${version}`), 'invalid_request', 'version');
+  });
+});

@@ -1,0 +1,316 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPassportToken, signPassportToken } from '../../shared/crypto/passport-token.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { makeId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+let accountId: string;
+beforeAll(async () => {
+  api = await startApi();
+  accountId = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+});
+afterAll(() => api.close());
+
+const order = { permission_key: 'orders:create', amount: 12.5 };
+
+interface StoredRecord {
+  readonly chain_id: string;
+  readonly sequence: number;
+  readonly passport_id: string | null;
+  readonly gate_id: string | null;
+  readonly decision: string;
+  readonly reason: string | null;
+  readonly amount_micro_usd: number | null;
+  readonly constraints_evaluated: readonly string[];
+  readonly test: boolean;
+  readonly source: string;
+}
+
+async function storedRecord(attestationId: string): Promise<StoredRecord> {
+  const [row] = await api.deps.sql<StoredRecord[]>`
+    SELECT chain_id, sequence, passport_id, gate_id, decision, reason, amount_micro_usd, constraints_evaluated, test, source
+    FROM attestations WHERE attestation_id = ${attestationId}`;
+  return must(row, 'the record is committed before the answer');
+}
+
+const check = (gateId: string, passport: string, request: object = order): Promise<Reply> =>
+  api.call({ url: `/v1/gates/${gateId}/check`, body: { passport, request } });
+
+const statsOf = async (gateId: string) => (await api.call({ url: `/v1/gates/${gateId}` })).body.stats;
+const useCountOf = async (passportId: string) =>
+  (await api.call({ url: `/v1/passports/${passportId}` })).body.use_count;
+
+describe('POST /gates/:id/check', () => {
+  it.each(['application/x-www-form-urlencoded', 'text/plain', ''])(
+    'reads its body as JSON when the Content-Type is %j, as the sidecar does',
+    async (contentType) => {
+      const gate = await api.createGate();
+      const { jwt } = await api.issuePassport();
+      const response = await api.app.inject({
+        method: 'POST',
+        url: `/v1/gates/${gate.gate_id}/check`,
+        headers: {
+          authorization: `Bearer ${api.adminKey}`,
+          ...(contentType === '' ? {} : { 'content-type': contentType }),
+        },
+        payload: JSON.stringify({ passport: jwt, request: order }),
+      });
+      expect(response.json()).toMatchObject({ decision: 'PERMIT' });
+    },
+  );
+
+  it('answers a PERMIT whose record stands in the chain of the passport', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    const reply = await check(gate.gate_id, passport.jwt);
+    expect(reply).toMatchObject({ status: 200, body: { decision: 'PERMIT', reason: null } });
+    expect(await storedRecord(reply.body.attestation_id)).toEqual({
+      chain_id: passport.passport_id,
+      sequence: 1,
+      passport_id: passport.passport_id,
+      gate_id: gate.gate_id,
+      decision: 'PERMIT',
+      reason: null,
+      amount_micro_usd: 12_500_000,
+      constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission'],
+      test: false,
+      source: 'control-plane',
+    });
+  });
+
+  it('puts what does not verify into the chain of the gate, without a passport', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    const reply = await check(gate.gate_id, `${passport.jwt}A`);
+    expect(await storedRecord(reply.body.attestation_id)).toMatchObject({
+      chain_id: gate.gate_id,
+      passport_id: null,
+      gate_id: gate.gate_id,
+      reason: 'passport_malformed',
+    });
+  });
+
+  it('keeps no amount in another currency', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const reply = await check(gate.gate_id, jwt, { ...order, currency: 'EUR' });
+    expect(reply.body.reason).toBe('currency_unsupported');
+    expect((await storedRecord(reply.body.attestation_id)).amount_micro_usd).toBeNull();
+  });
+
+  it('counts every decision at the gate, and PERMITs at the passport', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    await check(gate.gate_id, passport.jwt);
+    await check(gate.gate_id, passport.jwt, { permission_key: 'orders:delete' });
+    await check(gate.gate_id, 'no passport');
+    expect(await statsOf(gate.gate_id)).toMatchObject({ total_requests: 3, permits: 1, blocks: 2 });
+    expect(await useCountOf(passport.passport_id)).toBe(1);
+  });
+
+  it('gives concurrent decisions about one passport a sequence without holes', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const replies = await Promise.all(Array.from({ length: 12 }, () => check(gate.gate_id, jwt)));
+    const records = await Promise.all(replies.map(({ body }) => storedRecord(body.attestation_id)));
+    const sequences = records.map(({ sequence }) => sequence).sort((a, b) => a - b);
+    expect(sequences).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
+  });
+
+  it('blocks from the answer of the revocation on', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    expect((await check(gate.gate_id, passport.jwt)).body.decision).toBe('PERMIT');
+    await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
+    expect((await check(gate.gate_id, passport.jwt)).body.reason).toBe('passport_revoked');
+  });
+
+  it('permits again after a suspension was lifted', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    await api.call({ url: `/v1/passports/${passport.passport_id}/suspend`, body: {} });
+    expect((await check(gate.gate_id, passport.jwt)).body.reason).toBe('passport_suspended');
+    await api.call({ url: `/v1/passports/${passport.passport_id}/reactivate`, body: {} });
+    expect((await check(gate.gate_id, passport.jwt)).body.decision).toBe('PERMIT');
+  });
+
+  it('decides by the gate as it is now', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const url = `/v1/gates/${gate.gate_id}`;
+    const changed = { constraints: { spend_limits: { per_transaction_usd: 10 } } };
+    expect((await api.call({ method: 'PUT', url, body: changed })).status).toBe(200);
+    expect((await check(gate.gate_id, jwt)).body).toMatchObject({
+      reason: 'spend_limit_exceeded',
+      limit: 10,
+    });
+  });
+
+  it('does not answer a decision whose record cannot be stored', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    const { sql } = api.deps;
+    await sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$`;
+    await sql`CREATE TRIGGER refuse BEFORE INSERT ON attestations EXECUTE FUNCTION refuse()`;
+    try {
+      expectError(await check(gate.gate_id, passport.jwt), 'internal_error');
+    } finally {
+      await sql`DROP FUNCTION refuse CASCADE`;
+    }
+    expect(await useCountOf(passport.passport_id)).toBe(0);
+    // Nothing is left of the failed one: the next is the first.
+    const reply = await check(gate.gate_id, passport.jwt);
+    expect((await storedRecord(reply.body.attestation_id)).sequence).toBe(1);
+  });
+});
+
+describe('a token that our key signed and that was not issued here', () => {
+  const signed = (payload: object) => {
+    const { kid, signer } = api.deps.signingKeys.current('passport');
+    return signPassportToken(payload, { kid, signer });
+  };
+  const payloadOf = (jwt: string) => must(openPassportToken(jwt), 'an issued token is well-formed').payload;
+
+  it('is blocked where there is no such passport, and writes into the chain of the gate', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const jti = makeId('pass', 0 as UnixMillis, new Uint8Array(10));
+    const reply = await check(gate.gate_id, signed({ ...payloadOf(jwt), jti }));
+    expect(reply.body.reason).toBe('passport_unknown_key');
+    expect(await storedRecord(reply.body.attestation_id)).toMatchObject({
+      chain_id: gate.gate_id,
+      passport_id: null,
+    });
+  });
+
+  it('is blocked where it says more than the passport of that id', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const forged = signed({ ...payloadOf(jwt), permissions: ['orders:*'] });
+    expect((await check(gate.gate_id, forged)).body.reason).toBe('passport_unknown_key');
+    expect((await check(gate.gate_id, jwt)).body.decision).toBe('PERMIT');
+  });
+});
+
+describe('POST /enforce', () => {
+  const enforce = (passport: string, request: object, key = api.adminKey): Promise<Reply> =>
+    api.call({ url: '/v1/enforce', key, body: { passport, request } });
+
+  it('decides about the passport alone, and attests no gate', async () => {
+    const passport = await api.issuePassport();
+    const reply = await enforce(passport.jwt, {});
+    expect(reply.body).toMatchObject({ decision: 'PERMIT', constraints_evaluated: ['passport', 'issuer'] });
+    expect(await storedRecord(reply.body.attestation_id)).toMatchObject({
+      chain_id: passport.passport_id,
+      passport_id: passport.passport_id,
+      gate_id: null,
+    });
+  });
+
+  it('puts what does not verify into the chain of the account that asked', async () => {
+    const reply = await enforce('no passport', {});
+    expect(await storedRecord(reply.body.attestation_id)).toMatchObject({
+      chain_id: accountId,
+      passport_id: null,
+      gate_id: null,
+    });
+  });
+
+  it('decides for the gate that the request names', async () => {
+    const gate = await api.createGate({ constraints: { allowed_domains: ['api.example.com'] } });
+    const { jwt } = await api.issuePassport();
+    const reply = await enforce(jwt, { ...order, gate_id: gate.gate_id });
+    expect(reply.body.reason).toBe('domain_missing');
+    expect((await storedRecord(reply.body.attestation_id)).gate_id).toBe(gate.gate_id);
+  });
+
+  it.each(['gate_1', '', 'gate_00000000000000000000000000'])(
+    'never decides without a gate where %j is named',
+    async (gate_id) => {
+      const { jwt } = await api.issuePassport();
+      expect((await enforce(jwt, { ...order, gate_id })).body.error.code).toBe('gate_not_found');
+    },
+  );
+
+  it('does not know the gates of other accounts', async () => {
+    const other = await api.createAccount();
+    const gate = await api.createGate({}, other.key);
+    const { jwt } = await api.issuePassport();
+    const reply = await enforce(jwt, { ...order, gate_id: gate.gate_id });
+    expect(reply.body.error.code).toBe('gate_not_found');
+  });
+});
+
+describe('POST /gates/:id/test', () => {
+  const test = (gateId: string, body: object): Promise<Reply> =>
+    api.call({ url: `/v1/gates/${gateId}/test`, body });
+
+  it('answers allow in the words of the specification, and counts nowhere', async () => {
+    const gate = await api.createGate({
+      constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
+    });
+    const passport = await api.issuePassport({ agent_id: 'tested' });
+    const reply = await test(gate.gate_id, {
+      passport_token: passport.jwt,
+      requested_action: 'orders:create',
+      context: { domain: 'api.example.com', estimated_cost_usd: 25 },
+    });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: {
+        decision: 'allow',
+        agent_id: 'tested',
+        gate_id: gate.gate_id,
+        attestation_id: expect.stringMatching(/^att_/),
+        timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        guardrails_evaluated: [
+          'passport',
+          'trust_level',
+          'issuer',
+          'permission',
+          'domain_allowlist',
+          'spend_limit',
+        ],
+        all_passed: true,
+      },
+    });
+    expect(await storedRecord(reply.body.attestation_id)).toMatchObject({ test: true, decision: 'PERMIT' });
+    expect(await statsOf(gate.gate_id)).toMatchObject({ total_requests: 0, permits: 0, blocks: 0 });
+    expect(await useCountOf(passport.passport_id)).toBe(0);
+  });
+
+  it('answers block with its reason and a sentence', async () => {
+    const gate = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 50 } } });
+    const { jwt } = await api.issuePassport();
+    const reply = await test(gate.gate_id, {
+      passport_token: jwt,
+      requested_action: 'orders:create',
+      context: { estimated_cost_usd: 50.01 },
+    });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: {
+        decision: 'block',
+        reason: 'spend_limit_exceeded',
+        detail: expect.any(String),
+        all_passed: false,
+      },
+    });
+  });
+
+  it('names no agent where no passport verified', async () => {
+    const gate = await api.createGate();
+    const reply = await test(gate.gate_id, { passport_token: 'no passport' });
+    expect(reply.body).toMatchObject({ decision: 'block', agent_id: null, reason: 'passport_malformed' });
+  });
+
+  it('names the field of the context that is wrong', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const reply = await test(gate.gate_id, { passport_token: jwt, context: { estimated_cost_usd: '5' } });
+    expectError(reply, 'invalid_request', 'context.estimated_cost_usd');
+  });
+});

@@ -1,0 +1,374 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+let otherKey: string;
+beforeAll(async () => {
+  api = await startApi();
+  otherKey = (await api.createKey({ scopes: ['admin:*'] })).key;
+  shop = (await api.createGate({ catalog: { permissions: [] } })).gate_id;
+});
+afterAll(() => api.close());
+
+let used = 0;
+const newKey = () => `key-${used++}`;
+const newAgent = () => ({ agent_id: `agent-of-${newKey()}`, permissions: ['orders:create'] });
+const urlOf = (path: string) => (path.startsWith('/api/') ? path : `/v1${path}`);
+const post = (path: string, body: unknown, idempotencyKey: string, key?: string): Promise<Reply> =>
+  api.call({
+    method: 'POST',
+    url: urlOf(path).replace(':id', shop),
+    body,
+    headers: { 'idempotency-key': idempotencyKey },
+    ...(key === undefined ? {} : { key }),
+  });
+const isReplayed = (reply: Reply) => reply.headers['idempotent-replayed'] === 'true';
+const countOf = async (path: string): Promise<number> => (await api.call({ url: `/v1${path}` })).body.total;
+
+interface Creation {
+  readonly path: string;
+  readonly body: () => object;
+  /** How many there are of what it creates. */
+  readonly count: () => Promise<number>;
+  /** The answer as it is replayed. */
+  readonly withoutSecrets: (answer: Reply['body']) => object;
+}
+
+const all = (answer: Reply['body']) => answer;
+const offer = { key: 'orders:create', pricing: { model: 'per_call', price_cents: 5, currency: 'USD' } };
+let shop: string;
+
+const creations: readonly Creation[] = [
+  {
+    path: '/passports',
+    body: newAgent,
+    count: () => countOf('/passports'),
+    withoutSecrets: ({ private_key, ...rest }) => rest,
+  },
+  {
+    path: '/api/passports',
+    body: () => ({ agent_type: 'custom', permissions: [] }),
+    count: () => countOf('/passports'),
+    withoutSecrets: ({ private_key, ...rest }) => rest,
+  },
+  {
+    path: '/gates',
+    body: () => ({ name: 'Orders', trust_level: 'L1', catalog: { permissions: [offer] } }),
+    count: () => countOf('/gates'),
+    withoutSecrets: all,
+  },
+  {
+    path: '/gates/:id/catalog',
+    body: () => ({ permissions: [offer] }),
+    count: async () => (await api.call({ url: `/v1/gates/${shop}/catalog` })).body.version,
+    withoutSecrets: all,
+  },
+  {
+    path: '/templates',
+    body: () => ({ name: 'Mine', constraints: {} }),
+    count: () => countOf('/templates'),
+    withoutSecrets: all,
+  },
+  {
+    path: '/issuers',
+    body: () => ({ name: 'Acme', metadata: { key: 'kept', nested: { secret: 'kept', jwt: 'kept' } } }),
+    count: () => countOf('/issuers'),
+    withoutSecrets: all,
+  },
+  {
+    path: '/api-keys',
+    body: () => ({ name: 'reader', scopes: ['gates:read'] }),
+    count: () => countOf('/api-keys'),
+    withoutSecrets: ({ key, ...rest }) => rest,
+  },
+  {
+    path: '/accounts',
+    body: () => ({ name: 'Other', plan: 'free' }),
+    count: () => countOf('/accounts'),
+    withoutSecrets: ({ api_key: { key, ...api_key }, ...rest }) => ({ ...rest, api_key }),
+  },
+];
+
+/** The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again. */
+const createNothing = [
+  '/v1/passports/:id/revoke',
+  '/v1/passports/:id/suspend',
+  '/v1/passports/:id/reactivate',
+  '/v1/gates/:id/test',
+  '/v1/gates/:id/check',
+  '/v1/enforce',
+  '/v1/api-keys/:id/roll',
+  '/v1/signing-keys/rotate',
+];
+
+describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) => {
+  it('creates once, and answers the same again without what is shown once', async () => {
+    const idempotencyKey = newKey();
+    const sent = body();
+    const before = await count();
+    const first = await post(path, sent, idempotencyKey);
+    expect(first.status).toBe(201);
+    expect(isReplayed(first)).toBe(false);
+    const again = await post(path, sent, idempotencyKey);
+    expect(again.status).toBe(201);
+    expect(isReplayed(again)).toBe(true);
+    expect(again.body).toEqual(withoutSecrets(first.body));
+    expect(again.headers['content-type']).toBe(first.headers['content-type']);
+    expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
+    expect(await count()).toBe(before + 1);
+  });
+
+  it('409: refuses the key for another body', async () => {
+    const idempotencyKey = newKey();
+    await post(path, body(), idempotencyKey);
+    const before = await count();
+    expectError(await post(path, { ...body(), name: 'another' }, idempotencyKey), 'idempotency_conflict');
+    expect(await count()).toBe(before);
+  });
+
+  it('creates each time without the header', async () => {
+    const before = await count();
+    for (let i = 0; i < 2; i++) await api.call({ url: urlOf(path).replace(':id', shop), body: body() });
+    expect(await count()).toBe(before + 2);
+  });
+});
+
+it('is taken by every creating operation', () => {
+  const posts = api.app.routeScopes.filter(
+    ({ method, url }) => method === 'POST' && !url.startsWith('/v1/sync/'),
+  );
+  const listed = [...creations.map(({ path }) => urlOf(path)), ...createNothing];
+  expect(posts.map(({ url }) => url).toSorted()).toEqual(listed.toSorted());
+});
+
+describe('a key', () => {
+  it('belongs to the API key that sent it', async () => {
+    const idempotencyKey = newKey();
+    const one = await post('/issuers', { name: 'one' }, idempotencyKey);
+    const other = await post('/issuers', { name: 'other' }, idempotencyKey, otherKey);
+    expect([one.status, other.status]).toEqual([201, 201]);
+    expect(other.body.issuer_id).not.toBe(one.body.issuer_id);
+    expect(isReplayed(await post('/issuers', { name: 'other' }, idempotencyKey, otherKey))).toBe(true);
+    expectError(await post('/issuers', { name: 'one' }, idempotencyKey, otherKey), 'idempotency_conflict');
+  });
+
+  it('409: belongs to one path', async () => {
+    const idempotencyKey = newKey();
+    const body = { name: 'Orders', trust_level: 'L1' };
+    await post('/gates', body, idempotencyKey);
+    expectError(await post('/issuers', body, idempotencyKey), 'idempotency_conflict');
+    const unattended = { agent_type: 'custom', permissions: [] };
+    const another = newKey();
+    await post('/passports', unattended, another);
+    expectError(await post('/api/passports', unattended, another), 'idempotency_conflict');
+  });
+
+  it('stands for what a body says, not for how it is written', async () => {
+    const idempotencyKey = newKey();
+    await post('/issuers', '{"name":"Acme","metadata":{"a":1.0,"b":[2]}}', idempotencyKey);
+    const again = await post(
+      '/issuers',
+      ' {"metadata": {"b": [2e0], "a": 1}, "name": "\\u0041cme"}',
+      idempotencyKey,
+    );
+    expect(isReplayed(again)).toBe(true);
+    const other = await post('/issuers', '{"name":"Acme","metadata":{"a":1,"b":[3]}}', idempotencyKey);
+    expectError(other, 'idempotency_conflict');
+  });
+
+  it('may have 1 to 128 visible characters', async () => {
+    for (const idempotencyKey of ['!', '"quoted"', '~'.repeat(128)]) {
+      expect((await post('/issuers', { name: 'a' }, idempotencyKey)).status).toBe(201);
+      expect(isReplayed(await post('/issuers', { name: 'a' }, idempotencyKey))).toBe(true);
+    }
+  });
+
+  it.each([
+    ['an empty one', ''],
+    ['one with a space', 'a b'],
+    ['a tab', 'a\tb'],
+    ['letters beyond ASCII', 'schl\u00fcssel'],
+    ['129 characters', 'a'.repeat(129)],
+  ])('400: is refused as %s, and nothing is created', async (_what, idempotencyKey) => {
+    const before = await countOf('/issuers');
+    expectError(await post('/issuers', { name: 'a' }, idempotencyKey), 'invalid_request', 'Idempotency-Key');
+    expect(await countOf('/issuers')).toBe(before);
+  });
+
+  it('400: is refused before the body is read, and given twice', async () => {
+    const headers = { 'idempotency-key': 'a b' };
+    expectError(
+      await api.call({ url: '/v1/issuers', body: '{"broken', headers }),
+      'invalid_request',
+      'Idempotency-Key',
+    );
+    const twice = await api.app.inject({
+      method: 'POST',
+      url: '/v1/issuers',
+      headers: {
+        authorization: `Bearer ${api.adminKey}`,
+        'idempotency-key': ['a', 'b'] as unknown as string,
+      },
+      payload: { name: 'a' },
+    });
+    expect(twice.json().error.param).toBe('Idempotency-Key');
+  });
+
+  it('means nothing to operations that create nothing', async () => {
+    const { id } = await api.issuePassport();
+    const headers = { 'idempotency-key': 'not a valid one' };
+    for (const what of ['suspend', 'reactivate', 'revoke']) {
+      const reply = await api.call({ method: 'POST', url: `/v1/passports/${id}/${what}`, headers });
+      expect(reply.status).toBe(200);
+      expect(isReplayed(reply)).toBe(false);
+    }
+    expect((await api.call({ url: '/v1/gates', headers })).status).toBe(200);
+  });
+});
+
+describe('a refusal', () => {
+  it.each<[string, string, () => object, number]>([
+    ['by the schema', '/issuers', () => ({ name: 5 }), 400],
+    ['by the reader of the body', '/passports', () => ({ ...newAgent(), expires_in: '1w' }), 400],
+    [
+      'of an unknown issuer',
+      '/passports',
+      () => ({ ...newAgent(), issuer_id: `iss_${'0'.repeat(26)}` }),
+      404,
+    ],
+    ['of an agent that has a passport', '/passports', () => ({ agent_id: 'taken', permissions: [] }), 409],
+  ])('%s is replayed, with the id of the request that was refused', async (_what, path, body, status) => {
+    if (status === 409) await api.call({ url: '/v1/passports', body: body() });
+    const idempotencyKey = newKey();
+    const sent = body();
+    const first = await post(path, sent, idempotencyKey);
+    expect(first.status).toBe(status);
+    expect(isReplayed(first)).toBe(false);
+    const again = await post(path, sent, idempotencyKey);
+    expect(again.status).toBe(status);
+    expect(isReplayed(again)).toBe(true);
+    expect(again.body).toEqual(first.body);
+    expect(again.body.error.request_id).toBe(first.headers['x-request-id']);
+    expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
+    expectError(await post('/issuers', { name: 'a' }, idempotencyKey), 'idempotency_conflict');
+  });
+
+  it('stays, also where the same request would now succeed', async () => {
+    const idempotencyKey = newKey();
+    const sent = { agent_id: 'freed', permissions: [] };
+    const { id } = await api.issuePassport({ agent_id: 'freed' });
+    expectError(await post('/passports', sent, idempotencyKey), 'agent_id_conflict', 'agent_id');
+    await api.call({ method: 'POST', url: `/v1/passports/${id}/revoke` });
+    expect((await post('/passports', sent, idempotencyKey)).body.error.code).toBe('agent_id_conflict');
+    expect((await post('/passports', sent, newKey())).status).toBe(201);
+  });
+
+  it('of a body that cannot be read keeps nothing', async () => {
+    const idempotencyKey = newKey();
+    expectError(await post('/issuers', '{"name":', idempotencyKey), 'invalid_json');
+    expectError(await post('/issuers', `{"name":"${'a'.repeat(70_000)}"}`, idempotencyKey), 'body_too_large');
+    expect((await post('/issuers', { name: 'a' }, idempotencyKey)).status).toBe(201);
+  });
+
+  it('for want of a right (401, 403) keeps nothing', async () => {
+    const idempotencyKey = newKey();
+    const weak = await api.createKey({ scopes: ['keys:manage'] });
+    const wanted = { name: 'a', scopes: ['gates:read'] };
+    // Refused by the operation itself, where the body is known: the key holds the scope of the route.
+    for (let i = 0; i < 2; i++) {
+      const reply = await post('/api-keys', wanted, idempotencyKey, weak.key);
+      expectError(reply, 'insufficient_scope', 'scopes');
+      expect(isReplayed(reply)).toBe(false);
+    }
+    expectError(await post('/issuers', { name: 'a' }, idempotencyKey, weak.key), 'insufficient_scope');
+    await api.call({ method: 'DELETE', url: `/v1/api-keys/${weak.keyId}` });
+    expectError(await post('/issuers', { name: 'a' }, idempotencyKey, weak.key), 'unauthorized');
+    const rows = await api.deps.sql`SELECT 1 FROM idempotent_answers WHERE key_id = ${weak.keyId}`;
+    expect(rows).toHaveLength(0);
+  });
+
+  it('for want of requests in the plan (429) keeps nothing, and takes no place of an answer', async () => {
+    const limits = { requests_per_minute: 2, requests_per_day: 4 };
+    const { key } = await api.createAccount({ limits });
+    const idempotencyKey = newKey();
+    const first = await post('/issuers', { name: 'a' }, idempotencyKey, key);
+    expect(first.status).toBe(201);
+    await api.call({ url: '/v1/issuers', key });
+    const refused = await post('/issuers', { name: 'a' }, idempotencyKey, key);
+    expectError(refused, 'rate_limited');
+    api.advance(60_000);
+    const replayed = await post('/issuers', { name: 'a' }, idempotencyKey, key);
+    expect(isReplayed(replayed)).toBe(true);
+    expect(replayed.body).toEqual(first.body);
+  });
+});
+
+describe('after 24 hours', () => {
+  const dayMs = 24 * 60 * 60 * 1_000;
+
+  it('a key is unknown again, not before', async () => {
+    const idempotencyKey = newKey();
+    const first = await post('/issuers', { name: 'a' }, idempotencyKey);
+    api.advance(dayMs - 60_000);
+    expect((await post('/issuers', { name: 'a' }, idempotencyKey)).body).toEqual(first.body);
+    api.advance(60_000);
+    const later = await post('/issuers', { name: 'another' }, idempotencyKey);
+    expect(later.status).toBe(201);
+    expect(isReplayed(later)).toBe(false);
+    expect(isReplayed(await post('/issuers', { name: 'another' }, idempotencyKey))).toBe(true);
+  });
+
+  it('answers are removed, a few with each new one', async () => {
+    for (let i = 0; i < 12; i++) await post('/issuers', { name: 'a' }, newKey());
+    api.advance(dayMs);
+    const expired = async () =>
+      (
+        await api.deps
+          .sql`SELECT 1 FROM idempotent_answers WHERE created_at_ms <= ${api.deps.clock.now() - dayMs}`
+      ).length;
+    const before = await expired();
+    expect(before).toBeGreaterThan(10);
+    await post('/issuers', { name: 'a' }, newKey());
+    expect(await expired()).toBe(before - 10);
+    while ((await expired()) > 0) await post('/issuers', { name: 'a' }, newKey());
+  });
+});
+
+describe('what is stored', () => {
+  it('holds no secret, and the token only sealed', async () => {
+    const answers = [
+      await post('/passports', newAgent(), 'stored-passport'),
+      await post('/api-keys', { name: 'a', scopes: ['gates:read'] }, 'stored-api-key'),
+      await post('/accounts', { name: 'a', plan: 'pro' }, 'stored-account'),
+    ];
+    const rows = await api.deps.sql<{ text: string }[]>`
+      SELECT a::text AS text FROM idempotent_answers a WHERE idempotency_key LIKE 'stored-%'`;
+    const stored = rows.map(({ text }) => text).join('\n');
+    const [passport, apiKey, account] = answers.map(({ body }) => body);
+    expect(stored).toContain(passport.passport_id);
+    expect(stored).toContain(apiKey.key_id);
+    expect(stored).toContain(account.api_key.key_id);
+    for (const secret of [
+      passport.private_key.slice('ed25519_private:'.length),
+      ...passport.jwt.split('.'),
+      apiKey.key.slice('at_live_'.length + 4),
+      account.api_key.key.slice('at_live_'.length + 4),
+    ]) {
+      expect(secret.length).toBeGreaterThan(20);
+      expect(stored).not.toContain(secret);
+    }
+  });
+
+  it('opens in its own row only', async () => {
+    const sent = newAgent();
+    await post('/passports', sent, 'sealed-here');
+    const stranger = await post('/passports', newAgent(), 'sealed-there');
+    await api.deps.sql`
+      UPDATE idempotent_answers SET body = (SELECT body FROM idempotent_answers WHERE idempotency_key = 'sealed-there')
+      WHERE idempotency_key = 'sealed-here'`;
+    const reply = await post('/passports', sent, 'sealed-here');
+    expectError(reply, 'internal_error');
+    expect(JSON.stringify(reply.body)).not.toContain(stranger.body.jwt);
+  });
+});

@@ -1,0 +1,254 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Compile } from 'typebox/compile';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { answerExamples } from '../../control-plane/openapi/answer-examples.ts';
+import type { Document, Schema } from '../../control-plane/openapi/document.ts';
+import { glossary } from '../../control-plane/openapi/glossary.ts';
+import { operations } from '../../control-plane/openapi/operations.ts';
+import { requestExamples } from '../../control-plane/openapi/request-examples.ts';
+import { tags } from '../../control-plane/openapi/tags.ts';
+import { verifyAttestation } from '../../shared/attestation/chain.ts';
+import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { catalogue } from '../../shared/errors/catalogue.ts';
+import { type Api, documentOf, startApi } from '../support/api.ts';
+import { answerOf, closedThroughout, inlined, operationsOf } from '../support/document.ts';
+import { expectError } from '../support/expect-error.ts';
+
+const snapshot = new URL('../../docs/openapi.json', import.meta.url);
+const howToUpdate = 'If the change is meant: UPDATE_DOCS=1 npx vitest run test/api/openapi.test.ts';
+
+let api: Api;
+let document: Document;
+beforeAll(async () => {
+  api = await startApi();
+  document = documentOf(api.app);
+});
+afterAll(() => api.close());
+
+it('is the document that docs/openapi.json shows', () => {
+  const text = `${JSON.stringify(document, null, 2)}\n`;
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(snapshot, text);
+  else expect(JSON.parse(readFileSync(snapshot, 'utf8')), howToUpdate).toEqual(document);
+});
+
+describe('what is served', () => {
+  it('is the document at /openapi.json, to everybody', async () => {
+    const reply = await api.call({ url: '/openapi.json', key: null });
+    expect(reply.status).toBe(200);
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(reply.body).toEqual(document);
+  });
+
+  it('is a page at /docs that loads nothing from elsewhere and runs no inline script', async () => {
+    for (const url of ['/docs', '/docs/']) {
+      const { status, body, headers } = await api.call({ url, key: null });
+      expect(status).toBe(200);
+      expect(headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(headers['content-security-policy']).toMatch(
+        /^default-src 'none'; script-src 'self'; style-src 'self'; /,
+      );
+      expect(headers['content-security-policy']).toContain("frame-ancestors 'none'");
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(body).not.toMatch(/<script>|<style|style=|https?:/);
+      const files = [...body.matchAll(/(?:src|href)="(?:\.|\/docs)(\/static\/[^"]+)"/g)].map(
+        (match) => match[1],
+      );
+      expect(files.length).toBeGreaterThan(4);
+      for (const file of files) expect((await api.call({ url: `/docs${file}`, key: null })).status).toBe(200);
+    }
+    expect((await api.call({ url: '/docs/json', key: null })).body).toEqual(document);
+  });
+
+  it('is the usual error where there is no page', async () => {
+    for (const url of ['/docs/nothing', '/docs/static/nothing', '/docs/static/../../package.json']) {
+      expectError(await api.call({ url, key: null }), 'route_not_found');
+    }
+  });
+});
+
+describe('operations', () => {
+  it('are all routes but those that only our own programs call', () => {
+    const routes = api.app.routeScopes
+      .filter(({ method, url }) => method !== 'HEAD' && !/^\/(?:v1\/sync\/|docs|openapi\.json)/.test(url))
+      .map(({ method, url }) => `${method} ${url}`);
+    expect(routes.toSorted()).toEqual(Object.keys(operations).toSorted());
+    const documented = operationsOf(document).map(({ key }) => key.replaceAll(/\{(\w+)\}/g, ':$1'));
+    expect(documented.toSorted()).toEqual(routes.toSorted());
+  });
+
+  it('have a name of their own, a summary, one known tag, and the scope that the route demands', () => {
+    const all = operationsOf(document).map(({ operation }) => operation);
+    expect(new Set(all.map(({ operationId }) => operationId)).size).toBe(all.length);
+    const names = new Set<string>(tags.map(({ name }) => name));
+    for (const { key, operation } of operationsOf(document)) {
+      expect(operation.summary, key).toMatch(/^[A-Z].*[^.]$/);
+      expect(operation.tags.length === 1 && names.has(operation.tags[0] ?? ''), key).toBe(true);
+      const route = api.app.routeScopes.find(
+        ({ method, url }) => `${method} ${url}` === key.replaceAll(/\{(\w+)\}/g, ':$1'),
+      );
+      expect(operation.security, key).toEqual(route?.scope == null ? [] : [{ apiKey: [route.scope] }]);
+    }
+    expect(new Set(all.flatMap((each) => each.tags))).toEqual(names);
+  });
+
+  it('have the tags of the specification', () => {
+    const names = document.tags.map((tag) => ('name' in tag ? tag.name : null));
+    expect(names.slice(0, 6)).toEqual([
+      'Discovery',
+      'Passports',
+      'Gates',
+      'Catalogs',
+      'Enforcement',
+      'Audit',
+    ]);
+  });
+
+  it('declare every parameter of their path, and describe every parameter', () => {
+    for (const { key, path, operation } of operationsOf(document)) {
+      const parameters = operation.parameters ?? [];
+      const inPath = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+      expect(inPath, key).toEqual([...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]));
+      for (const parameter of parameters) {
+        expect(parameter.description, `${key} ${parameter.name}`).toMatch(/\.$/);
+        expect(parameter.required, `${key} ${parameter.name}`).toBe(
+          parameter.in === 'path' || parameter.name === 'capability',
+        );
+      }
+    }
+  });
+});
+
+describe('schemas', () => {
+  it('are referred to only where they are', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
+      (match) => match[1] ?? '',
+    );
+    expect(references.length).toBeGreaterThan(100);
+    for (const reference of new Set(references)) {
+      const target = reference
+        .split('/')
+        .reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], document);
+      expect(target, reference).toBeDefined();
+    }
+  });
+
+  it('are each referred to, and none without a name is an object of three fields or more', () => {
+    const text = JSON.stringify(document);
+    for (const name of Object.keys(document.components.schemas)) {
+      expect(text, name).toContain(`#/components/schemas/${name}"`);
+    }
+    for (const [where, schema] of bodiesOf(document)) {
+      expect(Object.keys((schema['properties'] as object | undefined) ?? {}).length, where).toBeLessThan(3);
+    }
+  });
+
+  it('all compile', () => {
+    for (const [where, schema] of bodiesOf(document)) {
+      expect(() => Compile(inlined(document, schema)), where).not.toThrow();
+    }
+  });
+
+  it('describe every field by the glossary, which has no word too many', () => {
+    const used = new Set<string>();
+    const text = JSON.stringify(document);
+    for (const [owner, schema] of Object.entries(document.components.schemas)) {
+      for (const [name, field] of fieldsOf(schema)) {
+        expect(field['description'], `${owner}.${name}`).toMatch(/\.$/);
+        used.add(String(field['description']));
+      }
+    }
+    const unused = Object.entries(glossary).filter(
+      ([, meaning]) => !used.has(meaning) && !text.includes(JSON.stringify(meaning)),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  it('have the catalogue of errors for the codes', () => {
+    const error = inlined(document, { $ref: '#/components/schemas/Error' });
+    const code = new Map(fieldsOf(error)).get('code');
+    expect(code?.['enum']).toEqual(Object.keys(catalogue));
+  });
+});
+
+describe('examples', () => {
+  it('fit the schemas that they belong to, with no field too many', () => {
+    for (const [name, examples] of Object.entries(answerExamples)) {
+      const validator = Compile(
+        closedThroughout(inlined(document, { $ref: `#/components/schemas/${name}` })),
+      );
+      for (const example of examples) expect([name, ...validator.Errors(example)]).toEqual([name]);
+    }
+    for (const { key, operation } of operationsOf(document)) {
+      const media = operation.requestBody?.content['application/json'];
+      if (media === undefined) continue;
+      const validator = Compile(inlined(document, media.schema));
+      for (const { value } of Object.values(media.examples ?? {}))
+        expect([key, ...validator.Errors(value)]).toEqual([key]);
+    }
+  });
+
+  it('are there for every body, and for every answer that is not made of others', () => {
+    const withBody = operationsOf(document).filter(({ operation }) => operation.requestBody !== undefined);
+    const bare = withBody.filter(({ operation }) => requestExamples[operation.operationId] === undefined);
+    // They take no field.
+    expect(bare.map(({ operation }) => operation.operationId)).toEqual([
+      'reactivatePassport',
+      'suspendPassport',
+    ]);
+    const answers = operationsOf(document).flatMap(({ operation }) =>
+      Object.keys(operation.responses).map(
+        (status) => answerOf(document, operation, status)?.content?.['application/json']?.schema['$ref'],
+      ),
+    );
+    const names = new Set(
+      answers.filter((ref) => ref !== undefined).map((ref) => String(ref).split('/').at(-1) ?? ''),
+    );
+    const pages = [...names].filter((name) => name.endsWith('Page'));
+    expect(new Set([...names].filter((name) => answerExamples[name] === undefined))).toEqual(
+      new Set([...pages, 'Gate', 'Export']),
+    );
+  });
+
+  it('are real: what is signed in them verifies with their keys', () => {
+    const keys = keyset(chooseEd25519(), parseJwks(answerExamples['Jwks']?.[0]));
+    const attestation = answerExamples['Attestation']?.[0] as {
+      sequence: number;
+      previous_attestation_hash: string;
+    };
+    const before = { sequence: attestation.sequence - 1, hash: attestation.previous_attestation_hash };
+    expect(verifyAttestation(attestation, before, keys)).toMatchObject({ kind: 'valid' });
+    const catalog = answerExamples['Catalog']?.[0] as { gate_id: string };
+    expect(verifyCatalog(catalog, keys, { gateId: catalog.gate_id })).toMatchObject({ kind: 'valid' });
+  });
+});
+
+/** Every schema of a request, of a parameter and of an answer, with where it stands. */
+function bodiesOf(of: Document): [where: string, Schema][] {
+  return operationsOf(of).flatMap(({ key, operation }) => {
+    const requested = Object.entries(operation.requestBody?.content ?? {});
+    const answered = Object.keys(operation.responses).flatMap((status) =>
+      Object.entries(answerOf(of, operation, status)?.content ?? {}),
+    );
+    const parameters = (operation.parameters ?? []).map(({ name, schema }): [string, Schema] => [
+      `${key} ${name}`,
+      schema,
+    ]);
+    return [...requested, ...answered]
+      .map(([type, { schema }]): [string, Schema] => [`${key} ${type}`, schema])
+      .concat(parameters);
+  });
+}
+
+/** Every field of an object and of what it is made of; what is referred to is left to itself. */
+function fieldsOf(schema: Schema): [name: string, Schema][] {
+  return Object.entries(schema).flatMap(([keyword, value]): [string, Schema][] => {
+    if (keyword === 'properties') {
+      const fields = Object.entries(value as Readonly<Record<string, Schema>>);
+      return [...fields, ...fields.flatMap(([, field]) => fieldsOf(field))];
+    }
+    if (keyword === 'items' || keyword === 'anyOf') return [value as Schema].flat().flatMap(fieldsOf);
+    return [];
+  });
+}

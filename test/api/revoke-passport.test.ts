@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hourMs } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const act = (id: string, what: string, body?: unknown) =>
+  api.call({ method: 'POST', url: `/v1/passports/${id}/${what}`, body });
+const globalChanges = () => api.changes('global');
+const standing = (id: string, is: string, expires_at: string | null) => ({
+  kind: 'passport.standing',
+  body: { passport_id: id, standing: is, expires_at_ms: expires_at === null ? null : Date.parse(expires_at) },
+});
+
+describe('POST /passports/:id/revoke', () => {
+  it('200: revokes, and tells every sidecar', async () => {
+    const { id, expires_at } = await api.issuePassport();
+    const before = (await globalChanges()).length;
+    const { status, body } = await act(id, 'revoke', { reason: 'key leaked' });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      passport_id: id,
+      id,
+      status: 'revoked',
+      revoked_at: expect.stringMatching(/\.\d{3}Z$/),
+      reason: 'key leaked',
+      propagation: { revision: before + 1, sidecars: 0, acknowledged: 0 },
+    });
+    expect((await globalChanges()).slice(before)).toEqual([standing(id, 'revoked', expires_at)]);
+    expect((await api.call({ url: `/v1/passports/${id}` })).body).toMatchObject({
+      status: 'revoked',
+      revoked_at: body.revoked_at,
+      revocation_reason: 'key leaked',
+    });
+  });
+
+  it.each([
+    ['no body', undefined],
+    ['an empty object', {}],
+    ['an empty text', ''],
+  ])('takes %s: the reason is optional', async (_what, sent) => {
+    const { id } = await api.issuePassport();
+    const { body } = await act(id, 'revoke', sent);
+    expect(body.reason).toBe('unspecified');
+  });
+
+  it('answers the first revocation again, and tells nobody twice', async () => {
+    const { id } = await api.issuePassport();
+    const first = await act(id, 'revoke', { reason: 'first' });
+    const changes = (await globalChanges()).length;
+    api.advance(hourMs);
+    const second = await act(id, 'revoke', { reason: 'second' });
+    expect(second.status).toBe(200);
+    expect({ ...second.body, propagation: null }).toEqual({ ...first.body, propagation: null });
+    expect(second.body.propagation.revision).toBeGreaterThanOrEqual(first.body.propagation.revision);
+    expect(await globalChanges()).toHaveLength(changes);
+  });
+
+  it('revokes once where many ask at once', async () => {
+    const { id } = await api.issuePassport();
+    const before = (await globalChanges()).length;
+    const all = await Promise.all(['a', 'b', 'c', 'd'].map((reason) => act(id, 'revoke', { reason })));
+    expect(new Set(all.map((reply) => `${reply.body.reason} ${reply.body.revoked_at}`)).size).toBe(1);
+    expect((await globalChanges()).length).toBe(before + 1);
+  });
+
+  it('revokes an expired and a suspended one as well', async () => {
+    const expired = await api.issuePassport({ expires_in: '1h' });
+    const suspended = await api.issuePassport();
+    await act(suspended.id, 'suspend');
+    api.advance(hourMs);
+    expect((await act(expired.id, 'revoke')).body.status).toBe('revoked');
+    expect((await act(suspended.id, 'revoke')).body.status).toBe('revoked');
+  });
+
+  it('waits for the sidecars only while there are some', async () => {
+    const { id } = await api.issuePassport();
+    const started = performance.now();
+    const reply = await api.call({ method: 'POST', url: `/v1/passports/${id}/revoke?wait_ms=5000` });
+    expect(reply.body.propagation).toMatchObject({ sidecars: 0, acknowledged: 0 });
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+
+  it.each([
+    [{ reason: '' }, 'reason'],
+    [{ reason: 5 }, 'reason'],
+    [{ reason: null }, 'reason'],
+    [{ reason: 'x'.repeat(501) }, 'reason'],
+    [{ why: 'x' }, 'why'],
+  ])('400: refuses %j, naming %s, and revokes nothing', async (body, param) => {
+    const { id } = await api.issuePassport();
+    expectError(await act(id, 'revoke', body), 'invalid_request', param);
+    expect((await api.call({ url: `/v1/passports/${id}` })).body.status).toBe('active');
+  });
+
+  it.each(['-1', '5001', 'soon'])('400: refuses to wait %s ms', async (waitMs) => {
+    const { id } = await api.issuePassport();
+    const url = `/v1/passports/${id}/revoke?wait_ms=${waitMs}`;
+    expectError(await api.call({ method: 'POST', url }), 'invalid_request', 'wait_ms');
+  });
+});
+
+describe('POST /passports/:id/suspend and reactivate', () => {
+  it('200: go there and back, and tell every sidecar', async () => {
+    const { id, expires_at } = await api.issuePassport();
+    const before = (await globalChanges()).length;
+    const suspended = await act(id, 'suspend');
+    expect(suspended.status).toBe(200);
+    expect(suspended.body).toMatchObject({ passport_id: id, status: 'suspended' });
+    expect((await api.call({ url: `/v1/passports/${id}` })).body).toEqual(suspended.body);
+    expect((await act(id, 'reactivate', {})).body).toMatchObject({ passport_id: id, status: 'active' });
+    expect((await globalChanges()).slice(before)).toEqual([
+      standing(id, 'suspended', expires_at),
+      standing(id, 'active', expires_at),
+    ]);
+  });
+
+  it('409: from any other state, telling nobody', async () => {
+    const active = await api.issuePassport();
+    const suspended = await api.issuePassport();
+    const revoked = await api.issuePassport();
+    const expired = await api.issuePassport({ expires_in: '1h' });
+    const expiredSuspended = await api.issuePassport({ expires_in: '1h' });
+    await act(suspended.id, 'suspend');
+    await act(expiredSuspended.id, 'suspend');
+    await act(revoked.id, 'revoke');
+    api.advance(hourMs);
+    const before = (await globalChanges()).length;
+    for (const { id } of [suspended, revoked, expired, expiredSuspended]) {
+      expectError(await act(id, 'suspend'), 'passport_state_conflict');
+    }
+    for (const { id } of [active, revoked, expired, expiredSuspended]) {
+      expectError(await act(id, 'reactivate'), 'passport_state_conflict');
+    }
+    expect(await globalChanges()).toHaveLength(before);
+  });
+
+  it('400: take no fields', async () => {
+    const { id } = await api.issuePassport();
+    expectError(await act(id, 'suspend', { reason: 'x' }), 'invalid_request', 'reason');
+    expectError(await act(id, 'reactivate', { reason: 'x' }), 'invalid_request', 'reason');
+  });
+});

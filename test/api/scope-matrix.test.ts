@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scopes } from '../../shared/model/scopes.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+/**
+ * The table of decisions §2, written out here once more and by hand: which operation needs which scope. `x` stands for an id. Paths are those
+ * under `/v1` unless they begin with another folder.
+ */
+const table: Readonly<Record<string, readonly string[]>> = {
+  'passports:issue': ['POST /passports', 'POST /api/passports'],
+  'passports:read': ['GET /passports', 'GET /passports/x', 'GET /passports/x/verify'],
+  'passports:revoke': [
+    'POST /passports/x/revoke',
+    'POST /passports/x/suspend',
+    'POST /passports/x/reactivate',
+  ],
+  'gates:create': ['POST /gates'],
+  'gates:read': ['GET /gates', 'GET /gates/x', 'POST /gates/x/test'],
+  'gates:update': ['PUT /gates/x', 'POST /gates/x/catalog'],
+  'gates:manage': ['DELETE /gates/x'],
+  'enforcement:check': ['POST /gates/x/check', 'POST /enforce'],
+  'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],
+  'issuers:create': ['POST /issuers'],
+  'issuers:read': ['GET /issuers', 'GET /issuers/x'],
+  'issuers:update': ['PUT /issuers/x'],
+  'templates:create': ['POST /templates'],
+  'templates:read': ['GET /templates', 'GET /templates/x'],
+  'keys:manage': [
+    'POST /api-keys',
+    'GET /api-keys',
+    'GET /api-keys/x',
+    'POST /api-keys/x/roll',
+    'DELETE /api-keys/x',
+  ],
+  'sidecars:connect': [
+    'POST /sync/connect',
+    'GET /sync/snapshot',
+    'GET /sync/changes',
+    'POST /sync/ack',
+    'POST /sync/attestations',
+  ],
+  'admin:*': [
+    'POST /accounts',
+    'GET /accounts',
+    'GET /accounts/x',
+    'PUT /accounts/x',
+    'POST /signing-keys/rotate',
+  ],
+};
+
+/** Which other scopes contain that scope, besides `admin:*`, which contains all. */
+const containedIn: Readonly<Record<string, readonly string[]>> = {
+  'gates:create': ['gates:manage'],
+  'gates:read': ['gates:manage'],
+  'gates:update': ['gates:manage'],
+  'enforcement:check': ['gates:manage'],
+  'osgate:read': ['osgate:manage'],
+};
+
+/** What answers without a key. The pages at /docs are a folder of files. */
+const publicOperations = [
+  'GET /livez',
+  'GET /readyz',
+  'GET /metrics',
+  'GET /.well-known/jwks.json',
+  'GET /openapi.json',
+  'GET /v1/discover',
+  'GET /v1/gates/x/catalog',
+];
+
+/** Operations for live keys of the operator alone. */
+const operatorOnly = table['admin:*'] ?? [];
+
+const everyScope = [
+  'passports:issue passports:read passports:revoke gates:create gates:read gates:update gates:manage',
+  'issuers:create issuers:read issuers:update templates:read templates:create osgate:read osgate:manage admin:*',
+  'enforcement:check attestations:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
+].flatMap((line) => line.split(' '));
+
+const rows = Object.entries(table).flatMap(([scope, operations]) =>
+  operations.map((operation) => ({ operation, scope })),
+);
+const isAbsolute = (path: string) =>
+  /^\/(?:api\/|livez|readyz|metrics|\.well-known|openapi|docs|v1)/.test(path);
+const urlOf = (path: string) => (isAbsolute(path) ? path : `/v1${path}`);
+const callOf = (operation: string, key: string | null) => {
+  const [method = '', path = ''] = operation.split(' ');
+  return api.call({ method, url: urlOf(path), key });
+};
+
+let api: Api;
+const keys = new Map<string, string>();
+beforeAll(async () => {
+  api = await startApi();
+  for (const scope of everyScope) keys.set(scope, (await api.createKey({ scopes: [scope] })).key);
+});
+afterAll(() => api.close());
+
+describe.each(rows)('$operation', ({ operation, scope }) => {
+  const open = new Set([scope, 'admin:*', ...(containedIn[scope] ?? [])]);
+
+  it(`takes ${[...open].join(', ')} and no other scope`, async () => {
+    for (const [held, key] of keys) {
+      const reply = await callOf(operation, key);
+      if (open.has(held)) expect([401, 403], held).not.toContain(reply.status);
+      else expectError(reply, 'insufficient_scope');
+    }
+  });
+
+  it('takes nobody without a key', async () => {
+    expectError(await callOf(operation, null), 'unauthorized');
+  });
+});
+
+it.each(publicOperations)('%s needs no key', async (operation) => {
+  expect([401, 403]).not.toContain((await callOf(operation, null)).status);
+});
+
+describe('the table', () => {
+  const normal = (operation: string): string => {
+    const [method = '', path = ''] = operation.split(' ');
+    return `${method} ${urlOf(path).replace('/x', '/:id')}`;
+  };
+
+  it('has every route, and nothing that is none', () => {
+    const listed = [...rows.map(({ operation }) => operation), ...publicOperations].map(normal);
+    const routes = api.app.routeScopes
+      .filter(({ method, url }) => method !== 'HEAD' && !url.startsWith('/docs'))
+      .map(({ method, url }) => `${method} ${url}`);
+    expect(new Set(routes)).toEqual(new Set(listed));
+    expect(new Set(listed).size).toBe(listed.length);
+  });
+
+  it('agrees with what each route declares', () => {
+    const declared = new Map(
+      api.app.routeScopes.map(({ method, url, scope }) => [`${method} ${url}`, scope]),
+    );
+    for (const { operation, scope } of rows) expect(declared.get(normal(operation)), operation).toBe(scope);
+    for (const operation of publicOperations) expect(declared.get(normal(operation)), operation).toBe(null);
+  });
+
+  it('knows every scope', () => {
+    expect(new Set(everyScope)).toEqual(new Set(scopes));
+  });
+});
+
+it('takes passports:create for passports:issue', async () => {
+  const { key, keyId } = await api.createKey({ scopes: ['passports:create'] });
+  expect((await api.call({ url: `/v1/api-keys/${keyId}` })).body.scopes).toEqual(['passports:issue']);
+  for (const operation of table['passports:issue'] ?? []) {
+    expect((await callOf(operation, key)).status).toBe(400);
+  }
+});
+
+it('opens nothing with the osgate scopes, which guard no operation', async () => {
+  const { key } = await api.createKey({ scopes: ['osgate:read', 'osgate:manage'] });
+  for (const { operation } of rows) expectError(await callOf(operation, key), 'insufficient_scope');
+});
+
+it.each(operatorOnly)('%s is kept to live keys of the operator', async (operation) => {
+  const other = await api.createAccount();
+  const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+  for (const key of [other.key, test.key]) expectError(await callOf(operation, key), 'insufficient_scope');
+  expect((await callOf(operation, api.adminKey)).status).not.toBe(403);
+});

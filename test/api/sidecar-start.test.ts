@@ -1,0 +1,221 @@
+import { readdirSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { parseSidecarSettings } from '../../shared/runtime/settings.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { openSpool } from '../../sidecar/attest/spool.ts';
+import { nodeServer } from '../../sidecar/http/node-server.ts';
+import { sidecarIdOf } from '../../sidecar/identity.ts';
+import { type RunningSidecar, startSidecar } from '../../sidecar/main.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { call, type Reply } from '../support/http-client.ts';
+import { freePort, temporaryFolder } from '../support/programs.ts';
+import { until } from '../support/until.ts';
+
+const extras = { logger: silentLogger };
+const random = systemRandom();
+const order = { permission_key: 'orders:create' };
+
+describe('startSidecar', () => {
+  let api: Api;
+  let apiPort: number;
+  let sidecarKey: string;
+  let gateId: string;
+  let jwt: string;
+  let folder: ReturnType<typeof temporaryFolder>;
+  const running: RunningSidecar[] = [];
+
+  beforeAll(async () => {
+    api = await startApi();
+    await api.app.listen({ host: '127.0.0.1', port: 0 });
+    apiPort = (api.app.server.address() as AddressInfo).port;
+    sidecarKey = (await api.createKey({ scopes: ['sidecars:connect'] })).key;
+    gateId = (await api.createGate()).gate_id;
+    jwt = (await api.issuePassport()).jwt;
+  });
+  afterAll(() => api?.close());
+  beforeEach(() => {
+    folder = temporaryFolder();
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((sidecar) => sidecar.close()));
+    folder.remove();
+  });
+
+  const settingsWith = (environment: Readonly<Record<string, string>>) =>
+    parseSidecarSettings({
+      DATA_DIR: folder.path,
+      CONTROL_PLANE_URL: `http://127.0.0.1:${apiPort}`,
+      SIDECAR_API_KEY: sidecarKey,
+      LOG_LEVEL: 'silent',
+      ...environment,
+    });
+
+  async function start(environment: Readonly<Record<string, string>> = {}) {
+    const port = await freePort();
+    const sidecar = await startSidecar(settingsWith({ SIDECAR_PORT: String(port), ...environment }), extras);
+    running.push(sidecar);
+    return sidecar;
+  }
+
+  const readyz = (port: number) => call(`http://127.0.0.1:${port}/readyz`);
+  const isReady = (port: number) =>
+    until(async () => (await readyz(port)).status === 200, { what: 'a ready sidecar' });
+  const check = (port: number): Promise<Reply> =>
+    call(`http://127.0.0.1:${port}/v1/gates/${gateId}/check`, {
+      key: api.adminKey,
+      body: { passport: jwt, request: order },
+    });
+
+  /** A fetch of its own connection each time, so that the kernel spreads them over the threads. */
+  const checkMany = async (port: number, count: number): Promise<string[]> => {
+    const replies = await Promise.all(Array.from({ length: count }, () => check(port)));
+    expect(new Set(replies.map(({ body }) => body.decision))).toEqual(new Set(['PERMIT']));
+    return replies.map(({ body }) => body.attestation_id);
+  };
+  const allStored = (ids: readonly string[]) =>
+    until(
+      async () => {
+        const rows = await api.deps
+          .sql`SELECT 1 FROM attestations WHERE attestation_id IN ${api.deps.sql([...ids])}`;
+        return rows.length === ids.length;
+      },
+      { what: `${ids.length} records at the control plane` },
+    );
+
+  it('serves, and leaves nothing behind when it is closed', async () => {
+    const sidecar = await start();
+    await isReady(sidecar.port);
+    const ids = await checkMany(sidecar.port, 3);
+    await sidecar.close();
+    await expect(readyz(sidecar.port)).rejects.toThrow();
+    await allStored(ids);
+    await sidecar.close();
+  });
+
+  it('ships what it has decided before it has closed', async () => {
+    const sidecar = await start();
+    await isReady(sidecar.port);
+    const ids = await checkMany(sidecar.port, 20);
+    await sidecar.close();
+    const rows = await api.deps.sql`SELECT 1 FROM attestations WHERE attestation_id IN ${api.deps.sql(ids)}`;
+    expect(rows).toHaveLength(20);
+  });
+
+  it('refuses a folder that another one uses, and a port that is taken, and gives back what it had by then', async () => {
+    const sidecar = await start();
+    await expect(startSidecar(settingsWith({}), extras)).rejects.toThrow(/^DATA_DIR .* is in use/);
+    const other = join(folder.path, 'other');
+    const settings = settingsWith({ DATA_DIR: other, SIDECAR_PORT: String(sidecar.port) });
+    const refusal = `Port ${sidecar.port} on 127.0.0.1 is in use by another program. Stop that one, or set SIDECAR_PORT.`;
+    await expect(startSidecar(settings, extras)).rejects.toThrow(refusal);
+    await expect(startSidecar({ ...settings, SIDECAR_THREADS: 2 }, extras)).rejects.toThrow(refusal);
+    running.push(await startSidecar({ ...settings, SIDECAR_PORT: await freePort() }, extras));
+  });
+
+  it('listens with one thread where the server cannot share a port', async () => {
+    const settings = settingsWith({ SIDECAR_PORT: String(await freePort()), SIDECAR_THREADS: '2' });
+    const sidecar = await startSidecar(settings, { ...extras, server: nodeServer(null) });
+    running.push(sidecar);
+    await isReady(sidecar.port);
+    expect((await readyz(sidecar.port)).body.server.name).toBe('node:http');
+    expect(readdirSync(join(folder.path, 'sidecar'))).toEqual(['0']);
+  });
+
+  describe('with several threads', () => {
+    const threads: Worker[] = [];
+    const onThread = (thread: Worker) => threads.push(thread);
+    beforeEach(() => {
+      threads.length = 0;
+      process.on('worker', onThread);
+    });
+    afterEach(() => {
+      process.off('worker', onThread);
+    });
+
+    const decisions = async (port: number): Promise<number> => {
+      const { body } = await call(`http://127.0.0.1:${port}/metrics`);
+      return Number(/^agent_trust_sidecar_decisions_total\{.*\} (\d+)$/m.exec(body)?.[1] ?? 0);
+    };
+    const allReady = (port: number) =>
+      until(
+        async () =>
+          (await Promise.all(Array.from({ length: 12 }, () => readyz(port)))).every(
+            ({ status }) => status === 200,
+          ),
+        {
+          what: 'ready threads',
+        },
+      );
+
+    it('serves on one port, each thread with a folder of its own, and counts them together', async () => {
+      const { port, close } = await start({ SIDECAR_THREADS: '2' });
+      await allReady(port);
+      const ids = await checkMany(port, 40);
+      expect(readdirSync(join(folder.path, 'sidecar')).sort()).toEqual(['0', '1']);
+      expect(await decisions(port)).toBe(40);
+      expect(await decisions(port)).toBe(40);
+      await close();
+      await allStored(ids);
+      const rows = await api.deps.sql<{ source: string }[]>`
+        SELECT DISTINCT source FROM attestations WHERE attestation_id IN ${api.deps.sql(ids)}`;
+      expect(rows).toHaveLength(2);
+    });
+
+    it('starts a thread again that fails by our own fault, and goes on serving meanwhile', async () => {
+      const { port } = await start({ SIDECAR_THREADS: '2' });
+      await allReady(port);
+      const before = threads.length;
+      // What only a bug would send.
+      must(threads[0], 'two threads are started').postMessage({ question: 'metrics', reply: {} });
+      await until(() => threads.length > before, { what: 'another thread' });
+      await allReady(port);
+      await allStored(await checkMany(port, 20));
+    });
+  });
+
+  it('brings the records of threads that an earlier start had and this one has not', async () => {
+    const lonely = join(folder.path, 'sidecar', '3');
+    const sidecarId = await sidecarIdOf(lonely, { clock: systemClock, random });
+    const spool = await openSpool({
+      directory: join(lonely, 'spool'),
+      fsyncMs: 0,
+      random,
+      logger: silentLogger,
+    });
+    const id = random.newId('att', systemClock.now());
+    await new Promise<void>((onWritten, onFailed) =>
+      spool.append(recordAt(gateId, id), { onWritten, onFailed }),
+    );
+    await spool.close();
+
+    await start();
+    await allStored([id]);
+    const [row] = await api.deps.sql`SELECT source FROM attestations WHERE attestation_id = ${id}`;
+    expect(row).toEqual({ source: sidecarId });
+  });
+});
+
+/** Of a token that was no passport, at this gate. */
+const recordAt = (gateId: string, id: string): SpooledRecord => ({
+  id,
+  chain_id: gateId,
+  passport_id: null,
+  gate_id: gateId,
+  decision: 'BLOCK',
+  reason: 'passport_malformed',
+  request_hash: `sha256:${'0'.repeat(64)}`,
+  permission_key: null,
+  amount_micro_usd: null,
+  constraints_evaluated: ['passport'],
+  pii: [],
+  timestamp_ms: systemClock.now(),
+  token_hash: null,
+  caller_mode: 'live',
+});

@@ -1,0 +1,232 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Document } from '../../control-plane/openapi/document.ts';
+import { requestExamples } from '../../control-plane/openapi/request-examples.ts';
+import { InvariantError, must } from '../../shared/errors/assert.ts';
+import type { ErrorCode } from '../../shared/errors/catalogue.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, type Call, type Reply, startApi } from '../support/api.ts';
+import { answerOf, operationsOf } from '../support/document.ts';
+import { expectError } from '../support/expect-error.ts';
+import { codedError, faultySql } from '../support/faulty-sql.ts';
+import { type GoodCalls, goodCalls, liveExample } from '../support/good-calls.ts';
+
+/**
+ * Every status of every operation of the document, and every code of every error, is produced here at least once; `Api.call` holds each
+ * answer against the document.
+ */
+const document: Document = JSON.parse(
+  readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
+);
+const documented = operationsOf(document).map(({ key, method, path, operation }) => {
+  const statuses = Object.keys(operation.responses);
+  const codesOf = (status: string) =>
+    (answerOf(document, operation, status)?.['x-error-codes'] ?? []) as ErrorCode[];
+  return {
+    key,
+    method,
+    path,
+    id: operation.operationId,
+    successes: statuses.filter((status) => codesOf(status).length === 0).map(Number),
+    codes: statuses.flatMap(codesOf),
+  };
+});
+type Documented = (typeof documented)[number];
+
+const database = faultySql();
+let api: Api;
+let good: GoodCalls;
+/** Live `admin:*` keys of accounts that may do nothing, and nothing more today; and one without any scope that guards something. */
+let suspendedKey: string;
+let exhaustedKey: string;
+let uselessKey: string;
+
+beforeAll(async () => {
+  api = await startApi({ wrapSql: database.wrap });
+  good = goodCalls(api);
+  const suspended = await api.createAccount();
+  suspendedKey = suspended.key;
+  const url = `/v1/accounts/${suspended.accountId}`;
+  await api.call({ method: 'PUT', url, body: { status: 'suspended' } });
+  exhaustedKey = (await api.createAccount({ limits: { requests_per_day: 1 } })).key;
+  await api.call({ url: '/v1/gates', key: exhaustedKey });
+  uselessKey = (await api.createKey({ scopes: ['osgate:read'] })).key;
+});
+afterAll(() => api.close());
+
+const goodCall = (id: string): Promise<Call> => must(good[id], `${id} has a good call`)();
+
+/** Successes other than what the good call of an operation answers at once. */
+const otherSuccesses: Readonly<Record<string, () => Promise<Reply>>> = {
+  'getCatalog 304': async () => {
+    const call = await goodCall('getCatalog');
+    const { headers } = await api.call(call);
+    return api.call({ ...call, headers: { 'if-none-match': String(headers['etag']) } });
+  },
+  'rotateSigningKey 200': async () => {
+    const call = await goodCall('rotateSigningKey');
+    await api.call(call);
+    return api.call(call);
+  },
+  'getReadiness 503': () =>
+    withFault(codedError('Error', 'ECONNREFUSED'), async () => api.call(await goodCall('getReadiness'))),
+};
+
+describe.each(documented)('$key', (operation) => {
+  it.each(operation.successes)('answers %i', async (status) => {
+    const other = otherSuccesses[`${operation.id} ${status}`];
+    const reply = other === undefined ? await api.call(await goodCall(operation.id)) : await other();
+    expect(reply.status, JSON.stringify(reply.body)).toBe(status);
+  });
+
+  it.each(operation.codes)('answers %s', async (code) => {
+    const reply = await provoke(operation, code);
+    expectError(reply, code, reply.body.error?.param);
+  });
+});
+
+it('takes every example of the document', async () => {
+  for (const [id, examples] of Object.entries(requestExamples)) {
+    for (const [name, { value }] of Object.entries(examples)) {
+      const reply = await api.call({ ...(await goodCall(id)), body: await liveExample(api, value) });
+      expect(reply.status, `${id} ${name}: ${JSON.stringify(reply.body)}`).toBeLessThan(300);
+      if (id === 'rotateSigningKey') api.advance(120_000);
+    }
+  }
+});
+
+it('has nothing that the document lacks', () => {
+  const successes = documented.flatMap(({ id, successes }) => successes.map((status) => `${id} ${status}`));
+  const refusals = documented.flatMap(({ id, codes }) => codes.flatMap((code) => [code, `${id} ${code}`]));
+  expect(Object.keys(otherSuccesses).filter((name) => !successes.includes(name))).toEqual([]);
+  expect(Object.keys(ownRefusals).filter((name) => !refusals.includes(name))).toEqual([]);
+  expect(Object.keys(good).toSorted()).toEqual(documented.map(({ id }) => id).toSorted());
+});
+
+/** A call to this operation that is answered with this code. */
+async function provoke(operation: Documented, code: ErrorCode): Promise<Reply> {
+  const own = ownRefusals[`${operation.id} ${code}`] ?? ownRefusals[code];
+  if (own !== undefined) return own(operation);
+  if (code.endsWith('_not_found'))
+    return api.call({ ...(await goodCall(operation.id)), url: nobodys(operation.path) });
+  throw new Error(`nothing here makes ${operation.key} answer ${code}: add it to this table`);
+}
+
+/** The path with an id that nothing has. */
+function nobodys(path: string): string {
+  const prefix = Object.entries(prefixes).find(([collection]) => path.includes(`/${collection}/`))?.[1];
+  return path.replace('{id}', `${prefix}_${'0'.repeat(26)}`);
+}
+
+const prefixes = {
+  passports: 'pass',
+  gates: 'gate',
+  attestations: 'att',
+  issuers: 'iss',
+  templates: 'tmpl',
+  'api-keys': 'key',
+  accounts: 'acct',
+};
+
+type Refusal = (operation: Documented) => Promise<Reply>;
+
+const withKey =
+  (key: () => string | null): Refusal =>
+  async ({ id }) =>
+    api.call({ ...(await goodCall(id)), key: key() });
+
+const withBody =
+  (body: unknown): Refusal =>
+  async ({ id }) =>
+    api.call({ ...(await goodCall(id)), body });
+
+const withUrl =
+  (url: string): Refusal =>
+  async ({ id }) =>
+    api.call({ ...(await goodCall(id)), url });
+
+const failing =
+  (fault: unknown): Refusal =>
+  async ({ id }) => {
+    const call = await goodCall(id);
+    return withFault(fault, () => api.call(call));
+  };
+
+async function withFault(fault: unknown, work: () => Promise<Reply>): Promise<Reply> {
+  database.fault = fault;
+  try {
+    return await work();
+  } finally {
+    database.fault = null;
+  }
+}
+
+const inState =
+  (state: 'suspend' | 'revoke'): Refusal =>
+  async ({ path }) => {
+    const url = `/v1/passports/${(await api.issuePassport()).passport_id}`;
+    await api.call({ method: 'POST', url: `${url}/${state}` });
+    return api.call({ method: 'POST', url: path.replace('/v1/passports/{id}', url) });
+  };
+
+const withOldTag: Refusal = async ({ id }) => {
+  const call = await goodCall(id);
+  const { headers } = await api.call({ url: call.url });
+  await api.call({ method: 'PUT', url: call.url, body: { description: 'changed meanwhile' } });
+  return api.call({ ...call, headers: { 'if-match': String(headers['etag']) } });
+};
+
+/** How each code is produced, for an operation of its own or for every one that has it. */
+const ownRefusals: Readonly<Record<string, Refusal>> = {
+  unauthorized: withKey(() => null),
+  insufficient_scope: withKey(() => uselessKey),
+  account_suspended: withKey(() => suspendedKey),
+  rate_limited: withKey(() => exhaustedKey),
+  internal_error: failing(new InvariantError('what a test breaks')),
+  overloaded: failing(codedError('PostgresError', '53300')),
+  service_unavailable: failing(codedError('Error', 'ECONNREFUSED')),
+  invalid_json: withBody('{'),
+  body_too_large: withBody(' '.repeat(limits.bodyBytesMax + 1)),
+  invalid_request: async ({ id, path, method }) => {
+    const call = await goodCall(id);
+    if (path.includes('{id}')) return api.call({ ...call, url: path.replace('{id}', '%00') });
+    if (method === 'GET') return api.call({ ...call, url: `${path}?limit=none` });
+    return api.call({ ...call, body: { nonsense: true } });
+  },
+  'exportAttestations invalid_request': withUrl('/v1/attestations/export?format=xml'),
+  idempotency_conflict: async ({ id }) => {
+    const first = await goodCall(id);
+    // Another body to the same address.
+    const second = { ...(await goodCall(id)), url: first.url };
+    const headers = { 'idempotency-key': `conflict-${id}` };
+    expect((await api.call({ ...first, headers })).status).toBe(201);
+    return api.call({ ...second, headers });
+  },
+  agent_id_conflict: async ({ id }) => {
+    const { agent_id } = await api.issuePassport();
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { ...(call.body as object), agent_id } });
+  },
+  'suspendPassport passport_state_conflict': inState('revoke'),
+  'reactivatePassport passport_state_conflict': inState('revoke'),
+  precondition_failed: withOldTag,
+  'issuePassport issuer_not_found': withBody({
+    agent_id: 'a',
+    permissions: [],
+    issuer_id: nobodys('/issuers/{id}').split('/').at(-1),
+  }),
+  'issuePassportUnattended issuer_not_found': withBody({
+    subject: {},
+    permissions: [],
+    issuer_id: nobodys('/issuers/{id}').split('/').at(-1),
+  }),
+  'createGate template_not_found': withBody({ name: 'a', template_id: 'no-such-template' }),
+  'enforce gate_not_found': withBody({
+    passport: '',
+    request: { gate_id: nobodys('/gates/{id}').split('/').at(-1) },
+  }),
+  'getCatalog catalog_not_found': async () => {
+    const { gate_id } = await api.createGate();
+    return api.call({ url: `/v1/gates/${gate_id}/catalog`, key: null });
+  },
+};

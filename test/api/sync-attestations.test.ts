@@ -1,0 +1,389 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import { dayMs } from '../../shared/model/time.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import {
+  connectSidecar,
+  expectSoundStore,
+  recordOf,
+  refusedRecordOf,
+  type TestSidecar,
+} from '../support/test-sidecar.ts';
+
+let api: Api;
+let gateId: string;
+let passport: Reply['body'];
+let accountId: string;
+let sidecar: TestSidecar;
+/** Another account with a gate and a passport of its own. */
+let other: { readonly accountId: string; readonly key: string };
+let otherGateId: string;
+let otherPassport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  gateId = (await api.createGate()).gate_id;
+  passport = await api.issuePassport();
+  other = await api.createAccount();
+  otherGateId = (await api.createGate({}, other.key)).gate_id;
+  otherPassport = await api.issuePassport({}, other.key);
+  sidecar = await connectSidecar(api);
+  const rows = await api.deps.sql<
+    { account_id: string }[]
+  >`SELECT account_id FROM accounts WHERE is_operator`;
+  accountId = rows[0]?.account_id ?? '';
+});
+afterAll(() => api.close());
+afterEach(() => expectSoundStore(api));
+
+const permit = (change: Partial<SpooledRecord> = {}) => recordOf(api, { gateId, passport }, change);
+const block = (change: Partial<SpooledRecord> = {}) =>
+  permit({ decision: 'BLOCK', reason: 'permission_not_granted', ...change });
+/** Of the records given, those that are stored, in order of arrival. */
+async function storedOf(records: readonly SpooledRecord[]): Promise<string[]> {
+  const ids = new Set(records.map(({ id }) => id));
+  return (await expectSoundStore(api)).filter((id) => ids.has(id));
+}
+const idsOf = (records: readonly SpooledRecord[]) => records.map(({ id }) => id);
+const expectRefused = (reply: Reply, refused: readonly { seq: number; message: string }[]) => {
+  expect(reply.status).toBe(400);
+  expect(reply.body.error).toMatchObject({ code: 'record_refused', status: 400, refused });
+};
+
+describe('POST /v1/sync/attestations', () => {
+  it('takes records into the chain of their passport, links and signs them, and counts them', async () => {
+    const own = await connectSidecar(api);
+    const visitor = await api.issuePassport();
+    const records = [
+      recordOf(api, { gateId, passport: visitor }),
+      recordOf(
+        api,
+        { gateId, passport: visitor },
+        { decision: 'BLOCK', reason: 'domain_missing', amount_micro_usd: null },
+      ),
+      recordOf(api, { gateId, passport: visitor }, { pii: [{ pointer: '/note/ä', type: 'email' }] }),
+    ];
+    expect(await own.send(1, records)).toMatchObject({ status: 200, body: { next_seq: 4 } });
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${visitor.passport_id}` });
+    expect(body.attestations).toMatchObject([
+      { id: records[2]?.id, sequence: 3, pii: records[2]?.pii, source: own.sidecarId },
+      {
+        id: records[1]?.id,
+        sequence: 2,
+        decision: 'BLOCK',
+        reason: 'domain_missing',
+        amount_micro_usd: null,
+      },
+      { id: records[0]?.id, sequence: 1, decision: 'PERMIT', previous_attestation_hash: null, test: false },
+    ]);
+    expect((await api.call({ url: `/v1/passports/${visitor.passport_id}` })).body.use_count).toBe(2);
+  });
+
+  it('takes a decision about a token that did not verify into the chain of its gate, or of the account', async () => {
+    const own = await connectSidecar(api);
+    const records = [
+      refusedRecordOf(api, { gateId, accountId }),
+      refusedRecordOf(api, { gateId: null, accountId }),
+    ];
+    expect((await own.send(1, records)).status).toBe(200);
+    for (const record of records) {
+      const { body } = await api.call({ url: `/v1/attestations/${record.id}` });
+      expect(body).toMatchObject({ chain_id: record.chain_id, passport_id: null, gate_id: record.gate_id });
+    }
+  });
+
+  it('takes a decision about a passport of another account that was shown, for both to read', async () => {
+    const own = await connectSidecar(api);
+    const record = recordOf(api, { gateId, passport: otherPassport });
+    expect((await own.send(1, [record])).status).toBe(200);
+    expect((await api.call({ url: `/v1/attestations/${record.id}` })).status).toBe(200);
+    expect((await api.call({ url: `/v1/attestations/${record.id}`, key: other.key })).status).toBe(200);
+  });
+
+  it('takes the last decisions of a gate after it was deleted', async () => {
+    const own = await connectSidecar(api);
+    const gone = (await api.createGate()).gate_id;
+    const record = recordOf(api, { gateId: gone, passport });
+    await api.call({ method: 'DELETE', url: `/v1/gates/${gone}` });
+    expect((await own.send(1, [record])).status).toBe(200);
+  });
+
+  describe('exactly once', () => {
+    it('takes the same batch once, however often it comes', async () => {
+      const own = await connectSidecar(api);
+      const records = [permit(), block()];
+      for (let i = 0; i < 3; i++) expect((await own.send(1, records)).body).toEqual({ next_seq: 3 });
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+
+    it('takes what is new of a batch that overlaps', async () => {
+      const own = await connectSidecar(api);
+      const records = [permit(), permit(), block(), permit()];
+      expect((await own.send(1, records.slice(0, 2))).body).toEqual({ next_seq: 3 });
+      expect((await own.send(2, records.slice(1))).body).toEqual({ next_seq: 5 });
+      expect((await own.send(1, records.slice(0, 1))).body).toEqual({ next_seq: 5 });
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+
+    it('does not even look at what was delivered before', async () => {
+      const own = await connectSidecar(api);
+      const record = permit();
+      await own.send(1, [record]);
+      expect((await own.send(1, [{ nonsense: true }, permit()])).body).toEqual({ next_seq: 3 });
+    });
+
+    it('refuses a hole and says what it expects', async () => {
+      const own = await connectSidecar(api);
+      const records = [permit(), permit()];
+      const reply = await own.send(2, records);
+      expect(reply.status).toBe(409);
+      expect(reply.body.error).toMatchObject({ code: 'sequence_gap', status: 409, expected_seq: 1 });
+      await own.send(1, records.slice(0, 1));
+      expect((await own.send(3, records.slice(1))).body.error.expected_seq).toBe(2);
+      expect(await storedOf(records)).toEqual(idsOf(records.slice(0, 1)));
+    });
+
+    it.each([
+      ['of a new epoch', 0],
+      ['of an epoch that is under way', 1],
+    ])('takes one of many copies %s that arrive at the same time', async (_, before) => {
+      const own = await connectSidecar(api);
+      const records = Array.from({ length: 20 }, () => permit());
+      if (before > 0) await own.send(1, records.slice(0, before));
+      const replies = await Promise.all([
+        own.send(1, records),
+        own.send(1 + before, records.slice(before)),
+        own.send(1, records.slice(0, 10)),
+        own.send(5, records.slice(4)),
+        own.send(1, records),
+      ]);
+      // 409: a copy that came before the part in front of it.
+      expect(replies.filter(({ status }) => status !== 200 && status !== 409)).toEqual([]);
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+
+    it('keeps the chains whole when several sidecars write into the same ones at the same time', async () => {
+      const sidecars = await Promise.all(Array.from({ length: 4 }, () => connectSidecar(api)));
+      const visitors = await Promise.all(Array.from({ length: 3 }, () => api.issuePassport()));
+      const gates = await Promise.all(
+        Array.from({ length: 3 }, async () => (await api.createGate()).gate_id),
+      );
+      const sent: SpooledRecord[] = [];
+      const replies = await Promise.all(
+        sidecars.flatMap((each, turn) => {
+          const records = Array.from({ length: 12 }, (_, i) =>
+            i % 4 === 3
+              ? refusedRecordOf(api, { gateId: gates[(i + turn) % 3] ?? null, accountId })
+              : recordOf(api, { gateId: gates[(i * turn) % 3] ?? null, passport: visitors[(i + turn) % 3] }),
+          );
+          sent.push(...records);
+          return [each.send(1, records), each.send(1, records)];
+        }),
+      );
+      expect(replies.map(({ status }) => status)).toEqual(Array(8).fill(200));
+      expect((await storedOf(sent)).toSorted()).toEqual(idsOf(sent).toSorted());
+    });
+
+    it('takes numbers that the sidecar gives up, and goes on behind them', async () => {
+      const own = await connectSidecar(api);
+      const records = [permit(), permit()];
+      const batch = [records[0] ?? {}, { void: 'damaged', count: 7 }, records[1] ?? {}];
+      expect((await own.send(1, batch)).body).toEqual({ next_seq: 10 });
+      expect((await own.send(1, batch)).body).toEqual({ next_seq: 10 });
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+  });
+
+  describe('two processes with one sidecar id', () => {
+    it('takes records of the newest connection only, whatever epoch they are of', async () => {
+      const older = await connectSidecar(api);
+      const records = [permit(), permit(), permit()];
+      await older.send(1, records.slice(0, 1));
+      const newer = await connectSidecar(api, { sidecarId: older.sidecarId });
+      const reply = await older.send(2, records.slice(1, 2));
+      expect(reply.status).toBe(409);
+      expect(reply.body.error).toMatchObject({ code: 'connection_superseded', status: 409 });
+      expect((await newer.send(2, records.slice(1, 2), { epoch: older.epoch })).body).toEqual({
+        next_seq: 3,
+      });
+      expect((await newer.send(1, records.slice(2))).body).toEqual({ next_seq: 2 });
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+
+    it('takes nothing in the name of a sidecar of another account', async () => {
+      const stranger = await connectSidecar(api, { key: other.key });
+      const reply = await sidecar.send(1, [permit()], {
+        sidecar_id: stranger.sidecarId,
+        connection_id: stranger.connectionId,
+      });
+      expect(reply.body.error.code).toBe('connection_unknown');
+    });
+
+    it('tells a sidecar to connect anew where the database was restored and lacks its connection', async () => {
+      const own = await connectSidecar(api);
+      const records = [permit()];
+      await api.deps.sql`
+        UPDATE sidecars SET connection_id = '1.of-long-ago', connected_at_ms = 1 WHERE sidecar_id = ${own.sidecarId}`;
+      const reply = await own.send(1, records);
+      expect(reply.body.error).toMatchObject({ code: 'connection_unknown', status: 409 });
+      const again = await connectSidecar(api, { sidecarId: own.sidecarId });
+      expect((await again.send(1, records, { epoch: own.epoch })).body).toEqual({ next_seq: 2 });
+      expect(await storedOf(records)).toEqual(idsOf(records));
+    });
+  });
+
+  describe('refuses, and takes nothing of the batch', () => {
+    /** Sends a good record, then the bad one, then another good one. */
+    async function expectTakenApart(bad: object, message: string): Promise<void> {
+      const own = await connectSidecar(api);
+      const good = [permit(), permit()];
+      expectRefused(await own.send(1, [good[0] ?? {}, bad, good[1] ?? {}]), [{ seq: 2, message }]);
+      expect(await storedOf(good)).toEqual([]);
+      const retried = await own.send(1, [good[0] ?? {}, { void: 'refused', count: 1 }, good[1] ?? {}]);
+      expect(retried.body).toEqual({ next_seq: 4 });
+      expect(await storedOf(good)).toEqual(idsOf(good));
+    }
+
+    it('a gate of another account', () =>
+      expectTakenApart(
+        recordOf(api, { gateId: otherGateId, passport }),
+        'gate_id is no gate of the account of this sidecar',
+      ));
+
+    it('a gate that does not exist', () =>
+      expectTakenApart(
+        recordOf(api, { gateId: api.deps.random.newId('gate', api.deps.clock.now()), passport }),
+        'gate_id is no gate of the account of this sidecar',
+      ));
+
+    it('a refused token at a gate of another account', () =>
+      expectTakenApart(
+        refusedRecordOf(api, { gateId: otherGateId, accountId }),
+        'gate_id is no gate of the account of this sidecar',
+      ));
+
+    it('a passport whose token was not shown', () =>
+      expectTakenApart(
+        permit({ token_hash: 'ab'.repeat(32) }),
+        'token_hash does not show that this sidecar has seen the token of passport_id',
+      ));
+
+    it('a passport whose token is that of another passport', () =>
+      expectTakenApart(
+        recordOf(api, { gateId, passport: { ...otherPassport, jwt: passport.jwt } }),
+        'token_hash does not show that this sidecar has seen the token of passport_id',
+      ));
+
+    it('a passport that does not exist', () => {
+      const passportId = api.deps.random.newId('pass', api.deps.clock.now());
+      return expectTakenApart(
+        permit({ passport_id: passportId, chain_id: passportId }),
+        'token_hash does not show that this sidecar has seen the token of passport_id',
+      );
+    });
+
+    it('the chain of another account', () =>
+      expectTakenApart(
+        refusedRecordOf(api, { gateId: null, accountId: other.accountId }),
+        'chain_id is not the account of this sidecar',
+      ));
+
+    it('the chain of another passport', () =>
+      expectTakenApart(
+        permit({ chain_id: otherPassport.passport_id }),
+        'chain_id is not the chain this record belongs to',
+      ));
+
+    it('a time far ahead', () =>
+      expectTakenApart(
+        permit({ timestamp_ms: api.deps.clock.now() + 2 * dayMs }),
+        'timestamp_ms lies in the future',
+      ));
+
+    it('an id that is taken', async () => {
+      const own = await connectSidecar(api);
+      const record = permit();
+      await own.send(1, [record]);
+      await expectTakenApart({ ...permit(), id: record.id }, 'there is an attestation with this id already');
+    });
+
+    it('an id that stands in the batch twice', async () => {
+      const own = await connectSidecar(api);
+      const record = permit();
+      expectRefused(await own.send(1, [record, record]), [
+        { seq: 2, message: 'there is an attestation with this id already' },
+      ]);
+      expect(await storedOf([record])).toEqual([]);
+    });
+
+    it('a word of no closed list', () =>
+      expectTakenApart(permit({ decision: 'MAYBE' }), 'decision is not valid'));
+
+    it('names every record that it refuses', async () => {
+      const own = await connectSidecar(api);
+      expectRefused(
+        await own.send(1, [
+          permit({ request_hash: 'x' }),
+          permit(),
+          { void: 'refused', count: 3 },
+          permit({ caller_mode: 'x' }),
+        ]),
+        [
+          { seq: 1, message: 'request_hash is not valid' },
+          { seq: 6, message: 'caller_mode is not valid' },
+        ],
+      );
+    });
+  });
+
+  describe('envelope', () => {
+    it('is refused without a key, and without the scope', async () => {
+      const body = { sidecar_id: sidecar.sidecarId };
+      expectError(await api.call({ url: '/v1/sync/attestations', body, key: null }), 'unauthorized');
+      const { key } = await api.createKey({ scopes: ['attestations:read'] });
+      expectError(await api.call({ url: '/v1/sync/attestations', body, key }), 'insufficient_scope');
+    });
+
+    it('is refused with the field that is wrong', async () => {
+      expectError(await sidecar.send(0, [permit()]), 'invalid_request', 'first_seq');
+      expectError(await sidecar.send(1, []), 'invalid_request', 'records');
+    });
+
+    it('may be two megabytes and no larger', async () => {
+      const own = await connectSidecar(api);
+      const pii = Array.from({ length: 32 }, () => ({ pointer: `/${'x'.repeat(500)}`, type: 'email' }));
+      const records = Array.from({ length: 100 }, () => permit({ pii }));
+      expect(JSON.stringify(records).length).toBeGreaterThan(limits.bodyBytesMax);
+      expect((await own.send(1, records)).status).toBe(200);
+      const tooMany = Array.from({ length: 130 }, () => permit({ pii }));
+      expectError(await own.send(101, tooMany), 'body_too_large');
+    });
+  });
+
+  it('tells the log about records that were given up or refused', async () => {
+    const metrics = async () =>
+      (await api.deps.metrics.getSingleMetric('agent_trust_ingested_records_total')?.get())?.values;
+    const countOf = async (outcome: string) =>
+      (await metrics())?.find(({ labels }) => labels['outcome'] === outcome)?.value ?? 0;
+    const before = {
+      void: await countOf('void'),
+      refused: await countOf('refused'),
+      taken: await countOf('taken'),
+    };
+    const own = await connectSidecar(api);
+    await own.send(1, [permit({ request_hash: 'x' })]);
+    await own.send(1, [{ void: 'refused', count: 1 }, permit()]);
+    await own.send(1, [{ void: 'refused', count: 1 }, permit()]);
+    expect({
+      void: await countOf('void'),
+      refused: await countOf('refused'),
+      taken: await countOf('taken'),
+    }).toEqual({
+      void: before.void + 1,
+      refused: before.refused + 1,
+      taken: before.taken + 1,
+    });
+  });
+});

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const builtIn = ['read-only-research', 'payments-low-risk', 'payments-approval'];
+const post = (body: object, key?: string) =>
+  api.call({ url: '/v1/templates', body, ...(key === undefined ? {} : { key }) });
+const list = (query = '', key?: string) =>
+  api.call({ url: `/v1/templates${query}`, ...(key === undefined ? {} : { key }) });
+const idsOf = (body: { items: { template_id: string }[] }) => body.items.map((each) => each.template_id);
+const gateFrom = (templateId: string, body: object = {}) =>
+  api.call({ url: '/v1/gates', body: { name: 'Orders', template_id: templateId, ...body } });
+
+/** What nobody enforces yet, taken away. */
+const withoutTheRest = { rate_limits: null, pii_controls: null, approvals: null };
+
+describe('built-in templates', () => {
+  it.each(builtIn)('%s is there for everybody', async (templateId) => {
+    const other = await api.createAccount();
+    const reply = await api.call({ url: `/v1/templates/${templateId}`, key: other.key });
+    expect(reply.status).toBe(200);
+    expect(reply.body).toEqual({
+      template_id: templateId,
+      name: expect.any(String),
+      description: expect.any(String),
+      trust_level: expect.stringMatching(/^L[123]$/),
+      constraints: expect.objectContaining({ spend_limits: expect.any(Object) }),
+      built_in: true,
+      created_at: '2026-11-01T00:00:00.000Z',
+    });
+  });
+
+  it.each(builtIn)('400: no gate of %s while it asks for what nobody enforces', async (templateId) => {
+    const reply = await gateFrom(templateId);
+    expectError(reply, 'invalid_request', 'constraints.rate_limits.requests_per_minute');
+    expect(reply.body.error.message).toContain(`template ${templateId}`);
+  });
+});
+
+describe('POST /templates', () => {
+  it('201: answers the template with its constraints normalised', async () => {
+    const reply = await post({
+      name: 'Mine',
+      description: 'For tests',
+      trust_level: 'L2',
+      constraints: { allowed_domains: ['API.example.com:443'], spend_limits: { alert_at: 0.8 } },
+    });
+    expect(reply.status).toBe(201);
+    expect(reply.body).toEqual({
+      template_id: expect.stringMatching(/^tmpl_[0-9a-z]{26}$/),
+      name: 'Mine',
+      description: 'For tests',
+      trust_level: 'L2',
+      constraints: { allowed_domains: ['api.example.com'], spend_limits: {} },
+      built_in: false,
+      created_at: expect.stringMatching(/\.\d{3}Z$/),
+    });
+    const read = await api.call({ url: `/v1/templates/${reply.body.template_id}` });
+    expect(read.body).toEqual(reply.body);
+  });
+
+  it('201: needs a name only', async () => {
+    const { status, body } = await post({ name: 'Bare' });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ description: null, trust_level: null, constraints: {} });
+  });
+
+  it('keeps constraints that are not enforced yet', async () => {
+    const constraints = {
+      rate_limits: { requests_per_minute: 5, per: 'passport' },
+      spend_limits: { daily_usd: 5 },
+      pii_controls: { mode: 'block' },
+      approvals: { above_usd: 1 },
+    };
+    const { body } = await post({ name: 'Later', constraints });
+    expect(body.constraints).toEqual(constraints);
+    expect((await api.call({ url: `/v1/templates/${body.template_id}` })).body).toEqual(body);
+    expectError(
+      await gateFrom(body.template_id, { trust_level: 'L1' }),
+      'invalid_request',
+      'constraints.rate_limits.requests_per_minute',
+    );
+  });
+
+  it.each<[object, string]>([
+    [{ name: undefined }, 'name'],
+    [{ name: '' }, 'name'],
+    [{ trust_level: 'L4' }, 'trust_level'],
+    [{ template_id: 'mine' }, 'template_id'],
+    [{ constraints: [] }, 'constraints'],
+    [{ constraints: { rate_limit: {} } }, 'constraints.rate_limit'],
+    [
+      { constraints: { rate_limits: { requests_per_minute: -1 } } },
+      'constraints.rate_limits.requests_per_minute',
+    ],
+    [{ constraints: { spend_limits: { daily_usd: 0.1234567 } } }, 'constraints.spend_limits.daily_usd'],
+  ])('400: refuses %j, naming %s', async (more, param) => {
+    const { total } = (await list()).body;
+    expectError(await post({ name: 'Mine', ...more }), 'invalid_request', param);
+    expect((await list()).body.total).toBe(total);
+  });
+});
+
+describe('GET /templates', () => {
+  it('lists the built-in ones, then the own ones of the same world, newest first', async () => {
+    const { key } = await api.createAccount();
+    const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' }, key);
+    expect((await list('', key)).body).toMatchObject({ total: 3, limit: 50, offset: 0 });
+    const older = (await post({ name: 'a' }, key)).body.template_id;
+    await new Promise((resolve) => setImmediate(resolve));
+    const newer = (await post({ name: 'b' }, key)).body.template_id;
+    const own = [older, newer].sort().reverse();
+    expect(idsOf((await list('', key)).body)).toEqual([...builtIn, ...own]);
+    expect(idsOf((await list('?limit=2&offset=2', key)).body)).toEqual(['payments-approval', own[0]]);
+    expect(idsOf((await list('?limit=2&offset=4', key)).body)).toEqual([own[1]]);
+    expect((await list('?limit=1&offset=9', key)).body).toMatchObject({ items: [], total: 5 });
+    expect(idsOf((await list('', test.key)).body)).toEqual(builtIn);
+  });
+
+  it("404: for what is no template, another account's or of the other world", async () => {
+    const { template_id } = (await post({ name: 'Mine' })).body;
+    const other = await api.createAccount();
+    const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    for (const key of [other.key, test.key]) {
+      expectError(await api.call({ url: `/v1/templates/${template_id}`, key }), 'template_not_found');
+    }
+    expectError(await api.call({ url: '/v1/templates/payments' }), 'template_not_found');
+    expectError(
+      await api.call({ url: `/v1/templates/${template_id.replace('tmpl_', 'gate_')}` }),
+      'template_not_found',
+    );
+  });
+});
+
+describe('POST /gates with template_id', () => {
+  const constraints = {
+    allowed_domains: ['a.example', 'b.example'],
+    spend_limits: { per_transaction_usd: 5, alert_at: 0.5 },
+  };
+  const mine = async (body: object = {}) =>
+    (await post({ name: 'Mine', trust_level: 'L2', constraints, ...body })).body.template_id as string;
+
+  it('takes level and constraints of the template where the body is silent', async () => {
+    const { status, body } = await gateFrom(await mine());
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ trust_level: 'L2', constraints });
+    expect(body.name).toBe('Orders');
+    expect(body.description).toBe(null);
+  });
+
+  it.each([
+    [
+      { spend_limits: { per_transaction_usd: 9 } },
+      { ...constraints, spend_limits: { per_transaction_usd: 9, alert_at: 0.5 } },
+    ],
+    [{ spend_limits: null }, { allowed_domains: constraints.allowed_domains }],
+    [{ allowed_domains: ['c.example'] }, { ...constraints, allowed_domains: ['c.example'] }],
+    [{ trusted_issuers: ['*'] }, { ...constraints, trusted_issuers: ['*'] }],
+    [{}, constraints],
+  ])('merges %j over it', async (own, merged) => {
+    expect((await gateFrom(await mine(), { constraints: own })).body.constraints).toEqual(merged);
+  });
+
+  it('prefers the level of the body', async () => {
+    const { body } = await gateFrom(await mine(), { trust_profile: 'L3' });
+    expect(body.trust_level).toBe('L3');
+  });
+
+  it('makes a gate of a built-in template without what is not enforced yet', async () => {
+    const { status, body } = await gateFrom('read-only-research', { constraints: withoutTheRest });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      trust_level: 'L1',
+      constraints: { spend_limits: { per_transaction_usd: 0 } },
+    });
+  });
+
+  it('400: where neither says the level', async () => {
+    expectError(await gateFrom(await mine({ trust_level: null })), 'invalid_request', 'trust_level');
+    expectError(await gateFrom(await mine(), { trust_level: null }), 'invalid_request', 'trust_level');
+  });
+
+  it("404: for another account's template, and for none", async () => {
+    const other = await api.createAccount();
+    const foreign = (await post({ name: 'Theirs', trust_level: 'L1' }, other.key)).body.template_id;
+    expectError(await gateFrom(foreign), 'template_not_found', 'template_id');
+    expectError(await gateFrom('read-only'), 'template_not_found', 'template_id');
+    expectError(await gateFrom(''), 'template_not_found', 'template_id');
+  });
+});

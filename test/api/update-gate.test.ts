@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+let feed: string;
+beforeAll(async () => {
+  api = await startApi();
+  feed = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+});
+afterAll(() => api.close());
+
+const put = (id: string, body: unknown) => api.call({ method: 'PUT', url: `/v1/gates/${id}`, body });
+
+const constraints = {
+  allowed_domains: ['a.example', 'b.example'],
+  spend_limits: { per_transaction_usd: 5, alert_at: 0.5 },
+};
+
+describe('PUT /gates/:id', () => {
+  it('200: answers the gate as it is from now on', async () => {
+    const gate = await api.createGate({ description: 'old', constraints });
+    api.advance(1_000);
+    const { status, body } = await put(gate.id, { name: 'New', trust_profile: 'L3' });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      ...gate,
+      name: 'New',
+      trust_level: 'L3',
+      trust_profile: 'L3',
+      updated_at: expect.any(String),
+    });
+    expect(Date.parse(body.updated_at)).toBeGreaterThan(Date.parse(gate.updated_at));
+    expect((await api.call({ url: `/v1/gates/${gate.id}` })).body).toMatchObject(body);
+  });
+
+  it.each([
+    [
+      { spend_limits: { per_transaction_usd: 9 } },
+      { ...constraints, spend_limits: { per_transaction_usd: 9, alert_at: 0.5 } },
+    ],
+    [{ spend_limits: { alert_at: null } }, { ...constraints, spend_limits: { per_transaction_usd: 5 } }],
+    [{ spend_limits: null }, { allowed_domains: constraints.allowed_domains }],
+    [{ allowed_domains: ['C.example'] }, { ...constraints, allowed_domains: ['c.example'] }],
+    [{ trusted_issuers: ['*'] }, { ...constraints, trusted_issuers: ['*'] }],
+    [{ approvals: null }, constraints],
+    [null, {}],
+    [{}, constraints],
+  ])('merges %j into the constraints', async (patch, merged) => {
+    const { id } = await api.createGate({ constraints });
+    expect((await put(id, { constraints: patch })).body.constraints).toEqual(merged);
+  });
+
+  it('takes a description away with null', async () => {
+    const { id } = await api.createGate({ description: 'old' });
+    expect((await put(id, { description: null })).body.description).toBe(null);
+  });
+
+  it('also goes by the name of a merge patch', async () => {
+    const { id } = await api.createGate();
+    const headers = { 'content-type': 'application/merge-patch+json' };
+    const reply = await api.call({ method: 'PUT', url: `/v1/gates/${id}`, body: { name: 'New' }, headers });
+    expect(reply.body.name).toBe('New');
+  });
+
+  it('tells the sidecars the whole gate, under the next version', async () => {
+    const { id } = await api.createGate({ constraints });
+    const before = (await api.changes(feed)).length;
+    await put(id, { trust_level: 'L3' });
+    await put(id, { constraints: { spend_limits: null } });
+    const common = { gate_id: id, account_id: feed, mode: 'live', trust_level: 'L3' };
+    expect((await api.changes(feed)).slice(before)).toEqual([
+      { kind: 'gate.put', body: { ...common, version: 2, constraints } },
+      {
+        kind: 'gate.put',
+        body: { ...common, version: 3, constraints: { allowed_domains: constraints.allowed_domains } },
+      },
+    ]);
+  });
+
+  it('loses none of several patches at once', async () => {
+    const { id } = await api.createGate();
+    const patches = [
+      { name: 'New' },
+      { description: 'New' },
+      { trust_level: 'L2' },
+      { constraints: { allowed_domains: ['a.example'] } },
+      { constraints: { spend_limits: { per_transaction_usd: 1 } } },
+    ];
+    await Promise.all(patches.map((patch) => put(id, patch)));
+    expect((await api.call({ url: `/v1/gates/${id}` })).body).toMatchObject({
+      name: 'New',
+      description: 'New',
+      trust_level: 'L2',
+      constraints: { allowed_domains: ['a.example'], spend_limits: { per_transaction_usd: 1 } },
+    });
+  });
+
+  it.each<[object, string]>([
+    [{ name: null }, 'name'],
+    [{ trust_level: null }, 'trust_level'],
+    [{ trust_level: 'L1', trust_profile: 'L2' }, 'trust_profile'],
+    [{ template_id: 'x' }, 'template_id'],
+    [
+      { constraints: { spend_limits: { per_transaction_usd: 'all' } } },
+      'constraints.spend_limits.per_transaction_usd',
+    ],
+    [{ constraints: { spend_limits: { weekly_usd: 5 } } }, 'constraints.spend_limits.weekly_usd'],
+    [{ constraints: { alowed_domains: null } }, 'constraints.alowed_domains'],
+    [{ constraints: { spend_limits: { per_tx: null } } }, 'constraints.spend_limits.per_tx'],
+    [
+      { constraints: { rate_limits: { requests_per_minute: 5 } } },
+      'constraints.rate_limits.requests_per_minute',
+    ],
+    [{ constraints: 'none' }, 'constraints'],
+  ])('400: refuses %j, naming %s, and changes nothing', async (patch, param) => {
+    const { id } = await api.createGate({ constraints });
+    const before = (await api.call({ url: `/v1/gates/${id}` })).body;
+    expectError(await put(id, { description: 'changed', ...patch }), 'invalid_request', param);
+    expect((await api.call({ url: `/v1/gates/${id}` })).body).toEqual(before);
+  });
+});
+
+describe('If-Match', () => {
+  const call = (method: string, id: string, ifMatch: string, body?: object) =>
+    api.call({ method, url: `/v1/gates/${id}`, headers: { 'if-match': ifMatch }, body });
+
+  it('names the policy by a tag that changes with it', async () => {
+    const { id } = await api.createGate();
+    expect((await api.call({ url: `/v1/gates/${id}` })).headers['etag']).toBe('"1"');
+    expect((await put(id, { name: 'New' })).headers['etag']).toBe('"2"');
+    expect((await api.call({ url: `/v1/gates/${id}` })).headers['etag']).toBe('"2"');
+  });
+
+  it.each(['"1"', '*', ' * ', '"0", "1"', '"0","1"', '"a,b" , "1"'])(
+    'lets %j through at version 1',
+    async (tag) => {
+      const { id } = await api.createGate();
+      expect((await call('PUT', id, tag, { name: 'New' })).status).toBe(200);
+    },
+  );
+
+  it.each(['"2"', 'W/"1"', '"0", "2"', '""'])('412: %j at version 1, and changes nothing', async (tag) => {
+    const { id } = await api.createGate();
+    const before = (await api.changes(feed)).length;
+    expectError(await call('PUT', id, tag, { name: 'New' }), 'precondition_failed');
+    expectError(await call('DELETE', id, tag), 'precondition_failed');
+    expect((await api.call({ url: `/v1/gates/${id}` })).body.name).toBe('Orders');
+    expect(await api.changes(feed)).toHaveLength(before);
+  });
+
+  it.each(['1', '', '"1', '1"', '"1" "2"', '"1",', ',"1"', '*, "1"', 'w/"1"', '"a b"'])(
+    '400: %j',
+    async (tag) => {
+      const { id } = await api.createGate();
+      expectError(await call('PUT', id, tag, { name: 'New' }), 'invalid_request', 'If-Match');
+      expectError(await call('DELETE', id, tag), 'invalid_request', 'If-Match');
+    },
+  );
+
+  it('lets one of two writers through who have read the same', async () => {
+    const { id } = await api.createGate();
+    const replies = await Promise.all(['a', 'b', 'c'].map((name) => call('PUT', id, '"1"', { name })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
+  });
+
+  it('lets a DELETE through that has read the newest', async () => {
+    const { id } = await api.createGate();
+    expect((await call('DELETE', id, '"1"')).status).toBe(200);
+  });
+});
+
+describe('DELETE /gates/:id', () => {
+  it('200: then the gate is gone, and the sidecars know', async () => {
+    const { id } = await api.createGate();
+    const before = (await api.changes(feed)).length;
+    const remove = () => api.call({ method: 'DELETE', url: `/v1/gates/${id}` });
+    const { status, body } = await remove();
+    expect(status).toBe(200);
+    expect(body).toEqual({ gate_id: id, id, deleted: true, deleted_at: expect.stringMatching(/\.\d{3}Z$/) });
+    expect((await api.changes(feed)).slice(before)).toEqual([{ kind: 'gate.delete', body: { gate_id: id } }]);
+    expectError(await remove(), 'gate_not_found');
+    expectError(await put(id, { name: 'a' }), 'gate_not_found');
+    expectError(await api.call({ url: `/v1/gates/${id}` }), 'gate_not_found');
+  });
+});

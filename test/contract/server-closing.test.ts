@@ -1,0 +1,121 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import type { ServerPort } from '../../sidecar/http/server.ts';
+import { RawConnection, turns } from '../support/raw-http.ts';
+import { adapters, request, start, stopAll } from '../support/server-under-test.ts';
+import { until } from '../support/until.ts';
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await stopAll();
+});
+
+/** The way to a shared port: listen on it exclusively first, to learn that nobody else does. */
+async function freePort(adapter: ServerPort): Promise<number> {
+  const { port, close } = await start(adapter);
+  await close();
+  return port;
+}
+
+describe.each(adapters)('$name: the port', (adapter) => {
+  it.each(adapters)('refuses a second exclusive listener, $name, with EADDRINUSE', async (second) => {
+    const server = await start(adapter);
+    await expect(start(second, { port: server.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  it('refuses a second listener that would share with an exclusive one', async () => {
+    const server = await start(adapter);
+    await expect(start(adapter, { port: server.port, exclusive: false })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+    });
+  });
+
+  it('refuses an exclusive listener where others share', async () => {
+    const { port } = await start(adapter, { port: await freePort(adapter), exclusive: false });
+    await expect(start(adapter, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  it.runIf(adapter.sharesPorts)('is shared by listeners that all say so', async () => {
+    const first = await start(adapter, { port: await freePort(adapter), exclusive: false });
+    const second = await start(adapter, { port: first.port, exclusive: false });
+    expect(second.port).toBe(first.port);
+    await second.close();
+    const client = await first.connect();
+    await client.send(request('GET /x'));
+    expect(await client.next()).toMatchObject({ status: 200 });
+    await client.leave();
+    await first.close();
+  });
+
+  it('says which address it cannot have', async () => {
+    await expect(start(adapter, { host: '192.0.2.1' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+  });
+});
+
+describe.each(adapters)('$name: closing', (adapter) => {
+  it('takes no new connection, while an open request is answered and its connection then closed', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    await client.send(request('POST /held', { body: 'a' }));
+    await until(() => server.held.length === 1, { what: 'the request is held' });
+    server.stopAccepting();
+    server.stopAccepting();
+    await expect(RawConnection.open(server.port)).rejects.toThrow('ECONNREFUSED');
+    server.held[0]?.reply({ status: 200, body: 'in time' });
+    const answer = await client.next();
+    expect(answer?.body).toBe('in time');
+    expect(answer?.headers.get('connection')).toBe('close');
+    await client.closed();
+  });
+
+  it('waits for the open request, then cuts idle connections', async () => {
+    const server = await start(adapter);
+    const idle = await server.connect();
+    const client = await server.connect();
+    await client.send(request('POST /held', { body: 'a' }));
+    await until(() => server.held.length === 1, { what: 'the request is held' });
+    let isClosed = false;
+    const closing = server.close().then(() => {
+      isClosed = true;
+    });
+    await turns(10);
+    expect(isClosed).toBe(false);
+    server.held[0]?.reply({ status: 200, body: 'x'.repeat(50_000) });
+    await closing;
+    expect((await client.next())?.body).toHaveLength(50_000);
+    await idle.closed();
+    await server.close();
+  });
+
+  it('answers a reply of this very turn before it closes', async () => {
+    const server = await start(adapter, {
+      handler: () => (_body, responder) => {
+        responder.reply({ status: 200, body: 'last words' });
+        closing = server.close();
+      },
+    });
+    let closing: Promise<void> = Promise.resolve();
+    const client = await server.connect();
+    await client.send(request('POST /any', { body: 'a' }));
+    expect((await client.next())?.body).toBe('last words');
+    await closing;
+  });
+
+  it('gives up after the drain time, and says so to whoever would still answer', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    await client.send(request('POST /held', { body: 'a' }));
+    await until(() => server.held.length === 1, { what: 'the request is held' });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const closing = server.close();
+    vi.advanceTimersByTime(limits.drainMsMax - 1);
+    expect(server.openRequests).toBe(1);
+    vi.advanceTimersByTime(1);
+    await closing;
+    vi.useRealTimers();
+    expect(server.openRequests).toBe(0);
+    expect(server.held[0]?.isAborted).toBe(true);
+    server.held[0]?.reply({ status: 200, body: 'too late' });
+    expect(await client.next()).toBeNull();
+  });
+});

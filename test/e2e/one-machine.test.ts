@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/http-client.ts';
+import {
+  compiledPrograms,
+  freePort,
+  type Program,
+  type Programs,
+  temporaryFolder,
+} from '../support/programs.ts';
+import { until } from '../support/until.ts';
+
+/** `npm start` as a newcomer meets it: one command, nothing else installed. */
+describe('everything on one machine', () => {
+  let programs: Programs;
+  let folder: ReturnType<typeof temporaryFolder>;
+  let ports: { readonly controlPlane: number; readonly sidecar: number };
+  let program: Program | null = null;
+
+  beforeAll(async () => {
+    programs = await compiledPrograms();
+  });
+  beforeEach(async () => {
+    folder = temporaryFolder();
+    ports = { controlPlane: await freePort(), sidecar: await freePort() };
+  });
+  afterEach(async () => {
+    if (program?.isRunning) await program.stop('SIGKILL');
+    await until(() => databaseProcesses() === 0, { what: 'the end of the embedded PostgreSQL' });
+    folder.remove();
+  });
+
+  const dataDir = () => join(folder.path, 'data');
+
+  async function start(): Promise<Program> {
+    program = programs.start(['start'], {
+      PORT: String(ports.controlPlane),
+      SIDECAR_PORT: String(ports.sidecar),
+      DATA_DIR: dataDir(),
+    });
+    await program.waitFor(/agent-trust is ready/);
+    return program;
+  }
+
+  /** Processes of PostgreSQL whose folder is in ours. */
+  function databaseProcesses(): number {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .filter((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder.path);
+        } catch {
+          return false;
+        }
+      }).length;
+  }
+
+  const api = (path: string, body?: unknown) =>
+    call(`http://127.0.0.1:${ports.controlPlane}/v1${path}`, {
+      key: readFileSync(join(dataDir(), 'admin-api-key'), 'utf8').trim(),
+      ...(body === undefined ? {} : { body }),
+    });
+
+  it('prints lines that lead to a first PERMIT when they are pasted into a shell', async () => {
+    const { stdout } = await start();
+    const script = stdout().split('To paste into a shell:')[1]?.split('Ctrl-C')[0] ?? '';
+    const printed = execFileSync('sh', ['-e'], { input: script, encoding: 'utf8' });
+    expect(printed).toContain('"items":[]');
+    expect(printed).toContain('"decision":"PERMIT"');
+
+    const attestationId = /"attestation_id":"(att_[0-9a-z]{26})"/.exec(printed)?.[1];
+    const decidedAt = performance.now();
+    await until(async () => (await api(`/attestations/${attestationId}`)).status === 200, {
+      what: 'the record',
+    });
+    expect(performance.now() - decidedAt).toBeLessThan(1_000);
+  });
+
+  it('never prints the key, and keeps it for its owner only', async () => {
+    const { output } = await start();
+    const file = join(dataDir(), 'admin-api-key');
+    const key = readFileSync(file, 'utf8').trim();
+    expect(key).toMatch(/^at_live_[0-9A-Za-z]{36}$/);
+    expect(output()).toContain(file);
+    expect(output()).not.toContain(key);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('stops on SIGTERM with exit code 0 and finds its data again', async () => {
+    const first = await start();
+    const gate = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body.gate_id;
+    expect(await first.stop('SIGTERM')).toBe(0);
+    expect(databaseProcesses()).toBe(0);
+
+    await start();
+    expect((await api(`/gates/${gate}`)).body).toMatchObject({ gate_id: gate, name: 'kept' });
+  });
+
+  it('leaves nothing behind when it is killed, and starts again with its data', async () => {
+    const first = await start();
+    const gate = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body.gate_id;
+    await first.stop('SIGKILL');
+    await until(() => databaseProcesses() === 0, { what: 'the end of the embedded PostgreSQL' });
+
+    await start();
+    expect((await api(`/gates/${gate}`)).status).toBe(200);
+  });
+
+  it('refuses a second process on the same data, naming the folder', async () => {
+    await start();
+    const second = programs.start(['start'], { PORT: '0', SIDECAR_PORT: '0', DATA_DIR: dataDir() });
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(dataDir());
+    expect((await api('/gates')).status).toBe(200);
+  });
+
+  it('reports every wrong setting at once and does not start', async () => {
+    const wrong = programs.start(['start'], {
+      PORT: 'eighty',
+      SPOOL_FSYNC_MS: '-1',
+      ADMIN_API_KEY: 'hunter2',
+      DATA_DIR: dataDir(),
+    });
+    expect(await wrong.exited).toBe(2);
+    for (const name of ['PORT', 'SPOOL_FSYNC_MS', 'ADMIN_API_KEY']) expect(wrong.output()).toContain(name);
+    expect(wrong.output()).not.toContain('hunter2');
+    expect(existsSync(dataDir())).toBe(false);
+  });
+
+  it('tells how to begin with --help', async () => {
+    const help = programs.start(['--help'], {});
+    expect(await help.exited).toBe(0);
+    for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATABASE_URL', 'MASTER_KEY']) {
+      expect(help.stdout()).toContain(word);
+    }
+  });
+});

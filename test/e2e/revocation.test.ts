@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call } from '../support/http-client.ts';
+import { type Installation, installation, type Running } from '../support/installation.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { testRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
+
+/** "Binds every sidecar within 100 ms of its answer with a working push, within 2 s without" (decisions §4). */
+describe.each([
+  { push: 'Redis', boundMs: 100 },
+  { push: 'no push, long poll', boundMs: 2_000 },
+])('a revocation while clients hammer two sidecars, $push', ({ push, boundMs }) => {
+  let programs: Programs;
+  let database: Awaited<ReturnType<typeof testDatabase>>;
+  let redis: Awaited<ReturnType<typeof testRedis>> | null = null;
+  let world: Installation;
+  let sidecars: Running[];
+
+  beforeAll(async () => {
+    programs = await compiledPrograms();
+    database = await testDatabase();
+    if (push === 'Redis') redis = await testRedis();
+    world = await installation(programs, {
+      databaseUrl: database.url,
+      ...(redis === null ? {} : { redisUrl: redis.url }),
+    });
+    await world.startControlPlane();
+    sidecars = [await world.startSidecar(), await world.startSidecar()];
+  });
+  afterAll(async () => {
+    await world?.close();
+    await redis?.stop();
+    await database?.drop();
+  });
+
+  it(`permits nothing that began more than ${boundMs} ms after its answer`, async () => {
+    const gateId = await world.createGate();
+    const { id, token } = await world.issuePassport();
+    const permitsBeganMs: number[] = [];
+    const blocks = new Map<Running, number>(sidecars.map((sidecar) => [sidecar, 0]));
+    let isOver = false;
+
+    const hammer = async (sidecar: Running): Promise<void> => {
+      while (!isOver) {
+        const beganMs = performance.now();
+        const reply = await call(`${sidecar.origin}/v1/gates/${gateId}/check`, {
+          key: world.adminKey,
+          body: { passport: token, request: { permission_key: 'orders:create' } },
+        });
+        if (reply.status === 404) continue;
+        expect(reply.status).toBe(200);
+        if (reply.body.decision === 'PERMIT') permitsBeganMs.push(beganMs);
+        else {
+          expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+          blocks.set(sidecar, (blocks.get(sidecar) ?? 0) + 1);
+        }
+      }
+    };
+    const clients = sidecars.flatMap((sidecar) => [hammer(sidecar), hammer(sidecar)]);
+    await until(() => permitsBeganMs.length > 200, { what: '200 permits before the revocation' });
+
+    const revocation = await world.api('POST', `/passports/${id}/revoke`, { reason: 'stolen' });
+    const answeredMs = performance.now();
+    expect(revocation.status).toBe(200);
+    await until(() => [...blocks.values()].every((count) => count > 50), {
+      what: '50 blocks at each sidecar',
+    });
+    isOver = true;
+    await Promise.all(clients);
+
+    expect(Math.max(...permitsBeganMs) - answeredMs).toBeLessThan(boundMs);
+  });
+
+  it('waits for the acknowledgement of every connected sidecar when asked to', async () => {
+    const { id } = await world.issuePassport();
+    const revocation = await world.api('POST', `/passports/${id}/revoke?wait_ms=5000`, {});
+    expect(revocation.body).toMatchObject({
+      status: 'revoked',
+      reason: 'unspecified',
+      propagation: { sidecars: 2, acknowledged: 2 },
+    });
+  });
+});

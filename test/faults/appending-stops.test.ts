@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { InvariantError } from '../../shared/errors/assert.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+beforeEach(async () => {
+  api = await startApi();
+});
+afterEach(() => api.close());
+
+it('appends nothing more after a broken invariant in the appender, and /readyz says so', async () => {
+  const { jwt } = await api.issuePassport();
+  const gate = await api.createGate();
+  const check = () =>
+    api.call({
+      url: `/v1/gates/${gate.gate_id}/check`,
+      body: { passport: jwt, request: { permission_key: 'orders:create' } },
+    });
+  expect((await check()).status).toBe(200);
+
+  const broken = vi.spyOn(api.deps.signingKeys, 'current').mockImplementation(() => {
+    throw new InvariantError('a chain that was begun has a head');
+  });
+  expectError(await check(), 'internal_error');
+  broken.mockRestore();
+  expect(await api.deps.metrics.metrics()).toMatch(/agent_trust_internal_errors_total\{kind="invariant"\} 1/);
+
+  const refused = await check();
+  expectError(refused, 'service_unavailable');
+  expect(refused.body.error.message).toContain('restarted');
+  const ready = await api.call({ url: '/readyz', key: null });
+  expect([ready.status, ready.body.appending]).toEqual([503, 'stopped']);
+  // What appends nothing goes on.
+  expect((await api.call({ url: '/v1/gates' })).status).toBe(200);
+  const [row] = await api.deps.sql<{ n: number }[]>`SELECT count(*) AS n FROM attestations`;
+  expect(row?.n).toBe(1);
+});

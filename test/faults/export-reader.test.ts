@@ -1,0 +1,175 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
+import {
+  attestationExporter,
+  type ExportAsked,
+  type ExportAttestations,
+  type ExportBounds,
+} from '../../control-plane/attestations/export-attestations.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { download, openTransactions, operatorOf } from '../support/exports.ts';
+import { until } from '../support/until.ts';
+
+/** Readers that are slow, stop or leave, and what an export costs meanwhile. About 46 MB of records. */
+const records = 50_000;
+const mebibyte = 1024 * 1024;
+let api: Api;
+let owner: Owner;
+
+beforeAll(async () => {
+  api = await startApi();
+  owner = await operatorOf(api);
+  const { passport_id: passportId } = await api.issuePassport();
+  const { gate_id: gateId } = await api.createGate();
+  await addUnsignedRecords(api.deps.sql, {
+    owner,
+    passportIds: [passportId],
+    gateIds: [gateId],
+    from: 0,
+    count: records,
+    startMs: Date.parse('2026-01-01T00:00:00Z'),
+  });
+});
+afterAll(() => api.close());
+
+const exporter = (bounds: Partial<ExportBounds> = {}, sql = api.deps.sql) =>
+  attestationExporter({ sql, logger: silentLogger }, { ...limits, exportsAtOnceMax: 1, ...bounds });
+
+const asked = (): ExportAsked => ({
+  owner,
+  format: 'jsonl',
+  sinceMs: null,
+  createdAtMs: api.deps.clock.now(),
+});
+
+const ended = (stream: Readable): Promise<string> =>
+  new Promise((resolve) => {
+    stream.on('error', (error) => resolve(error.message)).on('end', () => resolve('whole'));
+  });
+
+/** The next export, as soon as there is room for it. */
+async function startWhenFree(startExport: ExportAttestations): Promise<Readable> {
+  let started: Readable | null = null;
+  await until(
+    async () => {
+      started = await startExport(asked()).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'overloaded' });
+        return null;
+      });
+      return started !== null;
+    },
+    { what: 'there is room for an export' },
+  );
+  return must<Readable>(started, 'it was started');
+}
+
+const none = async () => (await openTransactions(api)) === 0;
+
+describe('an export', () => {
+  it('takes no more memory for a slow reader than for a fast one', async () => {
+    const read = async (pauseMs: number): Promise<{ readonly bytes: number; readonly grown: number }> => {
+      const before = process.memoryUsage().rss;
+      let most = before;
+      let bytes = 0;
+      let nextRest = 0;
+      for await (const piece of await exporter()(asked())) {
+        bytes += piece.length;
+        most = Math.max(most, process.memoryUsage().rss);
+        // Everything between the reader and the database has the time to run ahead.
+        if (bytes >= nextRest) await pause(pauseMs);
+        if (bytes >= nextRest) nextRest += mebibyte / 2;
+      }
+      return { bytes, grown: most - before };
+    };
+    // What the first one grows by is the warming up of the process, which happens once.
+    await read(0);
+    const { bytes, grown } = await read(30);
+    expect(bytes).toBeGreaterThan(40 * mebibyte);
+    expect(grown).toBeLessThan(24 * mebibyte);
+  });
+
+  it('reads nothing ahead of a reader that takes nothing', async () => {
+    const origin = await api.app.listen({ port: 0, host: '127.0.0.1' });
+    const { request } = await download(origin, api.adminKey);
+    const statements = async () => {
+      const [row] = await api.deps.sql<{ query_start: Date; state: string }[]>`
+        SELECT query_start, state FROM pg_stat_activity
+        WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()`;
+      return row?.state === 'idle in transaction' ? String(row.query_start.getTime()) : null;
+    };
+    // Once the buffers of the sockets are full, no statement begins any more.
+    let last = await statements();
+    await until(
+      async () => {
+        const earlier = last;
+        await pause(300);
+        last = await statements();
+        return earlier !== null && earlier === last;
+      },
+      { what: 'the export waits for its reader' },
+    );
+    request.destroy();
+    await until(none, { what: 'its transaction is ended' });
+  });
+
+  it('is cut off when its reader takes nothing for too long, and leaves room for the next', async () => {
+    const startExport = exporter({ exportStallMsMax: 100 });
+    const stalled = ended(await startExport(asked()));
+    await expect(startExport(asked())).rejects.toMatchObject({ code: 'overloaded' });
+    expect(await stalled).toBe('its reader took nothing for 100 ms');
+    await until(none, { what: 'its transaction is ended' });
+    expect(await ended((await startWhenFree(startExport)).resume())).toBe('whole');
+  });
+
+  it('is not cut off while its reader takes a little now and then', async () => {
+    const stream = await exporter({ exportStallMsMax: 1_000 })(asked());
+    let rests = 0;
+    for await (const piece of stream) {
+      expect(piece.length).toBeGreaterThan(0);
+      rests += 1;
+      if (rests <= 8) await pause(200);
+    }
+    expect(stream.errored).toBeNull();
+  });
+
+  it('is not taken for dead while its reader rests for longer than the database may be silent', async () => {
+    const impatient = connect({ url: api.databaseUrl, silenceMsMax: limits.exportPulseMs + 500 });
+    const stream = await exporter({}, impatient)(asked());
+    await pause(limits.exportPulseMs + 2_500);
+    expect(await ended(stream.resume())).toBe('whole');
+    await impatient.end({ timeout: 1 });
+  }, 20_000);
+
+  it('is cut off when it takes too long altogether', async () => {
+    const stream = await exporter({ exportMsMax: 300 })(asked());
+    const end = ended(stream);
+    const reading = setInterval(() => stream.read(1_000), 5);
+    expect(await end).toBe('it took longer than 300 ms');
+    clearInterval(reading);
+    await until(none, { what: 'its transaction is ended' });
+  });
+
+  it('is left by its reader, in the middle, without a trace', async () => {
+    const startExport = exporter();
+    for (let i = 0; i < 3; i++) {
+      (await startWhenFree(startExport)).destroy();
+      await until(none, { what: 'its transaction is ended' });
+    }
+    expect(await ended((await startWhenFree(startExport)).resume())).toBe('whole');
+  });
+
+  it('is refused as a whole when the database cannot be reached, and leaves room for the next', async () => {
+    const nowhere = connect({ url: 'postgres://nobody@127.0.0.1:1/none' });
+    const startExport = exporter({}, nowhere);
+    for (let i = 0; i < 2; i++)
+      await expect(startExport(asked())).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await nowhere.end();
+  });
+});

@@ -1,0 +1,137 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import { turns } from '../support/raw-http.ts';
+import {
+  adapters,
+  hash,
+  request,
+  type ServerUnderTest,
+  start,
+  stopAll,
+} from '../support/server-under-test.ts';
+import { until } from '../support/until.ts';
+
+afterEach(stopAll);
+
+const whole = request('POST /echo', { headers: ['Authorization: Bearer k'], body: '{"passport":"x"}' });
+const wholeHeld = whole.replace('/echo', '/held');
+const requestLineEnd = whole.indexOf('\r\n') + 2;
+const offsets = Array.from({ length: whole.length - 1 }, (_, index) => index + 1);
+
+const serves = async (server: ServerUnderTest) => {
+  const client = await server.connect();
+  await client.send(whole);
+  expect((await client.next())?.body).toBe(`POST 16 ${hash('{"passport":"x"}')}`);
+  await client.leave();
+};
+
+describe.each(adapters)('$name: a request cut in two', (adapter) => {
+  it('at any byte is the same request', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    // uWebSockets.js answers 505 to a request line that comes in two pieces.
+    const from = adapter.name === 'uWebSockets.js' ? requestLineEnd : 1;
+    for (const offset of offsets.filter((candidate) => candidate >= from)) {
+      await client.send(whole.slice(0, offset));
+      await turns();
+      await client.send(whole.slice(offset));
+      expect((await client.next())?.body, `split at ${offset}`).toBe(`POST 16 ${hash('{"passport":"x"}')}`);
+    }
+  });
+
+  it('byte by byte after its first line is the same request', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    await client.send(whole.slice(0, requestLineEnd));
+    for (const byte of whole.slice(requestLineEnd)) {
+      await turns(2);
+      await client.send(byte);
+    }
+    expect((await client.next())?.body).toBe(`POST 16 ${hash('{"passport":"x"}')}`);
+  });
+});
+
+describe.each(adapters)('$name: a client that goes away', (adapter) => {
+  it.each(['close', 'reset'] as const)('at any byte of its request (%s) leaves nothing open', async (how) => {
+    const server = await start(adapter);
+    for (const offset of offsets) {
+      const client = await server.connect();
+      await client.send(whole.slice(0, offset));
+      await turns(2);
+      await client.leave(how);
+    }
+    await until(() => server.openRequests === 0, { what: 'every request was given up' });
+    expect(server.errors).toEqual([]);
+    await serves(server);
+  });
+
+  it.each(['close', 'reset'] as const)(
+    'while its answer is pending (%s) is noticed, and the answer is silent',
+    async (how) => {
+      const server = await start(adapter);
+      for (let round = 0; round < 20; round += 1) {
+        const client = await server.connect();
+        await client.send(wholeHeld);
+        await until(() => server.held.length === round + 1, { what: 'the request is held' });
+        expect(server.held[round]?.isAborted).toBe(false);
+        await client.leave(how);
+      }
+      await until(() => server.held.every((responder) => responder.isAborted), {
+        what: 'every abort is noticed',
+      });
+      expect(server.openRequests).toBe(0);
+      for (const responder of server.held) responder.reply({ status: 200, body: 'to nobody' });
+      expect(server.errors).toEqual([]);
+      await serves(server);
+    },
+  );
+
+  it('in the turn in which it is answered harms nobody', async () => {
+    const server = await start(adapter);
+    for (let round = 0; round < 50; round += 1) {
+      const client = await server.connect();
+      await client.send(wholeHeld);
+      await until(() => server.held.length === 1, { what: 'the request is held' });
+      const leaving = client.leave(round % 2 === 0 ? 'close' : 'reset');
+      server.held.pop()?.reply({ status: 200, body: 'x'.repeat(60_000) });
+      await leaving;
+    }
+    await until(() => server.openRequests === 0, { what: 'no request stays open' });
+    expect(server.errors).toEqual([]);
+    await serves(server);
+  });
+
+  it('in the midst of a body that is too large leaves nothing open', async () => {
+    const server = await start(adapter);
+    for (const bytes of [limits.bodyBytesMax, limits.bodyBytesMax + 1, limits.bodyDiscardBytesMax - 1]) {
+      const client = await server.connect();
+      await client.send(
+        `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${limits.bodyDiscardBytesMax}\r\n\r\n`,
+      );
+      await client.send('x'.repeat(bytes));
+      await turns(2);
+      expect(server.openRequests).toBe(1);
+      await client.leave('reset');
+      await until(() => server.openRequests === 0, { what: 'the request was given up' });
+    }
+    await serves(server);
+  });
+});
+
+describe('a client that falls silent', () => {
+  // Both adapters at once: the time is the addon's own and cannot be shortened.
+  it('in the midst of its head or body is cut off', async () => {
+    const servers = await Promise.all(adapters.map((adapter) => start(adapter)));
+    const before = performance.now();
+    const cutOff = servers.map(async (server) => {
+      const inHead = await server.connect();
+      const inBody = await server.connect();
+      await inHead.send(whole.slice(0, requestLineEnd + 5));
+      await inBody.send(whole.slice(0, -3));
+      await Promise.all([inHead.closed(), inBody.closed()]);
+      await until(() => server.openRequests === 0, { what: 'the request was given up' });
+    });
+    await Promise.all(cutOff);
+    expect(performance.now() - before).toBeGreaterThan(limits.requestSilenceMsMax / 2);
+  });
+});

@@ -1,0 +1,376 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { type Shipper, type ShipperDeps, startShipper } from '../../sidecar/attest/shipper.ts';
+import type { Spool } from '../../sidecar/attest/spool.ts';
+import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
+import { faultyFiles } from '../support/faulty-files.ts';
+import { ModelControlPlane } from '../support/model-control-plane.ts';
+import { sampleId } from '../support/sample-chains.ts';
+import {
+  appendTurn,
+  openTestSpool,
+  random,
+  spooledRecord,
+  type TemporaryFolder,
+  temporarySpoolFolder,
+} from '../support/spooled.ts';
+import { until } from '../support/until.ts';
+
+let folder: TemporaryFolder;
+let controlPlane: ModelControlPlane;
+const shippers: Shipper[] = [];
+
+beforeEach(() => {
+  folder = temporarySpoolFolder();
+  controlPlane = new ModelControlPlane();
+});
+afterEach(async () => {
+  await Promise.all(shippers.splice(0).map((shipper) => shipper.stop()));
+  folder.remove();
+});
+
+/** A shipper that does not dawdle. `deliver` stands between it and the control plane. */
+function ship(
+  spool: Spool,
+  change: Partial<ShipperDeps> & { readonly deliver?: (body: Uint8Array) => unknown } = {},
+) {
+  const shipper = startShipper({
+    spool,
+    client: {
+      shipAttestations: async (body) => {
+        await change.deliver?.(body);
+        return controlPlane.take(body);
+      },
+    },
+    connection: () => ({ sidecarId: sampleId('side', 1), connectionId: 'connection-1' }),
+    random,
+    logger: silentLogger,
+    shipIntervalMs: 2,
+    ...change,
+  });
+  shippers.push(shipper);
+  return shipper;
+}
+
+const makeRecords = (count: number): SpooledRecord[] => Array.from({ length: count }, () => spooledRecord());
+
+/** An earlier start of the sidecar that shipped nothing. */
+async function earlierStart(
+  turns: readonly (readonly SpooledRecord[])[],
+  segmentBytesMax = 1_000,
+): Promise<void> {
+  const spool = await openTestSpool(folder.path, { segmentBytesMax });
+  for (const turn of turns) await appendTurn(spool, turn);
+  await spool.close();
+}
+
+const segmentFiles = (): string[] =>
+  readdirSync(folder.path, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.seg'))
+    .sort();
+
+/** Closes the spool and ships what is left. */
+async function finish(spool: Spool, shipper: Shipper): Promise<boolean> {
+  await spool.close();
+  return shipper.drain(5_000);
+}
+
+describe('shipper', () => {
+  it('ships older starts first, each in its order, and deletes what was taken', async () => {
+    const [a, b, c] = [makeRecords(3), makeRecords(2), makeRecords(2)];
+    await earlierStart([a.slice(0, 1), a.slice(1)]);
+    await earlierStart([b]);
+    const spool = await openTestSpool(folder.path);
+    await appendTurn(spool, c);
+    const shipper = ship(spool);
+    await until(() => controlPlane.records.length === 7, { what: 'all is shipped' });
+    expect(controlPlane.records).toEqual([...a, ...b, ...c]);
+    expect(await finish(spool, shipper)).toBe(true);
+    expect(readdirSync(folder.path).sort()).toEqual(['quarantine', 'refused']);
+    expect(spool.bytes).toBe(0);
+    expect(shipper).toMatchObject({ state: 'stopped', lastError: null, shippedRecords: 7, damagedPlaces: 0 });
+  });
+
+  it('ships a backlog in full batches without a pause', async () => {
+    const records = makeRecords(limits.ingestRecordsMax * 2 + 10);
+    await earlierStart([records], 10_000_000);
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool, { shipIntervalMs: 60_000 });
+    await until(() => controlPlane.records.length === records.length, { what: 'all is shipped' });
+    expect(controlPlane.batchSizes).toEqual([limits.ingestRecordsMax, limits.ingestRecordsMax, 10]);
+    expect(controlPlane.records).toEqual(records);
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('keeps batches below the size of a body', async () => {
+    const pii = Array.from({ length: 32 }, () => ({ pointer: `/${'x'.repeat(500)}`, type: 'email' }));
+    const records = Array.from({ length: 300 }, () => spooledRecord({ pii }));
+    await earlierStart([records.slice(0, 150), records.slice(150)], 10_000_000);
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool);
+    await until(() => controlPlane.records.length === records.length, { what: 'all is shipped' });
+    expect(controlPlane.batchSizes.length).toBeGreaterThan(1);
+    expect(controlPlane.records).toEqual(records);
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('keeps the segment that is being written, and deletes those before it', async () => {
+    const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
+    const shipper = ship(spool);
+    for (let i = 0; i < 3; i++) await appendTurn(spool, makeRecords(1));
+    await until(() => segmentFiles().length === 1, { what: 'all but the last segment are deleted' });
+    expect(segmentFiles()[0]).toMatch(/0000000000000003\.seg$/);
+    expect(await finish(spool, shipper)).toBe(true);
+    expect(segmentFiles()).toEqual([]);
+  });
+
+  it('after a restart sends at most one batch again, and the control plane takes none of it twice', async () => {
+    const records = makeRecords(limits.ingestRecordsMax * 2 + 5);
+    const first = await openTestSpool(folder.path);
+    const firstShipper = ship(first);
+    await appendTurn(first, records.slice(0, -2));
+    await until(() => firstShipper.shippedRecords === records.length - 2, { what: 'most are shipped' });
+    await firstShipper.stop();
+    await appendTurn(first, records.slice(-2));
+    await first.close();
+
+    controlPlane.batchSizes.length = 0;
+    const second = await openTestSpool(folder.path);
+    const shipper = ship(second);
+    await until(() => controlPlane.records.length === records.length, { what: 'the others are shipped' });
+    expect(controlPlane.records).toEqual(records);
+    expect(controlPlane.batchSizes).toEqual([limits.ingestRecordsMax, 2]);
+    expect(await finish(second, shipper)).toBe(true);
+  });
+
+  it.each(['before it was delivered', 'after it was delivered'])(
+    'loses and repeats nothing when any one call fails %s',
+    async (when) => {
+      for (let failAt = 1; failAt <= 5; failAt++) {
+        folder.remove();
+        folder = temporarySpoolFolder();
+        controlPlane = new ModelControlPlane();
+        const [a, b] = [makeRecords(4), makeRecords(3)];
+        await earlierStart([a.slice(0, 2), a.slice(2)]);
+        const spool = await openTestSpool(folder.path);
+        let calls = 0;
+        const shipper = ship(spool, {
+          client: {
+            shipAttestations: async (body) => {
+              calls += 1;
+              if (calls !== failAt) return controlPlane.take(body);
+              if (when === 'after it was delivered') controlPlane.take(body);
+              throw new Error('socket hang up');
+            },
+          },
+        });
+        for (const record of b) await appendTurn(spool, [record]);
+        expect(await finish(spool, shipper)).toBe(true);
+        expect(controlPlane.records, `call ${failAt}`).toEqual([...a, ...b]);
+        expect(controlPlane.voids).toEqual([]);
+      }
+    },
+  );
+
+  it.each(['failed', 'failed but persisted'] as const)(
+    'loses and repeats nothing when any one file operation %s while it ships',
+    async (mode) => {
+      for (let failAt = 1; ; failAt++) {
+        expect(failAt).toBeLessThan(60);
+        folder.remove();
+        folder = temporarySpoolFolder();
+        controlPlane = new ModelControlPlane();
+        const records = makeRecords(5);
+        const [first, second] = records;
+        await earlierStart([records.slice(0, 2), records.slice(2)]);
+        controlPlane.refusedIds.add(second?.id ?? '');
+        const files = faultyFiles({ failAt, failures: 1, mode });
+        const spool = await openTestSpool(folder.path, { files }).catch(() => null);
+        // A sidecar that cannot open its spool does not start; nothing is lost by that.
+        if (spool === null) continue;
+        const shipper = ship(spool);
+        await until(() => controlPlane.records.length === 4, {
+          what: `operation ${failAt}: all but one are taken`,
+        });
+        await spool.close().catch(() => null);
+        await shipper.drain(5_000);
+        expect(controlPlane.records, `operation ${failAt}`).toEqual([first, ...records.slice(2)]);
+        expect(controlPlane.voids).toMatchObject([{ void: 'refused', count: 1, seq: 2 }]);
+        if (!files.hasFailed) break;
+      }
+    },
+  );
+
+  it('keeps a refused record in a file with the reason, and ships those around it', async () => {
+    const records = makeRecords(4);
+    controlPlane.refusedIds.add(records[1]?.id ?? '').add(records[2]?.id ?? '');
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool);
+    await appendTurn(spool, records);
+    await until(() => controlPlane.records.length === 2, { what: 'the good ones are shipped' });
+    expect(controlPlane.records).toEqual([records[0], records[3]]);
+    expect(controlPlane.voids).toMatchObject([
+      { void: 'refused', count: 1, seq: 2 },
+      { void: 'refused', count: 1, seq: 3 },
+    ]);
+    const [epoch] = [...controlPlane.lastSeqs.keys()];
+    expect(readdirSync(join(folder.path, 'refused')).sort()).toEqual([`${epoch}-2.json`, `${epoch}-3.json`]);
+    expect(JSON.parse(readFileSync(join(folder.path, 'refused', `${epoch}-2.json`), 'utf8'))).toEqual({
+      epoch,
+      seq: 2,
+      refused_because: 'not liked',
+      record: records[1],
+    });
+    await until(() => shipper.voidedRecords.refused === 2, { what: 'the answer is noted' });
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('gives up the numbers of damaged records, keeps their bytes, and says how many', async () => {
+    const records = makeRecords(4);
+    await earlierStart([records], 10_000);
+    const segment = join(folder.path, segmentFiles()[0] ?? '');
+    const content = readFileSync(segment);
+    content[Math.floor(content.length / 2) - 20] = 0;
+    writeFileSync(segment, content);
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool);
+    await until(() => controlPlane.records.length === 3, { what: 'the good ones are shipped' });
+    expect(controlPlane.records).toEqual([records[0], records[2], records[3]]);
+    expect(controlPlane.voids).toMatchObject([{ void: 'damaged', count: 1, seq: 2 }]);
+    expect(await finish(spool, shipper)).toBe(true);
+    expect(shipper).toMatchObject({
+      damagedPlaces: 1,
+      voidedRecords: { damaged: 1, refused: 0, missing: 0 },
+    });
+    expect(readdirSync(join(folder.path, 'quarantine'))).toHaveLength(1);
+  });
+
+  it.each([
+    ['a read error', async () => Promise.reject(new Error('EIO: i/o error, read'))],
+    ['a file that has become shorter', async () => 0],
+  ])(
+    'sets aside a segment with %s, and ships what comes after it',
+    async (_what, read) => {
+      const records = makeRecords(4);
+      // Each record is a segment of its own.
+      await earlierStart(
+        records.map((record) => [record]),
+        1,
+      );
+      const [, second = ''] = segmentFiles();
+      const files: SpoolFiles = {
+        ...nodeFiles,
+        read: (path, ...rest) => (path.endsWith(second) ? read() : nodeFiles.read(path, ...rest)),
+      };
+      const spool = await openTestSpool(folder.path, { files });
+      const shipper = ship(spool);
+      await until(() => controlPlane.records.length === 3, {
+        what: 'the others are shipped',
+        timeoutMs: 15_000,
+      });
+      expect(controlPlane.records).toEqual([records[0], records[2], records[3]]);
+      expect(controlPlane.voids).toMatchObject([{ void: 'damaged', count: 1, seq: 2 }]);
+      expect(await finish(spool, shipper)).toBe(true);
+      expect(shipper).toMatchObject({ damagedPlaces: 1, voidedRecords: { damaged: 1 } });
+      const [kept = ''] = readdirSync(join(folder.path, 'quarantine'));
+      expect(readFileSync(join(folder.path, 'quarantine', kept), 'latin1')).toContain(records[1]?.id);
+    },
+    20_000,
+  );
+
+  it('goes back to what the control plane lacks, and gives up only what is no longer here', async () => {
+    const records = makeRecords(6);
+    const spool = await openTestSpool(folder.path, { segmentBytesMax: 1_300 });
+    const shipper = ship(spool);
+    for (const record of records.slice(0, 5)) await appendTurn(spool, [record]);
+    await until(() => segmentFiles().length === 1, { what: 'what was taken is deleted' });
+    const kept = Number(/(\d+)\.seg$/.exec(segmentFiles()[0] ?? '')?.[1]);
+    // The control plane's database is restored from a backup of the time before all this.
+    controlPlane.records.length = 0;
+    controlPlane.lastSeqs.clear();
+    await appendTurn(spool, records.slice(5));
+    await until(() => controlPlane.records.length === records.length - kept + 1, {
+      what: 'what is left is shipped',
+    });
+    expect(controlPlane.records).toEqual(records.slice(kept - 1));
+    expect(controlPlane.voids).toMatchObject([{ void: 'missing', count: kept - 1 }]);
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('stops when another process has taken over, and goes on when it connects anew', async () => {
+    const spool = await openTestSpool(folder.path);
+    let connectionId = 'connection-1';
+    let looks = 0;
+    const shipper = ship(spool, {
+      connection: () => {
+        looks += 1;
+        return { sidecarId: sampleId('side', 1), connectionId };
+      },
+    });
+    controlPlane.newestConnection = 'connection-2';
+    await appendTurn(spool, makeRecords(2));
+    await until(() => shipper.state === 'superseded', { what: 'it notices' });
+    const calls = controlPlane.batchSizes.length;
+    await appendTurn(spool, makeRecords(1));
+    const looksThen = looks;
+    await until(() => looks > looksThen + 3, { what: 'it has looked several times' });
+    expect(controlPlane.batchSizes).toHaveLength(calls);
+    connectionId = 'connection-2';
+    await until(() => controlPlane.records.length === 3, { what: 'it goes on' });
+    expect(shipper.state).toBe('shipping');
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('does not wait for a drain that cannot succeed', async () => {
+    const spool = await openTestSpool(folder.path);
+    await appendTurn(spool, makeRecords(1));
+    const shipper = ship(spool, { deliver: () => Promise.reject(new Error('ECONNREFUSED')) });
+    await spool.close();
+    expect(await shipper.drain(60)).toBe(false);
+    expect(shipper.lastError).toBe('ECONNREFUSED');
+    expect(segmentFiles()).toHaveLength(1);
+  });
+
+  it('ends a drain at once when nothing was written, also where there is nobody to ship to', async () => {
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool, { connection: () => null });
+    await spool.close();
+    expect(await shipper.drain(60_000)).toBe(true);
+  });
+
+  it('ends a drain at once when another process has taken over', async () => {
+    const spool = await openTestSpool(folder.path);
+    await appendTurn(spool, makeRecords(1));
+    controlPlane.newestConnection = 'connection-2';
+    const shipper = ship(spool);
+    await spool.close();
+    expect(await shipper.drain(60_000)).toBe(false);
+  });
+
+  it('waits for a connection', async () => {
+    const spool = await openTestSpool(folder.path);
+    let isConnected = false;
+    const connection = { sidecarId: sampleId('side', 1), connectionId: 'connection-1' };
+    const shipper = ship(spool, { connection: () => (isConnected ? connection : null) });
+    await appendTurn(spool, makeRecords(1));
+    isConnected = true;
+    await until(() => controlPlane.records.length === 1, { what: 'it is shipped' });
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('does not believe a control plane that has records of this start which were never made', async () => {
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool, {
+      client: { shipAttestations: async () => ({ kind: 'taken', nextSeq: 100 }) },
+    });
+    await appendTurn(spool, makeRecords(1));
+    await until(() => shipper.state === 'retrying', { what: 'it objects' });
+    expect(shipper.lastError).toMatch('before it was made');
+    expect(segmentFiles()).toHaveLength(1);
+    await spool.close();
+  });
+});

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { Spool } from '../../sidecar/attest/spool.ts';
+import { type Fault, faultyFiles } from '../support/faulty-files.ts';
+import {
+  appendTurn,
+  copyOfDisk,
+  isVoid,
+  openTestSpool,
+  readOlderEpochs,
+  spooledRecord,
+  temporarySpoolFolder,
+} from '../support/spooled.ts';
+import { until } from '../support/until.ts';
+
+/** Three turns over three segments: every kind of file operation a running spool does. */
+const turns = [3, 3, 3];
+const recordsPerSegment = 3;
+const segmentBytesMax = recordsPerSegment * 800;
+/** A loop that never meets its fault has gone past the last operation; one that goes on for ever is a bug. */
+const operationsMax = 60;
+
+interface Outcome {
+  readonly opened: boolean;
+  readonly written: readonly SpooledRecord[];
+  readonly appended: readonly SpooledRecord[];
+  /** What is found after the process was killed at the end. */
+  readonly found: readonly SpooledRecord[];
+  readonly hasFailed: boolean;
+  readonly state: Spool['state'] | null;
+}
+
+/** Plays the turns on a disk with the fault, kills the process, and reads what is there with a disk that works. */
+async function play(fault: Fault, fsyncMs: number): Promise<Outcome> {
+  const folder = temporarySpoolFolder();
+  const files = faultyFiles(fault);
+  const written: SpooledRecord[] = [];
+  const appended: SpooledRecord[] = [];
+  const spool = await openTestSpool(folder.path, { files, fsyncMs, segmentBytesMax }).catch(() => null);
+  if (spool !== null) {
+    for (const count of turns) {
+      await until(() => !spool.isFull || spool.state === 'failed', {
+        what: 'the spool is repaired or given up',
+      });
+      if (spool.isFull) break;
+      const turn = Array.from({ length: count }, () => spooledRecord());
+      appended.push(...turn);
+      const outcomes = await appendTurn(spool, turn);
+      written.push(...turn.filter((_, i) => outcomes[i] === 'written'));
+    }
+  }
+  const disk = copyOfDisk(folder);
+  const state = spool?.state ?? null;
+  await spool?.close().catch(() => null);
+  const [epoch] = await readOlderEpochs(disk.path);
+  const items = epoch?.items ?? [];
+  expect(items.filter(isVoid), 'nothing is reported as lost').toEqual([]);
+  folder.remove();
+  disk.remove();
+  return {
+    opened: spool !== null,
+    written,
+    appended,
+    found: items.filter((item) => !isVoid(item)) as SpooledRecord[],
+    hasFailed: files.hasFailed,
+    state,
+  };
+}
+
+/** What must hold whatever failed: nothing promised is lost, nothing is there twice, nothing that was never made is there. */
+function expectNothingLost(outcome: Outcome, what: string): void {
+  const ids = outcome.found.map(({ id }) => id);
+  expect(new Set(ids).size, `${what}: none twice`).toBe(ids.length);
+  const appendedIds = outcome.appended.map(({ id }) => id);
+  expect(
+    appendedIds.filter((id) => ids.includes(id)),
+    `${what}: in order, and no stranger`,
+  ).toEqual(ids);
+  const foundById = new Map(outcome.found.map((record) => [record.id, record]));
+  for (const record of outcome.written) {
+    expect(must(foundById.get(record.id) ?? null, `${what}: ${record.id} was promised`)).toEqual(record);
+  }
+}
+
+describe.each([0, 20])('a spool with fsyncMs %i, when one file operation goes wrong', (fsyncMs) => {
+  it.each(['failed', 'failed but persisted', 'short'] as const)(
+    '"%s": loses nothing it promised',
+    async (mode) => {
+      for (let failAt = 1; ; failAt++) {
+        expect(failAt).toBeLessThan(operationsMax);
+        const outcome = await play({ failAt, failures: 1, mode }, fsyncMs);
+        expectNothingLost(outcome, `operation ${failAt} ${mode}`);
+        if (!outcome.hasFailed) {
+          expect(outcome.written, 'without a fault everything is written').toEqual(outcome.appended);
+          expect(outcome.appended).toHaveLength(9);
+          break;
+        }
+      }
+    },
+  );
+});
+
+describe('a spool whose disk', () => {
+  it('stays broken takes no record, fails those of the turn, and goes on when it is repaired', async () => {
+    const folder = temporarySpoolFolder();
+    // A spool of one segment: open, then write for ever.
+    const probe = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
+    const sane = await openTestSpool(folder.path, { files: probe });
+    await appendTurn(sane, [spooledRecord()]);
+    const firstWrite = probe.calls.indexOf('write') + 1;
+    await sane.close();
+    folder.remove();
+
+    const again = temporarySpoolFolder();
+    const files = faultyFiles({ failAt: firstWrite, failures: 3, mode: 'failed but persisted' });
+    const spool = await openTestSpool(again.path, { files });
+    expect(await appendTurn(spool, [spooledRecord(), spooledRecord()])).toEqual(['failed', 'failed']);
+    expect(spool.state).toBe('broken');
+    expect(spool.isFull).toBe(true);
+    expect(() =>
+      spool.append(spooledRecord(), { onWritten: () => undefined, onFailed: () => undefined }),
+    ).toThrow();
+    await until(() => spool.state === 'open', { what: 'the third try to repair works' });
+    const later = spooledRecord();
+    expect(await appendTurn(spool, [later])).toEqual(['written']);
+    expect(spool.lastSeq).toBe(1);
+    await spool.close();
+    expect(await readOlderEpochs(again.path)).toEqual([{ firstSeq: 1, items: [later], damagedPlaces: 0 }]);
+    again.remove();
+  });
+
+  it('fails to sync is given up until a restart, and what was written before is still read', async () => {
+    const folder = temporarySpoolFolder();
+    const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
+    const spool = await openTestSpool(folder.path, {
+      files: { ...files, syncData: () => Promise.reject(new Error('EIO')) },
+      fsyncMs: 2,
+    });
+    const first = spooledRecord();
+    expect(await appendTurn(spool, [first])).toEqual(['written']);
+    await until(() => spool.state === 'failed', { what: 'the background sync fails' });
+    expect(spool.isFull).toBe(true);
+    await spool.close();
+    expect(spool.state).toBe('failed');
+    expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([first]);
+    folder.remove();
+  });
+
+  it('fails to sync answers nobody, where answers wait for it', async () => {
+    const folder = temporarySpoolFolder();
+    const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
+    const spool = await openTestSpool(folder.path, {
+      files: { ...files, syncData: () => Promise.reject(new Error('EIO')) },
+      fsyncMs: 0,
+    });
+    expect(await appendTurn(spool, [spooledRecord(), spooledRecord()])).toEqual(['failed', 'failed']);
+    expect(spool.state).toBe('failed');
+    await spool.close();
+    folder.remove();
+  });
+});

@@ -1,0 +1,268 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type RunningControlPlane, startControlPlane } from '../../control-plane/main.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { type Environment, parseSettings } from '../../shared/runtime/settings.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { temporaryFolder } from '../support/programs.ts';
+import { until } from '../support/until.ts';
+
+const command = fileURLToPath(new URL('../../deploy/agent-trust.ts', import.meta.url));
+const masterKey = (fill: number) => Buffer.alloc(32, fill).toString('base64url');
+const nobodyThere = 'postgres://nobody:hunter2@127.0.0.1:1/nothing';
+
+describe('startControlPlane', () => {
+  let database: TestDatabase;
+  let folder: ReturnType<typeof temporaryFolder>;
+  const running: RunningControlPlane[] = [];
+  beforeEach(async () => {
+    database = await testDatabase({ isEmpty: true });
+    folder = temporaryFolder();
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((one) => one.close()));
+    folder.remove();
+    await database.drop();
+  });
+
+  const start = async (environment: Environment = {}): Promise<RunningControlPlane> => {
+    const given = { DATA_DIR: folder.path, DATABASE_URL: database.url, MASTER_KEY: masterKey(1), PORT: '0' };
+    const settings = parseSettings(['control-plane'], { ...given, ...environment });
+    const one = await startControlPlane(settings, {
+      logger: silentLogger,
+      signal: new AbortController().signal,
+    });
+    running.push(one);
+    return one;
+  };
+  const adminKey = () => readFileSync(join(folder.path, 'admin-api-key'), 'utf8').trim();
+  const status = async (origin: string) =>
+    (await fetch(`${origin}/v1/accounts`, { headers: { authorization: `Bearer ${adminKey()}` } })).status;
+
+  it('serves an empty database with the key from the file, and again at the next start', async () => {
+    const first = await start();
+    expect(await status(first.origin)).toBe(200);
+    await first.close();
+    await expect(fetch(`${first.origin}/livez`)).rejects.toThrow();
+    expect(await status((await start()).origin)).toBe(200);
+  });
+
+  it('serves with its replicas, each in a folder of its own, that started at the same moment', async () => {
+    const replicas = await Promise.all(
+      ['a', 'b', 'c'].map((name) =>
+        start({ DATA_DIR: join(folder.path, name), ADMIN_API_KEY: `at_live_${'k'.repeat(40)}` }),
+      ),
+    );
+    const answers = await Promise.all(
+      replicas.map(async ({ origin }) => (await fetch(`${origin}/.well-known/jwks.json`)).text()),
+    );
+    expect(new Set(answers).size).toBe(1);
+  });
+
+  it('hears of a signing key that another replica has rotated, without a push', async () => {
+    const key = `at_live_${'k'.repeat(40)}`;
+    const startOne = (name: string) => start({ DATA_DIR: join(folder.path, name), ADMIN_API_KEY: key });
+    const [first, second] = await Promise.all([startOne('a'), startOne('b')]);
+    const reply = await fetch(`${first.origin}/v1/signing-keys/rotate`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ purpose: 'passport', compromised: true }),
+    });
+    expect(reply.status).toBe(201);
+    const { kid } = (await reply.json()) as { kid: string };
+    const jwksOf = async ({ origin }: RunningControlPlane) =>
+      (await fetch(`${origin}/.well-known/jwks.json`)).text();
+    expect(await jwksOf(first)).toContain(kid);
+    await until(async () => (await jwksOf(second)).includes(kid), { what: 'the other replica knows it' });
+    expect(await jwksOf(second)).toBe(await jwksOf(first));
+  });
+
+  it('refuses a folder that another control plane holds', async () => {
+    await start();
+    await expect(start()).rejects.toThrow(`DATA_DIR ${folder.path} is in use by another control-plane`);
+  });
+
+  it('refuses another MASTER_KEY, and lets go of everything it had started', async () => {
+    await (await start()).close();
+    await expect(start({ MASTER_KEY: masterKey(2) })).rejects.toThrow('MASTER_KEY is not the one');
+    await start();
+  });
+
+  it('names the port that somebody else has', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    await expect(start({ PORT: String(port) })).rejects.toThrow(`PORT ${port} on 127.0.0.1 is in use`);
+    other.close();
+    await start();
+  });
+
+  it('names a host on which it cannot listen', async () => {
+    await expect(start({ HOST: '203.0.113.1', PORT: '9' })).rejects.toThrow(
+      'cannot listen on HOST 203.0.113.1, PORT 9',
+    );
+  });
+});
+
+describe('the command', () => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  beforeAll(() => {
+    folder = temporaryFolder();
+  });
+  afterAll(() => folder.remove());
+
+  function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
+      env: { PATH: process.env['PATH'] ?? '', DATA_DIR: join(folder.path, 'data'), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const outputs = Promise.all([text(child.stdout), text(child.stderr)]);
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk;
+    });
+    const ended = once(child, 'exit').then(async ([code]) => {
+      const [out, err] = await outputs;
+      return { code: code as number | null, out, err };
+    });
+    return { child, ended, said: (what: string) => stderr.includes(what) };
+  }
+
+  it('tells its version', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+    expect(await run(['--version']).ended).toMatchObject({ code: 0, out: `${version}\n` });
+  });
+
+  it('shows its commands and settings to whoever asks, and no secret', async () => {
+    const { code, out } = await run(['--help'], { MASTER_KEY: 'hunter2', PORT: '9999' }).ended;
+    expect(code).toBe(0);
+    for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATA_DIR', 'now 9999']) {
+      expect(out).toContain(word);
+    }
+    expect(out).not.toContain('hunter2');
+  });
+
+  it.each([[['stat']], [['--verbose']], [['attestations', 'verify']], [['attestations', 'verify', 'x']]])(
+    'ends with 2 on %j',
+    async (args) => {
+      const { code, err } = await run(args).ended;
+      expect(code).toBe(2);
+      expect(err).toMatch(/^agent-trust: /);
+    },
+  );
+
+  it('reports all wrong settings at once and ends with 2', async () => {
+    const { code, err } = await run(['start'], { PORT: 'x', LOG_LEVEL: 'loud', SIDECAR_THREADS: '0' }).ended;
+    expect(code).toBe(2);
+    expect(err).toMatch(
+      /^agent-trust: these settings are wrong:\n {2}PORT .+\n {2}SIDECAR_THREADS .+\n {2}LOG_LEVEL .+\n$/,
+    );
+  });
+
+  it('ends with 1 and one sentence where it cannot start', async () => {
+    const env = {
+      DATABASE_URL: 'postgres://127.0.0.1:1/x',
+      MASTER_KEY: masterKey(1),
+      DATA_DIR: '/dev/null/data',
+    };
+    const { code, err } = await run(['control-plane'], env).ended;
+    expect(code).toBe(1);
+    expect(err).toMatch(/^agent-trust: .*\/dev\/null\/data.*\n$/);
+  });
+
+  it('ends at once and with 0 when it is told to while it waits for the database', async () => {
+    const { child, ended, said } = run(['control-plane'], {
+      DATABASE_URL: nobodyThere,
+      MASTER_KEY: masterKey(1),
+    });
+    await until(() => said('the database cannot be reached yet'), { what: 'the first attempt' });
+    child.kill('SIGTERM');
+    const { code, err } = await ended;
+    expect(code).toBe(0);
+    expect(err).toContain('"place":"127.0.0.1:1"');
+    expect(err).not.toContain('hunter2');
+  });
+
+  it('says what to restore when the master key of the embedded database is another one, or lost', async () => {
+    const env = { PORT: '0', DATA_DIR: join(folder.path, 'embedded') };
+    const first = run(['control-plane'], env);
+    await until(() => first.said('control plane is listening'), { what: 'it listens', timeoutMs: 20_000 });
+    first.child.kill('SIGINT');
+    expect((await first.ended).code).toBe(0);
+    writeFileSync(join(folder.path, 'embedded', 'master-key'), masterKey(9));
+    const other = await run(['control-plane'], env).ended;
+    expect(other.code).toBe(1);
+    expect(other.err).toContain('restore DATA_DIR/master-key');
+    rmSync(join(folder.path, 'embedded', 'master-key'));
+    const lost = await run(['control-plane'], env).ended;
+    expect(lost.code).toBe(1);
+    expect(lost.err).toMatch(
+      /master-key is missing, .* Restore the file from your backup, or set MASTER_KEY/,
+    );
+    expect(existsSync(join(folder.path, 'embedded', 'master-key'))).toBe(false);
+  });
+});
+
+describe('runUntilSignal', () => {
+  const module = fileURLToPath(new URL('../../deploy/run-until-signal.ts', import.meta.url));
+
+  /** A program that says "running", runs `body`, and says "closing" when it is closed, which takes `closeMs`. */
+  function runProgram(options: { body?: string; closeMs?: number }) {
+    const program = `
+      import(${JSON.stringify(module)}).then(async ({ runUntilSignal }) => {
+        const say = (what) => process.stdout.write(what + '\\n');
+        const start = async () => {
+          setInterval(() => undefined, 1000);
+          setTimeout(() => { say('running'); ${options.body ?? ''} });
+          return { close: () => { say('closing'); return new Promise((done) => setTimeout(done, ${options.closeMs ?? 0})); } };
+        };
+        const logger = { error: (_, message) => say(message) };
+        process.exit(await runUntilSignal(start, logger));
+      });`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '--eval', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+    const ended = once(child, 'exit').then(([code]) => ({ code, output }));
+    return { child, ended, said: (what: string) => until(() => output.includes(what), { what }) };
+  }
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('closes on %s and ends with 0', async (signal) => {
+    const { child, ended, said } = runProgram({});
+    await said('running');
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, output: 'running\nclosing\n' });
+  });
+
+  it('takes the signal that npm repeats as the same one, and a later one as impatience', async () => {
+    const { child, ended, said } = runProgram({ closeMs: 60_000 });
+    await said('running');
+    child.kill('SIGINT');
+    await said('closing');
+    child.kill('SIGINT');
+    const firstAtMs = performance.now();
+    await until(() => performance.now() - firstAtMs > 600, { what: 'the two are no longer one' });
+    expect(child.exitCode).toBeNull();
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(130);
+  });
+
+  it.each([
+    ['an error that nobody catches', "throw new Error('broken');", 'uncaughtException'],
+    ['a rejection that nobody handles', "Promise.reject(new Error('broken'));", 'unhandledRejection'],
+  ])('closes after %s and ends with 1', async (_what, body, event) => {
+    const { code, output } = await runProgram({ body }).ended;
+    expect(code).toBe(1);
+    expect(output).toMatch(new RegExp(`^running\\n${event}: .*\\nclosing\\n$`));
+  });
+});

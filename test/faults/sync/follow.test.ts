@@ -1,0 +1,246 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
+import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
+import { thumbprint } from '../../../shared/crypto/keyset.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import type { VerificationKey } from '../../../shared/model/signing-key.ts';
+import { type Change, globalFeed } from '../../../shared/wire/sync.ts';
+import { until } from '../../support/until.ts';
+import { type Followed, type Push, startFollowed, timeUntil } from './set-up.ts';
+
+let service: Followed;
+afterEach(() => service.close());
+
+const median = (values: readonly number[]) =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+const revocation = (): Change => ({
+  kind: 'passport.standing',
+  body: {
+    passport_id: service.deps.random.newId('pass', service.deps.clock.now()),
+    standing: 'revoked',
+    expires_at_ms: null,
+  },
+});
+const revokeSomebody = () =>
+  changeTransaction(service.deps, (_tx, change) => change(globalFeed, revocation()));
+
+describe.each<{ push: Push }>([{ push: 'same process' }, { push: 'none' }])(
+  'with push: $push',
+  ({ push }) => {
+    it('a change is in force at every sidecar within the time that decisions §4 allow', async () => {
+      service = await startFollowed(push);
+      const gateId = await service.createGate();
+      const followers = [await service.follow(), await service.follow()];
+      for (const follower of followers) await follower.isUpToDate();
+      const times: number[] = [];
+      for (let version = 2; version <= 6; version++) {
+        await service.updateGate(gateId, { name: `version ${version}` });
+        const isInForce = () => followers.every((follower) => follower.gateVersion(gateId) === version);
+        times.push(await timeUntil(isInForce, `version ${version} is in force`));
+      }
+      expect(median(times)).toBeLessThan(100);
+      expect(Math.max(...times)).toBeLessThan(2_000);
+    });
+
+    it('a revocation that waits for its acknowledgements gets them', async () => {
+      service = await startFollowed(push);
+      const followers = [await service.follow(), await service.follow()];
+      for (const follower of followers) await follower.isUpToDate();
+      const issued = await service.api.issuePassport({}, service.adminKey);
+      const { body } = await service.call('POST', `/passports/${issued.passport_id}/revoke?wait_ms=5000`, {});
+      expect(body).toMatchObject({ propagation: { sidecars: 2, acknowledged: 2 } });
+    });
+  },
+);
+
+describe('without any push', () => {
+  it('a change is in force within two seconds, though nothing wakes the long poll', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    await service.goAway();
+    const deaf = { ...service.deps.bus, subscribe: async () => async () => undefined };
+    await service.comeBack({ bus: deaf });
+    await until(() => follower.following.status.connected, { what: 'it follows again' });
+    const revision = await revokeSomebody();
+    const tookMs = await timeUntil(
+      () => follower.replica.globalRevision === revision,
+      'the change is in force',
+    );
+    expect(tookMs).toBeLessThan(2_000);
+  });
+
+  it('learns that its own account is suspended, and that it is not any more', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    const setStatus = (status: string) =>
+      service.api.call({ method: 'PUT', url: `/v1/accounts/${service.accountId}`, body: { status } });
+    await setStatus('suspended');
+    await until(() => follower.replica.isAccountSuspended, { what: 'the suspension is in force' });
+    await setStatus('active');
+    await until(() => !follower.replica.isAccountSuspended, { what: 'the end of it is in force' });
+  });
+});
+
+describe('while the control plane is away', () => {
+  it('decides on the last known state, whose age grows, and is current soon after', async () => {
+    service = await startFollowed('same process');
+    const gateId = await service.createGate();
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    await until(() => follower.following.status.connected, { what: 'it follows' });
+    await service.goAway();
+    await until(() => !follower.following.status.connected, { what: 'it is noticed' });
+    expect(follower.following.status.lastProblem).not.toBeNull();
+    const ageMs = follower.following.status.stateAgeMs;
+    await until(() => follower.following.status.stateAgeMs > ageMs + 300, { what: 'the age grows' });
+    expect(follower.gateVersion(gateId)).toBe(1);
+    expect(follower.isReady).toBe(true);
+    const revision = await revokeSomebody();
+    await service.comeBack();
+    await until(() => follower.following.status.connected, { what: 'it is followed again' });
+    expect(follower.replica.globalRevision).toBe(revision);
+    expect(follower.following.status).toMatchObject({ lastProblem: null });
+    expect(follower.following.status.stateAgeMs).toBeLessThan(limits.stateAgeL3MsMax);
+  });
+
+  it('starts when it comes back, if there is nothing on disk', async () => {
+    service = await startFollowed('none');
+    await service.goAway();
+    const follower = await service.follow();
+    await until(() => follower.following.status.lastProblem !== null, { what: 'the first call fails' });
+    expect(follower.isReady).toBe(false);
+    expect(follower.replica.accountId).toBeNull();
+    await service.comeBack();
+    await follower.following.ready;
+    expect(follower.replica.accountId).toBe(service.accountId);
+  });
+});
+
+describe('a database that was restored', () => {
+  it('takes the sidecars back to what it knows', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await revokeSomebody();
+    const kept = await revokeSomebody();
+    await revokeSomebody();
+    await follower.isUpToDate();
+    const { sql } = service.deps;
+    await sql`DELETE FROM changes WHERE feed_id = ${globalFeed} AND revision > ${kept}`;
+    await sql`UPDATE feeds SET revision = ${kept} WHERE feed_id = ${globalFeed}`;
+    await until(() => follower.replica.globalRevision === kept, { what: 'the sidecar goes back' });
+  });
+
+  it('or that has forgotten the changes a sidecar lacks, gives it a snapshot', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    await service.goAway();
+    const revision = await revokeSomebody();
+    await service.deps.sql`DELETE FROM changes WHERE feed_id = ${globalFeed}`;
+    await service.comeBack();
+    await until(() => follower.replica.globalRevision === revision, { what: 'the snapshot is loaded' });
+  });
+});
+
+describe('a second process with the same sidecar id', () => {
+  it('takes over, and the first one follows no more and says so', async () => {
+    service = await startFollowed('none');
+    const first = await service.follow();
+    await first.isUpToDate();
+    const second = await service.follow({ sidecarId: first.sidecarId });
+    await until(() => first.following.status.superseded, { what: 'the first one notices' });
+    expect(first.following.status).toMatchObject({ connected: false });
+    expect(first.following.status.lastProblem).toContain('sidecar_id');
+    await second.isUpToDate();
+    const revision = await revokeSomebody();
+    await until(() => second.replica.globalRevision === revision, { what: 'the second one follows' });
+    expect(first.replica.globalRevision).toBeLessThan(revision);
+    expect(second.following.status.superseded).toBe(false);
+  });
+});
+
+describe('a sync key that was replaced while the sidecar was away', () => {
+  it('is trusted where the old one vouched for it, though the snapshot is signed by the new one', async () => {
+    service = await startFollowed('none');
+    const before = await service.follow();
+    await before.isUpToDate();
+    await before.stop();
+    const next = await newSyncKey();
+    await changeTransaction(service.deps, (_tx, change) =>
+      change(globalFeed, { kind: 'signing_key.put', body: next.key }),
+    );
+    await service.goAway();
+    await service.comeBack({ signingKeys: next.signingKeys });
+    const after = await service.follow({ folder: before.folder, sidecarId: before.sidecarId });
+    await after.isUpToDate();
+    expect(after.replica.syncKeys.map((key) => key.kid)).toContain(next.key.kid);
+    await after.stop();
+    // And is pinned from then on.
+    const again = await service.follow({ folder: before.folder, sidecarId: before.sidecarId });
+    await again.isUpToDate();
+    expect(again.replica.refusedCount).toBe(0);
+  });
+
+  it('is not trusted where nobody vouched for it', async () => {
+    service = await startFollowed('none');
+    const before = await service.follow();
+    await before.isUpToDate();
+    await before.stop();
+    const next = await newSyncKey();
+    await service.goAway();
+    await service.comeBack({ signingKeys: next.signingKeys });
+    const after = await service.follow({ folder: before.folder, sidecarId: before.sidecarId });
+    await until(() => after.replica.refusedCount > 0, { what: 'the snapshot is refused' });
+    expect(after.replica.syncKeys.map((key) => key.kid)).not.toContain(next.key.kid);
+  });
+
+  it('is trusted as soon as the old one vouches for it, also where it has signed changes and snapshots before', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    const next = await newSyncKey();
+    await service.goAway();
+    await service.comeBack({ signingKeys: next.signingKeys });
+    const gateId = await service.createGate();
+    await until(() => follower.replica.refusedCount > 1, { what: 'change and snapshot are refused' });
+    await changeTransaction(service.deps, (_tx, change) =>
+      change(globalFeed, { kind: 'signing_key.put', body: next.key }),
+    );
+    await until(() => follower.gateVersion(gateId) === 1, { what: 'the change is in force' });
+    await follower.isUpToDate();
+  });
+
+  async function newSyncKey() {
+    const { ed25519, random, clock, sql, signingKeys } = service.deps;
+    const signer = ed25519.signer(random.bytes(32));
+    const key: VerificationKey = {
+      kid: thumbprint(signer.publicKey),
+      purpose: 'sync',
+      publicKey: encodeBase64url(signer.publicKey),
+      notBeforeMs: clock.now(),
+      retiredAtMs: null,
+      compromised: false,
+    };
+    await sql`
+      INSERT INTO signing_keys (kid, purpose, public_key, sealed_private_key, not_before_ms, created_at_ms)
+      VALUES (${key.kid}, 'sync', ${key.publicKey}, 'not opened by this test', ${key.notBeforeMs}, ${key.notBeforeMs})`;
+    const own = {
+      ...signingKeys.current('sync'),
+      kid: key.kid,
+      sign: (message: string) => encodeBase64url(signer.sign(Buffer.from(message))),
+    };
+    return {
+      key,
+      signingKeys: {
+        current: (purpose: VerificationKey['purpose']) =>
+          purpose === 'sync' ? own : signingKeys.current(purpose),
+        vouching: () => [own],
+        all: () => [...signingKeys.all(), key],
+        reload: async () => undefined,
+      },
+    };
+  }
+});

@@ -1,0 +1,116 @@
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startHeartbeat } from '../../../control-plane/sync/heartbeat.ts';
+import { keyset } from '../../../shared/crypto/keyset.ts';
+import type { AccountId } from '../../../shared/model/ids.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import { type Logger, silentLogger } from '../../../shared/runtime/logger.ts';
+import {
+  type FeedId,
+  feedChannel,
+  globalFeed,
+  type Heartbeat,
+  syncVersion,
+} from '../../../shared/wire/sync.ts';
+import { parseFeedMessage } from '../../../shared/wire/sync-schema.ts';
+import { heartbeatVerifies } from '../../../shared/wire/sync-signature.ts';
+import { type Api, startApi } from '../../support/api.ts';
+import { until } from '../../support/until.ts';
+
+let api: Api;
+let accountId: string;
+let beats: Heartbeat[];
+let logged: string[];
+let heartbeat: { stop(): Promise<void> } | null;
+let metrics: Registry;
+
+beforeEach(async () => {
+  api = await startApi();
+  const account = await api.createAccount();
+  accountId = account.accountId;
+  await api.call({
+    url: '/v1/sync/connect',
+    key: account.key,
+    body: {
+      sync_version: syncVersion,
+      sidecar_id: api.deps.random.newId('side', api.deps.clock.now()),
+      now_ms: api.deps.clock.now(),
+    },
+  });
+  beats = [];
+  logged = [];
+  heartbeat = null;
+  metrics = new Registry();
+  const feeds: readonly FeedId[] = [globalFeed, ...(await allAccounts())];
+  for (const feedId of feeds) {
+    await api.deps.bus.subscribe(feedChannel(feedId), (text) => {
+      const message = parseFeedMessage(text);
+      if (message?.kind === 'heartbeat') beats.push(message);
+    });
+  }
+});
+afterEach(async () => {
+  await heartbeat?.stop();
+  await api.close();
+});
+
+const allAccounts = async () =>
+  (await api.deps.sql<{ account_id: AccountId }[]>`SELECT account_id FROM accounts`).map(
+    (row) => row.account_id,
+  );
+
+const start = () => {
+  const note = (_fields: object, message: string) => void logged.push(message);
+  const logger: Logger = { ...silentLogger, warn: note, info: note, error: note };
+  heartbeat = startHeartbeat({ ...api.deps, metrics, logger });
+};
+
+describe('the heartbeat', () => {
+  it('tells the global feed, and each account that has a connected sidecar, its head, signed', async () => {
+    start();
+    await until(() => beats.length >= 2, { what: 'the first round' });
+    expect(new Set(beats.map((beat) => beat.feed_id))).toEqual(new Set([globalFeed, accountId]));
+    const heads = await api.deps.sql<
+      { feed_id: string; revision: number }[]
+    >`SELECT feed_id, revision FROM feeds`;
+    const keys = keyset(api.deps.ed25519, api.deps.signingKeys.all());
+    for (const beat of beats) {
+      expect(beat.head).toBe(heads.find((row) => row.feed_id === beat.feed_id)?.revision);
+      expect(heartbeatVerifies(keys, beat)).toBe(true);
+      expect(heartbeatVerifies(keys, { ...beat, head: beat.head + 1 })).toBe(false);
+      expect(api.deps.clock.now() - beat.at_ms).toBeLessThan(5_000);
+    }
+  });
+
+  it('leaves an account out whose last sidecar has fallen silent', async () => {
+    await api.deps.sql`
+      UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarConnectedMs + 1}`;
+    start();
+    await until(() => beats.length >= 2, { what: 'two rounds' });
+    expect(new Set(beats.map((beat) => beat.feed_id))).toEqual(new Set([globalFeed]));
+  });
+
+  it('stays away while heads cannot be read, says so once, and comes back', async () => {
+    await api.deps.sql`ALTER TABLE feeds RENAME TO feeds_away`;
+    start();
+    const failed = async () =>
+      (await metrics.getSingleMetricAsString('agent_trust_heartbeats_total')).match(/failed"} (\d+)/)?.[1];
+    await until(async () => Number(await failed()) >= 2, { what: 'two rounds fail' });
+    expect(beats).toEqual([]);
+    expect(logged).toEqual(['no heartbeat: the heads of the feeds cannot be read']);
+    expect(await metrics.getSingleMetricAsString('agent_trust_heartbeat_failing')).toContain('failing 1');
+    await api.deps.sql`ALTER TABLE feeds_away RENAME TO feeds`;
+    await until(() => beats.length >= 2, { what: 'it is back' });
+    expect(logged.slice(1)).toEqual(['heartbeats go out again']);
+    expect(await metrics.getSingleMetricAsString('agent_trust_heartbeat_failing')).toContain('failing 0');
+  });
+
+  it('ends when it is stopped', async () => {
+    start();
+    await heartbeat?.stop();
+    const count = beats.length;
+    // Whoever had been left behind would run now.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(beats).toHaveLength(count);
+  });
+});

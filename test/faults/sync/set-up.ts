@@ -1,0 +1,195 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
+import { build } from '../../../control-plane/app.ts';
+import type { Deps } from '../../../control-plane/deps.ts';
+import { startHeartbeat } from '../../../control-plane/sync/heartbeat.ts';
+import type { Bus } from '../../../shared/bus/bus.ts';
+import { redisBus } from '../../../shared/bus/redis.ts';
+import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts';
+import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { controlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
+import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
+import { Replica } from '../../../sidecar/replica/replica.ts';
+import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
+import { type Api, startApi } from '../../support/api.ts';
+import { freePort } from '../../support/programs.ts';
+import { until } from '../../support/until.ts';
+
+export type Push = { readonly redisUrl: string } | 'same process' | 'none';
+
+/** A control plane that listens on loopback, with its heartbeat, and sidecars' followers on it. */
+export interface Followed {
+  readonly api: Api;
+  /** Its dependencies, with the bus of this test. */
+  readonly deps: Deps;
+  /** The account of the sidecars, with an admin key and a key for them. */
+  readonly accountId: AccountId;
+  readonly adminKey: string;
+  /** Over the network, as an admin would. */
+  call(method: string, path: string, body?: object): Promise<{ status: number; body: Record<string, never> }>;
+  createGate(): Promise<GateId>;
+  updateGate(gateId: GateId, body: object): Promise<void>;
+  /** Another sidecar; with `folder` the same one again. */
+  follow(options?: { folder?: string; sidecarId?: SidecarId }): Promise<Follower>;
+  /** Nobody listens on its port any more. */
+  goAway(): Promise<void>;
+  comeBack(changed?: Partial<Deps>): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Follower {
+  readonly replica: Replica;
+  readonly following: Following;
+  readonly sidecarId: SidecarId;
+  readonly folder: string;
+  readonly isReady: boolean;
+  /** The version of the gate that is in force here; null: none. */
+  gateVersion(gateId: GateId): number | null;
+  /** In force here is all that the control plane had committed when this was called. */
+  isUpToDate(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startFollowed(push: Push): Promise<Followed> {
+  const api = await startApi();
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const buses: Bus[] = [];
+  const busOf = (): Bus | null => {
+    if (push === 'none') return null;
+    if (push === 'same process') return api.deps.bus;
+    const bus = redisBus({ url: push.redisUrl, logger: silentLogger });
+    buses.push(bus);
+    return bus;
+  };
+  const account = await api.createAccount();
+  const accountId = account.accountId as AccountId;
+  const sidecarKey = (await api.createKey({ scopes: ['sidecars:connect'] }, account.key)).key;
+  const deps: Deps = { ...api.deps, bus: busOf() ?? api.deps.bus };
+  let app: FastifyInstance | null = null;
+  let heartbeat: { stop(): Promise<void> } | null = null;
+
+  const followed: Followed = {
+    api,
+    deps,
+    accountId,
+    adminKey: account.key,
+    call: async (method, path, body) => {
+      const response = await fetch(`${origin}/v1${path}`, {
+        method,
+        headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return { status: response.status, body: (await response.json()) as Record<string, never> };
+    },
+    createGate: async () => {
+      const { status, body } = await followed.call('POST', '/gates', { name: 'Orders', trust_level: 'L1' });
+      if (status !== 201) throw new Error(`no gate: ${JSON.stringify(body)}`);
+      return (body as unknown as { gate_id: GateId }).gate_id;
+    },
+    updateGate: async (gateId, change) => {
+      const { status, body } = await followed.call('PUT', `/gates/${gateId}`, change);
+      if (status !== 200) throw new Error(`no update: ${JSON.stringify(body)}`);
+    },
+    follow: async (options = {}) => {
+      const sidecarId = options.sidecarId ?? deps.random.newId('side', deps.clock.now());
+      const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'agent-trust-test-'));
+      folders.add(folder);
+      const follower = await startFollower(deps, {
+        sidecarId,
+        folder,
+        origin,
+        apiKey: sidecarKey,
+        bus: busOf(),
+      });
+      followers.push(follower);
+      return follower;
+    },
+    goAway: async () => {
+      await heartbeat?.stop();
+      await app?.close();
+      app = null;
+      heartbeat = null;
+    },
+    comeBack: async (changed = {}) => {
+      const now = { ...deps, ...changed, metrics: new Registry() };
+      app = build(now);
+      await app.listen({ host: '127.0.0.1', port });
+      heartbeat = startHeartbeat(now);
+    },
+    close: async () => {
+      for (const follower of followers) await follower.stop();
+      await followed.goAway();
+      for (const bus of buses) await bus.close();
+      await api.close();
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  const followers: Follower[] = [];
+  const folders = new Set<string>();
+  await followed.comeBack();
+  return followed;
+}
+
+async function startFollower(
+  deps: Deps,
+  options: {
+    readonly sidecarId: SidecarId;
+    readonly folder: string;
+    readonly origin: string;
+    readonly apiKey: string;
+    readonly bus: Bus | null;
+  },
+): Promise<Follower> {
+  const { clock, random, ed25519 } = deps;
+  const { sidecarId, folder, bus } = options;
+  const file = snapshotFile(folder);
+  const logger = silentLogger;
+  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+  const client = controlPlaneClient({ origin: options.origin, apiKey: options.apiKey, sidecarId, clock });
+  const following = startFollowing({ replica, client, bus, file, clock, random, logger });
+  let isReady = false;
+  void following.ready.then(() => {
+    isReady = true;
+  });
+  let isStopped = false;
+  return {
+    replica,
+    following,
+    sidecarId,
+    folder,
+    get isReady() {
+      return isReady;
+    },
+    gateVersion: (gateId) => replica.gate(gateId)?.version ?? null,
+    isUpToDate: async () => {
+      const rows = await deps.sql<
+        { feed_id: string; revision: number }[]
+      >`SELECT feed_id, revision FROM feeds`;
+      const head = (feedId: string | null) => rows.find((row) => row.feed_id === feedId)?.revision ?? 0;
+      await until(
+        () =>
+          replica.accountId !== null &&
+          replica.accountRevision === head(replica.accountId) &&
+          replica.globalRevision === head('global'),
+        { what: 'the replica reaches the heads' },
+      );
+    },
+    stop: async () => {
+      if (isStopped) return;
+      isStopped = true;
+      await following.stop();
+      await client.close();
+    },
+  };
+}
+
+/** How long it took until the condition held, in milliseconds. */
+export async function timeUntil(condition: () => boolean, what: string): Promise<number> {
+  const startedAtMs = performance.now();
+  await until(condition, { what });
+  return performance.now() - startedAtMs;
+}

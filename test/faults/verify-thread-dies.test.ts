@@ -1,0 +1,58 @@
+import type { Worker } from 'node:worker_threads';
+import { afterEach, describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
+import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
+import { type PassportVerifier, passportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { authority } from '../unit/sidecar/tokens.ts';
+
+const service = authority(1);
+
+describe('the verifier with real threads', () => {
+  const threads: Worker[] = [];
+  let pool: VerifyPool | null = null;
+  const onThread = (thread: Worker) => threads.push(thread);
+
+  afterEach(async () => {
+    process.off('worker', onThread);
+    await pool?.close();
+  });
+
+  function setUp(): PassportVerifier {
+    threads.length = 0;
+    process.on('worker', onThread);
+    pool = verifyPool({ threads: 1, logger: silentLogger });
+    return passportVerifier({
+      keys: () => service.keys,
+      cache: verifiedCache(10),
+      pool,
+      clock: systemClock,
+      logger: silentLogger,
+      inlineWhenAlone: false,
+    });
+  }
+
+  const outcomeOf = (verifier: PassportVerifier, token: string): Promise<TokenOutcome> =>
+    new Promise((resolve) => verifier.verify(token, resolve));
+
+  it('permits nothing of a thread that dies over its task, and verifies the same token with the next thread', async () => {
+    const verifier = setUp();
+    const token = service.token();
+    const lost = outcomeOf(verifier, token);
+    // After the turn in which the task was handed over; the thread is still loading then.
+    await new Promise((resolve) => setImmediate(resolve));
+    await must(threads[0], 'the pool has started its thread').terminate();
+    expect(await lost).toEqual({ kind: 'unavailable' });
+    expect(verifier.known(token)).toBeNull();
+    expect((await outcomeOf(verifier, token)).kind).toBe('verified');
+  });
+
+  it('survives a thread that dies while it has nothing to do', async () => {
+    const verifier = setUp();
+    await must(pool, 'set up').ready();
+    await must(threads[0], 'the pool has started its thread').terminate();
+    expect((await outcomeOf(verifier, service.token())).kind).toBe('verified');
+  });
+});

@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { emptyChain, verifyAttestation } from '../../shared/attestation/chain.ts';
+import { recordLine } from '../../shared/attestation/export.ts';
+import { recordHash, signedBody } from '../../shared/attestation/record.ts';
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import { checkNames, decisionReasons, outcomes } from '../../shared/model/decision.ts';
+import type { IdPrefix } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
+import { parseAttestation, renderAttestation } from '../../shared/wire/attestation.ts';
+import { chainOf, keysetOf, sampleId, sampleKey } from '../support/sample-chains.ts';
+
+const key = sampleKey(1);
+const keys = keysetOf(key);
+const id = <P extends IdPrefix>(prefix: P) => fc.nat(255).map((number) => sampleId(prefix, number));
+const orNull = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null });
+/** Any text but lone surrogates. */
+const text = fc.string({ unit: 'binary', maxLength: 40 });
+
+const record: fc.Arbitrary<AttestationRecord> = fc.record({
+  id: id('att'),
+  chainId: fc.oneof(id('pass'), id('gate'), id('acct')),
+  passportId: orNull(id('pass')),
+  gateId: orNull(id('gate')),
+  decision: fc.constantFrom(...outcomes),
+  reason: orNull(fc.constantFrom(...decisionReasons)),
+  requestHash: fc.jsonValue().map(contentHash),
+  permissionKey: orNull(fc.constantFrom('orders:create' as PermissionKey, 'a.b-c_d:*' as PermissionKey)),
+  amountMicroUsd: orNull(fc.maxSafeNat().map((amount) => amount as MicroUsd)),
+  constraintsEvaluated: fc.subarray([...checkNames]),
+  pii: fc.array(fc.record({ pointer: text, type: text }), { maxLength: 5 }),
+  test: fc.boolean(),
+  resolution: orNull(fc.constantFrom('approved' as const, 'denied' as const, 'expired' as const)),
+  source: fc.oneof(id('side'), fc.constant('control-plane' as const)),
+  timestampMs: fc.integer({ min: 0, max: latestUnixMs }).map((ms) => ms as UnixMillis),
+});
+
+describe('attestations, for any record', () => {
+  it('are hashed over their RFC 8785 form, without sorting anything', () => {
+    fc.assert(
+      fc.property(record, orNull(fc.constant(contentHash(1))), fc.maxSafeNat(), (any, previous, sequence) => {
+        const placed = { ...any, sequence, previousAttestationHash: previous, signingKeyId: key.kid };
+        expect(JSON.stringify(signedBody(placed))).toBe(canonicalJson(signedBody(placed)));
+        expect(recordHash(placed)).toBe(contentHash(signedBody(placed)));
+      }),
+    );
+  });
+
+  it('are exported in their RFC 8785 form, and read back as they were', () => {
+    fc.assert(
+      fc.property(record, (any) => {
+        for (const attestation of chainOf([any], key)) {
+          const line = recordLine(attestation);
+          expect(line).toBe(`${canonicalJson(JSON.parse(line))}\n`);
+          expect(parseAttestation(JSON.parse(line))).toEqual(attestation);
+        }
+      }),
+    );
+  });
+
+  it('verify in their chain', () => {
+    fc.assert(
+      fc.property(fc.array(record, { maxLength: 6 }), (records) => {
+        let head = emptyChain;
+        for (const attestation of chainOf(records, key)) {
+          expect(verifyAttestation(renderAttestation(attestation), head, keys).kind).toBe('valid');
+          head = attestation;
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

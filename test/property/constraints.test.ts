@@ -1,0 +1,148 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { renderPublicKey } from '../../shared/crypto/agent-key.ts';
+import { nobleEd25519 } from '../../shared/crypto/ed25519-noble.ts';
+import { makeId } from '../../shared/model/ids.ts';
+import type { PassportClaims } from '../../shared/model/passport-claims.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
+import { parseConstraints, renderConstraints } from '../../shared/wire/constraints.ts';
+import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/passport-claims.ts';
+import { runs } from '../support/runs.ts';
+
+const id = <P extends Parameters<typeof makeId>[0]>(prefix: P) =>
+  fc
+    .uint8Array({ minLength: 10, maxLength: 10 })
+    .map((bytes) => makeId(prefix, 1_800_000_000_000 as UnixMillis, bytes));
+
+/** Dollars as a person or a program writes them: the micro-dollars are whole, the double need not look it. */
+const usd = fc.integer({ min: 0, max: 1e15 }).map((micro) => micro / 1e6);
+const domain = fc.oneof(
+  fc.domain(),
+  fc.domain().map((name) => `*.${name}`),
+  fc.ipV4(),
+);
+const spend = { per_transaction_usd: usd };
+const optional = { requiredKeys: [] };
+
+const passportConstraints = fc.record(
+  { spend_limits: fc.record(spend, optional), allowed_domains: fc.array(domain, { maxLength: 5 }) },
+  optional,
+);
+
+const gateConstraints = fc.record(
+  {
+    spend_limits: fc.record(
+      {
+        ...spend,
+        per: fc.constantFrom('gate', 'passport'),
+        alert_at: fc.double({ min: 1e-9, max: 1, noNaN: true }),
+      },
+      optional,
+    ),
+    allowed_domains: fc.array(domain, { maxLength: 5 }),
+    trusted_issuers: fc.oneof(fc.constant(['*']), fc.array(id('iss'), { maxLength: 3 })),
+    proof_of_possession: fc.constant('off'),
+  },
+  optional,
+);
+
+const gate = (value: unknown) => parseConstraints(value, { param: 'constraints', of: 'gate' });
+const passport = (value: unknown) => parseConstraints(value, { param: 'constraints', of: 'passport' });
+
+describe('constraints', () => {
+  it('are the same after they were rendered and parsed again, for gates', () => {
+    fc.assert(
+      fc.property(gateConstraints, (given) => {
+        const constraints = gate(given);
+        expect(gate(renderConstraints(constraints))).toEqual(constraints);
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+
+  it('are the same after they were rendered and parsed again, for passports', () => {
+    fc.assert(
+      fc.property(passportConstraints, (given) => {
+        const constraints = passport(given);
+        expect(passport(renderConstraints(constraints))).toEqual(constraints);
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+
+  it('are rendered in a form that does not change any more', () => {
+    fc.assert(
+      fc.property(gateConstraints, (given) => {
+        const once = renderConstraints(gate(given));
+        expect(renderConstraints(gate(once))).toEqual(once);
+        // It is also kept as JSON.
+        expect(JSON.parse(JSON.stringify(once))).toEqual(once);
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+});
+
+const ed25519 = nobleEd25519();
+const publicKey = renderPublicKey(ed25519.signer(new Uint8Array(32).fill(5)).publicKey);
+const seconds = fc.integer({ min: 0, max: 253_402_300_799 }).map((time) => time as UnixSeconds);
+const permission = fc
+  .tuple(fc.stringMatching(/^[a-z0-9_.-]{1,20}$/), fc.stringMatching(/^(?:[a-z0-9_.-]{1,20}|\*)$/))
+  .map(([area, action]) => `${area}:${action}` as PermissionKey);
+
+const claims: fc.Arbitrary<PassportClaims> = fc.record({
+  passportId: id('pass'),
+  issuerId: id('iss'),
+  issuerDomain: fc.option(fc.domain()),
+  accountId: id('acct'),
+  mode: fc.constantFrom('live', 'test'),
+  agentId: fc.string({ minLength: 1, maxLength: 64 }),
+  agentName: fc
+    .string({ minLength: 1, maxLength: 64, unit: 'grapheme' })
+    .filter((name) => name.length <= 200),
+  permissions: fc.array(permission, { maxLength: 8 }),
+  trustTier: fc.constantFrom('L1', 'L2', 'L3'),
+  constraints: passportConstraints.map(passport),
+  issuedAtS: seconds,
+  notBeforeS: seconds,
+  expiresAtS: fc.option(seconds),
+  publicKey: fc.constant(publicKey),
+});
+
+describe('the claims of a passport', () => {
+  it('are the same after they were rendered, written as JSON, and parsed again', () => {
+    fc.assert(
+      fc.property(claims, (given) => {
+        const payload: Record<string, unknown> = JSON.parse(JSON.stringify(renderPassportClaims(given)));
+        expect(parsePassportClaims(payload)).toEqual(given);
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+
+  it('are read or refused, whatever the payload is', () => {
+    fc.assert(
+      fc.property(claims, fc.string(), fc.jsonValue(), (given, name, value) => {
+        const payload = { ...renderPassportClaims(given), [name]: value };
+        expect(() => parsePassportClaims(payload)).not.toThrow();
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+
+  it('are refused without any one that is required, and with any of them null', () => {
+    fc.assert(
+      fc.property(claims, (given) => {
+        const payload: Record<string, unknown> = renderPassportClaims(given);
+        for (const name of Object.keys(payload)) {
+          if (name === 'exp' || name === 'iss_domain') continue;
+          const { [name]: _left, ...rest } = payload;
+          expect(parsePassportClaims(rest)).toBeNull();
+          expect(parsePassportClaims({ ...payload, [name]: null })).toBeNull();
+        }
+      }),
+      { numRuns: runs(50) },
+    );
+  });
+});

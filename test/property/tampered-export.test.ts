@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { lineSplitter } from '../../shared/attestation/lines.ts';
+import { exportVerifier } from '../../shared/attestation/verify-export.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { verifyExport } from '../support/independent-verifier.mjs';
+import {
+  chainOf,
+  exportLinesOf,
+  jsonLinesOf,
+  jwksOf,
+  keysetOf,
+  sampleChain,
+  sampleKey,
+  sampleRecord,
+} from '../support/sample-chains.ts';
+
+/** Two verifiers that share no code: both must accept the export, and neither may miss a change of it. One of them reads jsonl alone. */
+const old = sampleKey(1);
+const key = sampleKey(2);
+const before = sampleChain(old, 4, 1);
+const chain = [
+  ...before,
+  ...chainOf([sampleRecord(60, { pii: [{ pointer: '/é/😀', type: 'email' }] })], key, before.at(-1)),
+];
+const chains = [chain, sampleChain(key, 3, 2)];
+const keyIds = [old.kid, key.kid];
+const jwks = jwksOf(old, key);
+const keys = keysetOf(old, key);
+
+function acceptedBy(bytes: Uint8Array): string[] {
+  const accepted: string[] = [];
+  const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  const verifier = exportVerifier(keys);
+  for (const line of [...splitter.push(bytes), ...splitter.end()]) verifier.take(line);
+  if (verifier.finish().kind === 'valid') accepted.push('ours');
+  try {
+    verifyExport(bytes, jwks);
+    accepted.push('independent');
+  } catch (error) {
+    // Any fault will do: it was not accepted.
+    expect(error).toBeInstanceOf(Error);
+  }
+  return accepted;
+}
+
+describe.each([
+  { format: 'jsonl', lines: exportLinesOf(chains, { keyIds }), verifiers: ['ours', 'independent'] },
+  { format: 'json', lines: jsonLinesOf(chains, { keyIds }), verifiers: ['ours'] },
+])('an export as $format', ({ lines, verifiers }) => {
+  const file = Buffer.from(lines.join(''), 'utf8');
+  // What the manifest says of its own time is signed by nobody, and docs/verify.md says so.
+  const createdAt = file.indexOf('"created_at":"') + '"created_at":"'.length;
+  const isUnsigned = (offset: number) =>
+    offset >= createdAt && offset < createdAt + '2026-11-20T10:00:00.000Z'.length;
+  const offset = fc.nat(file.length - 1).filter((at) => !isUnsigned(at));
+
+  it('is accepted as it is', () => {
+    expect(acceptedBy(file)).toEqual(verifiers);
+  });
+
+  it('is refused when one byte is changed, wherever it stands', () => {
+    fc.assert(
+      fc.property(offset, fc.integer({ min: 1, max: 255 }), (at, change) => {
+        const changed = Uint8Array.from(file);
+        changed[at] = (changed[at] ?? 0) ^ change;
+        expect(acceptedBy(changed)).toEqual([]);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('is refused when one bit of the last byte of each line, or of each signature, is changed', () => {
+    for (let at = 0; at < file.length; at++) {
+      const isLineEnd = file[at] === 0x0a || file[at + 1] === 0x0a;
+      const isSignatureEnd = file.subarray(at + 1, at + 18).toString() === '","signing_key_id';
+      if (!isLineEnd && !isSignatureEnd) continue;
+      for (const bit of [1, 2, 4, 8]) {
+        const changed = Uint8Array.from(file);
+        changed[at] = (changed[at] ?? 0) ^ bit;
+        expect(acceptedBy(changed), `byte ${at}`).toEqual([]);
+      }
+    }
+  });
+
+  it('is refused when a byte is inserted or removed', () => {
+    fc.assert(
+      fc.property(offset, fc.nat(255), fc.boolean(), (at, byte, inserts) => {
+        fc.pre(at !== createdAt - 1);
+        const changed = inserts
+          ? Uint8Array.from([...file.subarray(0, at), byte, ...file.subarray(at)])
+          : Uint8Array.from([...file.subarray(0, at), ...file.subarray(at + 1)]);
+        expect(acceptedBy(changed)).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('is refused when it is cut off anywhere', () => {
+    fc.assert(
+      fc.property(fc.nat(file.length - 1), (length) => {
+        expect(acceptedBy(file.subarray(0, length))).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+    expect(acceptedBy(file.subarray(0, file.length - 1))).toEqual([]);
+  });
+
+  it('is refused when any of its lines is removed, doubled or swapped with the next', () => {
+    for (let at = 0; at < lines.length; at++) {
+      const line = lines[at] ?? '';
+      const bytesOf = (some: readonly string[]) => Buffer.from(some.join(''), 'utf8');
+      expect(acceptedBy(bytesOf(lines.toSpliced(at, 1))), `without ${at}`).toEqual([]);
+      expect(acceptedBy(bytesOf(lines.toSpliced(at, 0, line))), `${at} twice`).toEqual([]);
+      if (at + 1 < lines.length) {
+        expect(
+          acceptedBy(bytesOf(lines.toSpliced(at, 2, lines[at + 1] ?? '', line))),
+          `${at} swapped`,
+        ).toEqual([]);
+      }
+    }
+  });
+});

@@ -1,0 +1,217 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { Registry } from 'prom-client';
+import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
+import { build } from '../../control-plane/app.ts';
+import type { Database, Deps } from '../../control-plane/deps.ts';
+import type { Document } from '../../control-plane/openapi/document.ts';
+import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { inProcessBus } from '../../shared/bus/in-process.ts';
+import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { sealer } from '../../shared/crypto/seal.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { type Answered, answerHolder } from './document.ts';
+import { testDatabase } from './postgres.ts';
+
+export interface Call {
+  readonly method?: string;
+  /** With `/v1`. */
+  readonly url: string;
+  /** Absent: the operator's admin key. Null: no key. */
+  readonly key?: string | null;
+  /** An object is sent as JSON, a string or bytes as they are; both as `application/json` unless `headers` say otherwise. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Reply {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are inspected member by member in tests
+  readonly body: any;
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+
+/** A control plane in this process, on a fresh database. */
+export interface Api {
+  readonly app: FastifyInstance;
+  readonly deps: Deps;
+  /** For a further pool on its database. */
+  readonly databaseUrl: string;
+  /** Live, `admin:*`, of the operator. */
+  readonly adminKey: string;
+  call(call: Call): Promise<Reply>;
+  /** Another account; `key` is live and `admin:*`. */
+  createAccount(body?: object): Promise<{ readonly accountId: string; readonly key: string }>;
+  /** A further key of the account whose admin key is given (default: the operator's). */
+  createKey(body: object, key?: string): Promise<{ readonly keyId: string; readonly key: string }>;
+  /** The whole answer. `agent_id` is new each time unless given. */
+  issuePassport(body?: object, key?: string): Promise<Reply['body']>;
+  createGate(body?: object, key?: string): Promise<Reply['body']>;
+  createIssuer(body?: object, key?: string): Promise<Reply['body']>;
+  /** What has been told to the sidecars in this feed: `global`, or the id of an account. Oldest first. */
+  changes(feedId: string): Promise<readonly { readonly kind: string; readonly body: Reply['body'] }[]>;
+  /** Moves the control plane's clock forward. */
+  advance(durationMs: number): void;
+  close(): Promise<void>;
+}
+
+export interface ApiOptions {
+  readonly logger?: Logger;
+  /** What the control plane is to use instead of the test's own pool, from its first request on. */
+  readonly wrapSql?: (sql: Database) => Database;
+}
+
+export async function startApi(options: ApiOptions = {}): Promise<Api> {
+  const logger = options.logger ?? silentLogger;
+  const database = await testDatabase();
+  let aheadMs = 0;
+  const clock = {
+    now: () => (systemClock.now() + aheadMs) as UnixMillis,
+    monotonic: systemClock.monotonic,
+  };
+  const random = systemRandom();
+  const ed25519 = chooseEd25519();
+  const { sql } = database;
+  const masterSealer = sealer(random.bytes(32));
+  const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
+  const bus = inProcessBus(logger);
+  const deps: Deps = {
+    sql,
+    clock,
+    random,
+    bus,
+    logger,
+    metrics: new Registry(),
+    ed25519,
+    signingKeys,
+    appending: { isStopped: false },
+    sealer: masterSealer,
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    gateHost: 'http://127.0.0.1:8090',
+    replicaId: 'replica-of-a-test',
+  };
+  const adminKey = makeApiKey('live', random.bytes(apiKeyRandomBytes));
+  // Nothing is read from or written to the folder where the key is given.
+  await ensureFirstAccount(deps, { dataDir: '/nowhere', adminApiKey: adminKey });
+  const app = build(options.wrapSql === undefined ? deps : { ...deps, sql: options.wrapSql(sql) });
+  const held = holdAnswers(app);
+  await app.ready();
+
+  const call = async ({ method, url, key = adminKey, body, headers = {} }: Call): Promise<Reply> => {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+    const asked = method ?? (body === undefined ? 'GET' : 'POST');
+    const response = await app.inject({
+      // The names that inject knows are a subset of the ones a test may want to send.
+      method: asked as 'GET',
+      url,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { payload: isRaw ? Buffer.from(body) : JSON.stringify(body) }),
+    });
+    const isJson = String(response.headers['content-type']).startsWith('application/json');
+    const reply = {
+      status: response.statusCode,
+      body: isJson && response.payload !== '' ? response.json() : response.payload,
+      headers: response.headers,
+    };
+    // Once more here, because what was streamed is whole only now.
+    const seen = asked === 'HEAD' ? null : { json: reply.body };
+    held.hold({ ...reply, method: asked, path: pathOf(response.raw.req.url ?? url), body: seen });
+    held.throwMisfit();
+    return reply;
+  };
+
+  const create = async (url: string, body: object, key: string): Promise<Reply['body']> => {
+    const reply = await call({ method: 'POST', url, key, body });
+    if (reply.status !== 201) throw new Error(`POST ${url}: ${reply.status} ${JSON.stringify(reply.body)}`);
+    return reply.body;
+  };
+
+  let agents = 0;
+  return {
+    app,
+    deps,
+    databaseUrl: database.url,
+    adminKey,
+    call,
+    createAccount: async (body = {}) => {
+      const answer = await create('/v1/accounts', { name: 'Other', plan: 'enterprise', ...body }, adminKey);
+      return { accountId: answer.account_id, key: answer.api_key.key };
+    },
+    createKey: async (body, key = adminKey) => {
+      const answer = await create('/v1/api-keys', { name: 'key of a test', ...body }, key);
+      return { keyId: answer.key_id, key: answer.key };
+    },
+    issuePassport: (body = {}, key = adminKey) => {
+      agents += 1;
+      const defaults = 'subject' in body ? {} : { agent_id: `agent-${agents}` };
+      return create('/v1/passports', { ...defaults, permissions: ['orders:create'], ...body }, key);
+    },
+    createGate: (body = {}, key = adminKey) =>
+      create('/v1/gates', { name: 'Orders', trust_level: 'L1', ...body }, key),
+    createIssuer: (body = {}, key = adminKey) => create('/v1/issuers', { name: 'Acme', ...body }, key),
+    changes: (feedId) => sql`SELECT kind, body FROM changes WHERE feed_id = ${feedId} ORDER BY revision`,
+    advance: (durationMs) => {
+      aheadMs += durationMs;
+    },
+    close: async () => {
+      await app.close();
+      await bus.close();
+      await database.drop();
+      held.throwMisfit();
+    },
+  };
+}
+
+/**
+ * Every answer of every test is held against the published document, whether it leaves by `call` or on a socket: a status, content type,
+ * error code or field that the document does not have fails the test, at the call or when the API is closed.
+ */
+function holdAnswers(app: FastifyInstance): { hold(answered: Answered): void; throwMisfit(): void } {
+  const misfits: unknown[] = [];
+  let holder: ((answered: Answered) => void) | null = null;
+  const hold = (answered: Answered): void => {
+    holder ??= answerHolder(documentOf(app));
+    try {
+      holder(answered);
+    } catch (misfit) {
+      misfits.push(misfit);
+    }
+  };
+  app.addHook('onSend', async (request, reply, payload) => {
+    const body = readPayload(reply, payload);
+    hold({
+      method: request.method,
+      path: pathOf(request.url),
+      status: reply.statusCode,
+      headers: reply.getHeaders(),
+      body,
+    });
+    return payload;
+  });
+  return {
+    hold,
+    throwMisfit: () => {
+      const [misfit] = misfits.splice(0);
+      if (misfit !== undefined) throw misfit;
+    },
+  };
+}
+
+const pathOf = (url: string): string => url.split('?', 1)[0] ?? '';
+
+/** As `/openapi.json` answers it. */
+export const documentOf = (app: FastifyInstance): Document => JSON.parse(JSON.stringify(app.swagger()));
+
+/** A stream is not looked into, and JSON that is none is as good as no field at all. */
+function readPayload(reply: FastifyReply, payload: unknown): { readonly json: unknown } | null {
+  if (typeof payload !== 'string') return null;
+  const isJson = String(reply.getHeader('content-type')).startsWith('application/json');
+  return { json: isJson ? JSON.parse(payload) : payload };
+}

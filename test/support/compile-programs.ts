@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Compiles the programs as for production, into a folder of its own beside node_modules, and resolves with that folder. */
+export async function compilePrograms(): Promise<string> {
+  await mkdir(join(root, '.build'), { recursive: true });
+  const folder = await mkdtemp(join(root, '.build', 'test-'));
+  const compiler = join(root, 'node_modules/.bin/tsc');
+  await run(compiler, ['-p', 'tsconfig.build.json', '--outDir', folder], { cwd: root }).catch((error) => {
+    throw new Error(`the programs do not compile:\n${error.stdout}`, { cause: error });
+  });
+  const migrations = 'control-plane/storage/migrations';
+  await cp(join(root, migrations), join(folder, migrations), { recursive: true });
+  return folder;
+}

@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
+import { migrate } from '../../control-plane/storage/migrate.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { compilePrograms } from './compile-programs.ts';
+import { findRedisServer } from './find-redis.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Socket at which a test file asks for what all files share. */
+    readonly sharedServices: string;
+  }
+}
+
+/** What one run of vitest shares between its files. Each is started when the first file asks for it: most files need neither. */
+const services = ['postgres', 'redis-server', 'programs'] as const;
+export type SharedService = (typeof services)[number];
+export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
+
+/**
+ * Runs once per vitest run, in its main process. Everything lies in a folder of this run, so that two runs side by side do not meet; the
+ * servers end with this process also when it is killed.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
+  let postgres: Promise<EmbeddedPostgres> | null = null;
+  let redisServer: Promise<string> | null = null;
+  let programs: Promise<string> | null = null;
+  const start = {
+    postgres: async () => {
+      postgres ??= startTemplate(folder);
+      return (await postgres).url;
+    },
+    'redis-server': () => {
+      redisServer ??= findRedisServer();
+      return redisServer;
+    },
+    programs: () => {
+      programs ??= compilePrograms();
+      return programs;
+    },
+  } satisfies Record<SharedService, () => Promise<string>>;
+
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.once('data', (name) => {
+      const service = services.find((known) => known === name.toString());
+      const work = service === undefined ? Promise.reject(new Error(`no service ${name}`)) : start[service]();
+      work.then(
+        (ok) => answer(socket, { ok }),
+        (error: unknown) => answer(socket, { error: error instanceof Error ? error.message : String(error) }),
+      );
+    });
+  });
+  const path = join(folder, 'shared.sock');
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  project.provide('sharedServices', path);
+
+  return async () => {
+    server.close();
+    // A server that never came up has nothing to stop; its error went to the test that asked.
+    const running = await (postgres as Promise<EmbeddedPostgres> | null)?.catch(() => null);
+    await running?.stop();
+    const compiled = await (programs as Promise<string> | null)?.catch(() => null);
+    for (const used of [folder, compiled]) if (used) await rm(used, { recursive: true, force: true });
+  };
+}
+
+const answer = (socket: Socket, reply: SharedServiceAnswer): void => void socket.end(JSON.stringify(reply));
+
+/** The database that every test copies. Nobody stays connected to it: PostgreSQL copies only a database that is not in use. */
+async function startTemplate(folder: string): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ dataDir: folder, logger: silentLogger, isDisposable: true });
+  const sql = connect({ url: server.url, connectionsMax: 1 });
+  try {
+    await migrate(sql);
+  } catch (error) {
+    await server.stop();
+    throw error;
+  } finally {
+    await sql.end();
+  }
+  return server;
+}

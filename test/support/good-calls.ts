@@ -1,0 +1,127 @@
+import { exampleIds } from '../../control-plane/openapi/request-examples.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Api, Call } from './api.ts';
+
+/** Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they change. */
+export type GoodCalls = Readonly<Record<string, () => Promise<Call>>>;
+
+/** For every operation of the document, by its operationId, a call that it answers with a success. */
+export function goodCalls(api: Api): GoodCalls {
+  let made = 0;
+  const fresh = (what: string): string => {
+    made += 1;
+    return `good ${what} ${made}`;
+  };
+  const passport = (body: object = {}) => api.issuePassport({ agent_id: fresh('agent'), ...body });
+  const passportId = async (): Promise<string> => (await passport()).passport_id;
+  const gateId = async (): Promise<string> => (await api.createGate()).gate_id;
+  const keyId = async (): Promise<string> => (await api.createKey({ scopes: ['gates:read'] })).keyId;
+  const issuerId = async (): Promise<string> => (await api.createIssuer()).issuer_id;
+  const template = () => ({ url: '/v1/templates', body: { name: fresh('template') } });
+  const catalog = { permissions: [{ key: 'orders:create' }] };
+  const get = (url: string) => async () => ({ url });
+  const check = async () => ({
+    passport: (await passport()).jwt,
+    request: { permission_key: 'orders:create' },
+  });
+  const published = async (): Promise<string> => {
+    const { gate_id } = await api.createGate({ catalog });
+    return `/v1/gates/${gate_id}/catalog`;
+  };
+
+  return {
+    issuePassport: async () => ({
+      url: '/v1/passports',
+      body: { agent_id: fresh('agent'), permissions: [] },
+    }),
+    issuePassportUnattended: async () => ({
+      url: '/api/passports',
+      body: { agent_type: fresh('custom'), permissions: [] },
+    }),
+    listPassports: get('/v1/passports'),
+    getPassport: async () => ({ url: `/v1/passports/${await passportId()}` }),
+    verifyPassport: async () => ({ url: `/v1/passports/${await passportId()}/verify` }),
+    revokePassport: async () => ({ method: 'POST', url: `/v1/passports/${await passportId()}/revoke` }),
+    suspendPassport: async () => ({ method: 'POST', url: `/v1/passports/${await passportId()}/suspend` }),
+    reactivatePassport: async () => {
+      const url = `/v1/passports/${await passportId()}`;
+      await api.call({ method: 'POST', url: `${url}/suspend` });
+      return { method: 'POST', url: `${url}/reactivate` };
+    },
+    createGate: async () => ({ url: '/v1/gates', body: { name: fresh('gate'), trust_level: 'L1' } }),
+    listGates: get('/v1/gates'),
+    getGate: async () => ({ url: `/v1/gates/${await gateId()}` }),
+    updateGate: async () => ({
+      method: 'PUT',
+      url: `/v1/gates/${await gateId()}`,
+      body: { name: fresh('gate') },
+    }),
+    deleteGate: async () => ({ method: 'DELETE', url: `/v1/gates/${await gateId()}` }),
+    testGate: async () => ({
+      url: `/v1/gates/${await gateId()}/test`,
+      body: { passport_token: (await passport()).jwt, requested_action: 'orders:create' },
+    }),
+    publishCatalog: async () => ({
+      url: `/v1/gates/${await gateId()}/catalog`,
+      body: { permissions: [{ key: 'orders:create', display_name: fresh('order') }] },
+    }),
+    getCatalog: async () => ({ url: await published(), key: null }),
+    discoverGates: async () => {
+      await published();
+      return { url: '/v1/discover?capability=orders', key: null };
+    },
+    checkGate: async () => ({ url: `/v1/gates/${await gateId()}/check`, body: await check() }),
+    enforce: async () => ({ url: '/v1/enforce', body: await check() }),
+    listAttestations: get('/v1/attestations'),
+    exportAttestations: get('/v1/attestations/export'),
+    getAttestation: async () => {
+      const { body } = await api.call({ url: '/v1/enforce', body: await check() });
+      return { url: `/v1/attestations/${body.attestation_id}` };
+    },
+    createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),
+    listIssuers: get('/v1/issuers'),
+    getIssuer: async () => ({ url: `/v1/issuers/${await issuerId()}` }),
+    updateIssuer: async () => ({
+      method: 'PUT',
+      url: `/v1/issuers/${await issuerId()}`,
+      body: { name: fresh('issuer') },
+    }),
+    createTemplate: async () => template(),
+    listTemplates: get('/v1/templates'),
+    getTemplate: async () => ({ url: `/v1/templates/${(await api.call(template())).body.template_id}` }),
+    createApiKey: async () => ({ url: '/v1/api-keys', body: { name: fresh('key'), scopes: ['gates:read'] } }),
+    listApiKeys: get('/v1/api-keys'),
+    getApiKey: async () => ({ url: `/v1/api-keys/${await keyId()}` }),
+    rollApiKey: async () => ({ method: 'POST', url: `/v1/api-keys/${await keyId()}/roll` }),
+    deleteApiKey: async () => ({ method: 'DELETE', url: `/v1/api-keys/${await keyId()}` }),
+    createAccount: async () => ({ url: '/v1/accounts', body: { name: fresh('account'), plan: 'free' } }),
+    listAccounts: get('/v1/accounts'),
+    getAccount: async () => ({ url: `/v1/accounts/${(await api.createAccount()).accountId}` }),
+    updateAccount: async () => ({
+      method: 'PUT',
+      url: `/v1/accounts/${(await api.createAccount()).accountId}`,
+      body: { name: fresh('account') },
+    }),
+    getJwks: async () => ({ url: '/.well-known/jwks.json', key: null }),
+    rotateSigningKey: async () => {
+      // Rotations within the time until a new key signs are one; the one before is over by then.
+      api.advance(120_000);
+      return { url: '/v1/signing-keys/rotate', body: { purpose: 'catalog' } };
+    },
+    getLiveness: async () => ({ url: '/livez', key: null }),
+    getReadiness: async () => ({ url: '/readyz', key: null }),
+    getMetrics: async () => ({ url: '/metrics', key: null }),
+  };
+}
+
+/** The body of an example with ids and tokens of this API in it. */
+export async function liveExample(api: Api, example: unknown): Promise<unknown> {
+  let text = JSON.stringify(example);
+  const put = async (placeholder: string, live: () => Promise<string>): Promise<void> => {
+    if (text.includes(placeholder)) text = text.replaceAll(placeholder, must(await live(), 'there is one'));
+  };
+  await put(exampleIds.issuerId, async () => (await api.createIssuer()).issuer_id);
+  await put(exampleIds.gateId, async () => (await api.createGate()).gate_id);
+  await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
+  return JSON.parse(text);
+}

@@ -1,0 +1,2 @@
+/** Throws the first fault. */
+export function verifyExport(file: Uint8Array, jwks: unknown): { chains: number; records: number };

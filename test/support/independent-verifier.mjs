@@ -1,0 +1,78 @@
+// Verifies an export with nothing of this project: written from docs/verify.md alone, with what Node brings along.
+// node independent-verifier.mjs export.jsonl jwks.json     prints OK and exits 0, or the first fault and exits 5
+import { createHash, createPublicKey, verify } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const recordMembers = `amount_micro_usd chain_id constraints_evaluated decision gate_id id passport_id permission_key
+pii previous_attestation_hash reason request_hash resolution sequence signing_key_id source test timestamp hash signature`;
+const chainMembers = 'chain_id first_sequence last_hash last_sequence previous_attestation_hash';
+const members = (object) => Object.keys(object).join(' ');
+const sha256 = (text, encoding) => createHash('sha256').update(text).digest(encoding);
+
+function check(value, what) {
+  if (value === false || value === undefined) throw new Error(what);
+  return value;
+}
+
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  const names = Object.keys(value).sort();
+  return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join()}}`;
+}
+
+export function verifyExport(file, jwks) {
+  const lines = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file).split('\n');
+  check(lines.pop() === '', 'the last line does not end');
+  const values = lines.map((line) => JSON.parse(line)).reverse();
+  check(canonical(values) === `[${lines.reverse().join()}]`, 'a line is not canonical');
+  const { manifest, ...none } = values.pop();
+  check(members({ ...none, ...manifest }) === 'created_at format key_ids since', 'no manifest');
+  check(manifest.format === 'agent-trust.attestations.v1', 'unknown format');
+  const [createdMs, sinceMs] = [Date.parse(manifest.created_at), Date.parse(manifest.since ?? '1970-01-01')];
+  const keys = new Map();
+  for (const kid of manifest.key_ids) {
+    const jwk = jwks.keys.find((each) => each.kid === kid && each.purpose === 'attestation');
+    const { x, nbf } = check(jwk, `unknown key ${kid}`);
+    check(sha256(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url') === kid, 'kid is no thumbprint');
+    keys.set(kid, { nbf, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }) });
+  }
+  let [lastId, chains, records] = ['', 0, 0];
+  while (values.length > 1) {
+    const { chain, ...other } = values.pop();
+    check(members(other) === '', 'a chain should stand here');
+    check(members(chain) === chainMembers && chain.chain_id > lastId, `chain after ${lastId}`);
+    check((chain.first_sequence === 1) === (chain.previous_attestation_hash === null), 'start of a chain');
+    check(chain.first_sequence === 1 || manifest.since !== null, 'a chain does not begin at 1');
+    let previous = chain.previous_attestation_hash;
+    for (let sequence = chain.first_sequence; sequence <= chain.last_sequence; sequence++, records++) {
+      const fault = `chain ${chain.chain_id}, sequence ${sequence}`;
+      const { hash, signature, ...body } = check(values.pop(), fault);
+      check(members({ ...body, hash, signature }) === recordMembers.replace('\n', ' '), fault);
+      check(hash === `sha256:${sha256(canonical(body), 'hex')}`, fault);
+      const { key, nbf } = check(keys.get(body.signing_key_id), fault);
+      const bytes = Buffer.from(signature, 'base64url');
+      check(verify(null, Buffer.from(`agent-trust.attestation.v1:${hash}`), key, bytes), fault);
+      check(bytes.toString('base64url') === signature && nbf * 1000 <= createdMs + 60_000, fault);
+      check(body.sequence === sequence && body.previous_attestation_hash === previous, fault);
+      check(body.chain_id === chain.chain_id && signature.length === 86, fault);
+      check(sequence > chain.first_sequence || Date.parse(body.timestamp) >= sinceMs, fault);
+      previous = hash;
+    }
+    check(previous === chain.last_hash, `last_hash of chain ${chain.chain_id}`);
+    [lastId, chains] = [chain.chain_id, chains + 1];
+  }
+  check(canonical(values) === canonical([{ end: { chains, records } }]), 'end');
+  return { chains, records };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    verifyExport(readFileSync(process.argv[2]), JSON.parse(readFileSync(process.argv[3], 'utf8')));
+    console.log('OK');
+  } catch (error) {
+    console.log(`NOT OK: ${error.message}`);
+    process.exitCode = 5;
+  }
+}

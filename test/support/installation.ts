@@ -1,0 +1,160 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { call, type Reply } from './http-client.ts';
+import { freePort, type Program, type Programs, temporaryFolder } from './programs.ts';
+
+/**
+ * Control planes and sidecars as separate processes on one database, as an operator would run them.
+ * Each program keeps its port and its folder when it is stopped and started again.
+ */
+export interface Installation {
+  readonly adminKey: string;
+  startControlPlane(): Promise<Running>;
+  startSidecar(env?: Readonly<Record<string, string>>): Promise<Running>;
+  /** Calls the first control plane with the admin key. */
+  api(method: string, path: string, body?: unknown): Promise<Reply>;
+  createGate(body?: Readonly<Record<string, unknown>>): Promise<string>;
+  issuePassport(
+    body?: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly id: string; readonly token: string }>;
+  /**
+   * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier that imports nothing of ours.
+   * Throws with what they said unless both agree that it holds; resolves with what our command printed.
+   */
+  verifyExport(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface Running {
+  readonly origin: string;
+  readonly program: Program;
+  /** Ends it as told and starts it again, in its folder, on its port. */
+  restart(signal: NodeJS.Signals): Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  start(): Promise<void>;
+}
+
+export async function installation(
+  programs: Programs,
+  options: { readonly databaseUrl: string; readonly redisUrl?: string },
+): Promise<Installation> {
+  const folder = temporaryFolder();
+  const running: Running[] = [];
+  const adminKey = `at_live_${randomBytes(24).toString('hex')}`;
+  const masterKey = randomBytes(32).toString('base64url');
+  const redis: Readonly<Record<string, string>> =
+    options.redisUrl === undefined ? {} : { REDIS_URL: options.redisUrl };
+  let controlPlaneOrigin = '';
+  let sidecarKey = '';
+
+  const api: Installation['api'] = (method, path, body) =>
+    call(`${controlPlaneOrigin}/v1${path}`, {
+      method,
+      key: adminKey,
+      ...(body === undefined ? {} : { body }),
+    });
+
+  async function run(
+    args: readonly string[],
+    port: number,
+    env: Readonly<Record<string, string>>,
+  ): Promise<Running> {
+    const dataDir = join(folder.path, `${args[0]}-${running.length}`);
+    const launch = () => programs.start(args, { DATA_DIR: dataDir, LOG_LEVEL: 'info', ...redis, ...env });
+    const origin = `http://127.0.0.1:${port}`;
+    let program = launch();
+    const self: Running = {
+      origin,
+      get program() {
+        return program;
+      },
+      stop: (signal) => program.stop(signal),
+      start: async () => {
+        program = launch();
+        await ready(origin, program);
+      },
+      restart: async (signal) => {
+        await program.stop(signal);
+        await self.start();
+      },
+    };
+    running.push(self);
+    await ready(origin, program);
+    return self;
+  }
+
+  return {
+    adminKey,
+    api,
+    startControlPlane: async () => {
+      const port = await freePort();
+      const started = await run(['control-plane'], port, {
+        PORT: String(port),
+        DATABASE_URL: options.databaseUrl,
+        MASTER_KEY: masterKey,
+        ADMIN_API_KEY: adminKey,
+      });
+      if (controlPlaneOrigin === '') controlPlaneOrigin = started.origin;
+      return started;
+    },
+    startSidecar: async (env = {}) => {
+      if (sidecarKey === '') {
+        const answer = await api('POST', '/api-keys', { name: 'sidecars', scopes: ['sidecars:connect'] });
+        sidecarKey = answer.body.key;
+      }
+      const port = await freePort();
+      return run(['sidecar'], port, {
+        SIDECAR_PORT: String(port),
+        CONTROL_PLANE_URL: controlPlaneOrigin,
+        SIDECAR_API_KEY: sidecarKey,
+        ...env,
+      });
+    },
+    createGate: async (body = {}) => {
+      const answer = await api('POST', '/gates', { name: 'gate', trust_level: 'L1', ...body });
+      if (answer.status !== 201) throw new Error(`gate: ${JSON.stringify(answer.body)}`);
+      return answer.body.gate_id;
+    },
+    issuePassport: async (body = {}) => {
+      const answer = await api('POST', '/passports', {
+        agent_id: `agent-${randomBytes(6).toString('hex')}`,
+        permissions: ['orders:create'],
+        ...body,
+      });
+      if (answer.status !== 201) throw new Error(`passport: ${JSON.stringify(answer.body)}`);
+      return { id: answer.body.passport_id, token: answer.body.jwt };
+    },
+    verifyExport: async () => {
+      const file = join(folder.path, 'export.jsonl');
+      const jwks = join(folder.path, 'jwks.json');
+      const exported = await api('GET', '/attestations/export?format=jsonl');
+      writeFileSync(file, exported.body);
+      writeFileSync(jwks, JSON.stringify((await call(`${controlPlaneOrigin}/.well-known/jwks.json`)).body));
+      execFileSync(process.execPath, [independentVerifier, file, jwks], { encoding: 'utf8' });
+      const ours = programs.start(['attestations', 'verify', file, '--jwks', jwks], {});
+      const code = await ours.exited;
+      if (code !== 0) throw new Error(`attestations verify ended with ${code}:\n${ours.output()}`);
+      return ours.output();
+    },
+    close: async () => {
+      await Promise.all(running.map((one) => (one.program.isRunning ? one.stop('SIGKILL') : null)));
+      folder.remove();
+    },
+  };
+}
+
+const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
+
+async function ready(origin: string, program: Program): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  for (;;) {
+    if (!program.isRunning) throw new Error(`the program ended before it was ready:\n${program.output()}`);
+    const response = await fetch(`${origin}/readyz`).catch(() => null);
+    if (response?.ok === true) return;
+    if (performance.now() > deadline) throw new Error(`not ready after 30 s:\n${program.output()}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

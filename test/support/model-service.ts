@@ -1,0 +1,184 @@
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import type { Ed25519, Signer } from '../../shared/crypto/ed25519.ts';
+import { thumbprint } from '../../shared/crypto/keyset.ts';
+import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
+import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import {
+  type ApiKeyBody,
+  type Change,
+  type ChangeEntry,
+  type FeedId,
+  type GateBody,
+  globalFeed,
+  type Heartbeat,
+  type SignedSnapshot,
+  type Snapshot,
+  syncVersion,
+} from '../../shared/wire/sync.ts';
+import { signChange, signHeartbeat, signSnapshot } from '../../shared/wire/sync-signature.ts';
+
+/** Ids of the right form by number, so that a test can name them. */
+export const numbered = {
+  account: (n: number) => id<AccountId>('acct', n),
+  gate: (n: number) => id<GateId>('gate', n),
+  key: (n: number) => id<ApiKeyId>('key', n),
+  passport: (n: number) => id<PassportId>('pass', n),
+  issuer: (n: number) => id<IssuerId>('iss', n),
+  keyHash: (n: number) => n.toString(16).padStart(64, '0'),
+};
+
+const id = <T>(prefix: string, n: number): T => `${prefix}_${String(n).padStart(26, '0')}` as T;
+
+export const gateBody = (n: number, version = 1, accountId = numbered.account(1)): GateBody => ({
+  gate_id: numbered.gate(n),
+  account_id: accountId,
+  mode: n % 2 === 0 ? 'live' : 'test',
+  version,
+  trust_level: 'L1',
+  constraints: {},
+});
+
+export const apiKeyBody = (n: number, expiresAtMs: number | null = null): ApiKeyBody => ({
+  key_id: numbered.key(n),
+  key_hash: numbered.keyHash(n),
+  mode: 'live',
+  scopes: ['enforcement:check'],
+  expires_at_ms: expiresAtMs as UnixMillis | null,
+});
+
+export const standing = (
+  n: number,
+  what: 'active' | 'suspended' | 'revoked',
+  expiresAtMs: number | null = null,
+) =>
+  ({
+    kind: 'passport.standing',
+    body: {
+      passport_id: numbered.passport(n),
+      standing: what,
+      expires_at_ms: expiresAtMs as UnixMillis | null,
+    },
+  }) satisfies Change;
+
+/** A control plane without one: two feeds, written by hand, signed with real keys, and the snapshot they add up to. */
+export class ModelService {
+  readonly accountId: AccountId;
+  readonly keys: VerificationKey[] = [];
+  readonly entries: Record<'account' | 'global', ChangeEntry[]> = { account: [], global: [] };
+  readonly #ed25519: Ed25519;
+  readonly #signers = new Map<string, Signer>();
+  #currentKid: string;
+  #nextSeed = 1;
+
+  constructor(ed25519: Ed25519, accountId = numbered.account(1)) {
+    this.#ed25519 = ed25519;
+    this.accountId = accountId;
+    this.#currentKid = this.makeKey('sync').kid;
+    this.makeKey('passport');
+  }
+
+  /** Known to the service from now on; not announced, and signing nothing until `signWith`. */
+  makeKey(purpose: KeyPurpose): VerificationKey {
+    const seed = new Uint8Array(32).fill(this.#nextSeed++);
+    const signer = this.#ed25519.signer(seed);
+    const key: VerificationKey = {
+      kid: thumbprint(signer.publicKey),
+      purpose,
+      publicKey: encodeBase64url(signer.publicKey),
+      notBeforeMs: 0 as UnixMillis,
+      retiredAtMs: null,
+      compromised: false,
+    };
+    this.#signers.set(key.kid, signer);
+    this.keys.push(key);
+    return key;
+  }
+
+  signWith(kid: string): void {
+    this.#currentKid = kid;
+  }
+
+  get signing() {
+    const signer = this.#signers.get(this.#currentKid);
+    if (signer === undefined) throw new Error('no such key');
+    return {
+      kid: this.#currentKid,
+      sign: (message: string) => encodeBase64url(signer.sign(Buffer.from(message))),
+    };
+  }
+
+  change(feed: 'account' | 'global', change: Change): ChangeEntry {
+    const entries = this.entries[feed];
+    const entry = signChange(
+      this.signing,
+      { feedId: this.feedId(feed), revision: entries.length + 1, previous: this.mark(feed) },
+      change,
+    );
+    entries.push(entry);
+    if (change.kind === 'signing_key.put') {
+      const place = this.keys.findIndex((key) => key.kid === change.body.kid);
+      this.keys.splice(place === -1 ? this.keys.length : place, 1, change.body);
+    }
+    return entry;
+  }
+
+  /** The signature of the newest entry. */
+  mark(feed: 'account' | 'global'): string {
+    return this.entries[feed].at(-1)?.signature ?? '';
+  }
+
+  feedId(feed: 'account' | 'global'): FeedId {
+    return feed === 'global' ? globalFeed : this.accountId;
+  }
+
+  heartbeat(feed: 'account' | 'global', atMs: number, replica = 'replica'): Heartbeat {
+    return signHeartbeat(this.signing, {
+      feed_id: this.feedId(feed),
+      head: this.entries[feed].length,
+      replica,
+      at_ms: atMs as UnixMillis,
+    });
+  }
+
+  /** What the feeds add up to, by the plainest way. */
+  state(): Snapshot {
+    const gates = new Map<GateId, GateBody>();
+    const apiKeys = new Map<ApiKeyId, ApiKeyBody>();
+    const standings = new Map<PassportId, Snapshot['passport_standings'][number]>();
+    const issuers = new Set<IssuerId>();
+    const accounts = new Set<AccountId>();
+    for (const { kind, body } of [...this.entries.account, ...this.entries.global]) {
+      if (kind === 'gate.put') gates.set(body.gate_id, body);
+      if (kind === 'gate.delete') gates.delete(body.gate_id);
+      if (kind === 'api_key.put') apiKeys.set(body.key_id, body);
+      if (kind === 'api_key.delete') apiKeys.delete(body.key_id);
+      if (kind === 'passport.standing') standings.delete(body.passport_id);
+      if (kind === 'passport.standing' && body.standing !== 'active') standings.set(body.passport_id, body);
+      if (kind === 'issuer.standing') issuers.delete(body.issuer_id);
+      if (kind === 'issuer.standing' && body.standing === 'suspended') issuers.add(body.issuer_id);
+      if (kind === 'account.standing') accounts.delete(body.account_id);
+      if (kind === 'account.standing' && body.standing === 'suspended') accounts.add(body.account_id);
+    }
+    return {
+      sync_version: syncVersion,
+      account_id: this.accountId,
+      account_revision: this.entries.account.length,
+      account_mark: this.mark('account'),
+      global_revision: this.entries.global.length,
+      global_mark: this.mark('global'),
+      account_status: accounts.has(this.accountId) ? 'suspended' : 'active',
+      gates: [...gates.values()],
+      api_keys: [...apiKeys.values()],
+      passport_standings: [...standings.values()],
+      suspended_issuers: [...issuers],
+      suspended_accounts: [...accounts],
+      signing_keys: this.keys,
+      taken_at_ms: 1_000 as UnixMillis,
+    };
+  }
+
+  snapshot(changed: Partial<Snapshot> = {}): SignedSnapshot {
+    return signSnapshot([this.signing], JSON.stringify({ ...this.state(), ...changed }));
+  }
+}

@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto';
+import type { Database } from '../../control-plane/deps.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { temporaryFolder } from './programs.ts';
+import { sharedService } from './shared-services.ts';
+
+export interface TestDatabase {
+  /** A pool on the database; ended by `drop`. */
+  readonly sql: Database;
+  /** For further pools, and as DATABASE_URL of another process. */
+  readonly url: string;
+  /** Ends the pool and all other sessions, and removes the database. What a test forgets to drop goes with the run. */
+  drop(): Promise<void>;
+}
+
+/** Enough for a test, few enough for many files at once within PostgreSQL's 100. */
+const connectionsMax = 8;
+
+/** A fresh database with all migrations applied (`isEmpty`: without any), on a real PostgreSQL of this run. */
+export async function testDatabase(options: { readonly isEmpty?: boolean } = {}): Promise<TestDatabase> {
+  const adminUrl = await sharedService('postgres');
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  const template = options.isEmpty ? 'template0' : 'postgres';
+  await asAdmin(adminUrl, (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template}`));
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  const sql = connect({ url: url.href, connectionsMax });
+  return {
+    sql,
+    url: url.href,
+    drop: async () => {
+      await sql.end({ timeout: 1 });
+      await asAdmin(adminUrl, (admin) => admin.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+    },
+  };
+}
+
+export interface TestDatabaseServer {
+  /** Stays the same across stops and starts. */
+  readonly url: string;
+  /** The server goes away in order; its data stay. */
+  stopServer(): Promise<void>;
+  startServer(): Promise<void>;
+  /** Ends it for good and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** A PostgreSQL of this caller's own, without migrations, for tests in which the database itself comes and goes. */
+export async function testDatabaseServer(): Promise<TestDatabaseServer> {
+  const folder = temporaryFolder();
+  const start = () =>
+    startEmbeddedPostgres({ dataDir: folder.path, logger: silentLogger, isDisposable: true });
+  let server = await start();
+  return {
+    url: server.url,
+    stopServer: () => server.stop(),
+    startServer: async () => {
+      server = await start();
+    },
+    stop: async () => {
+      await server.stop();
+      folder.remove();
+    },
+  };
+}
+
+/** From `template1`, because the database that is copied must have no session. */
+async function asAdmin(adminUrl: string, work: (sql: Database) => Promise<unknown>): Promise<void> {
+  const url = new URL(adminUrl);
+  url.pathname = '/template1';
+  const sql = connect({ url: url.href, connectionsMax: 1 });
+  try {
+    await work(sql);
+  } finally {
+    await sql.end();
+  }
+}

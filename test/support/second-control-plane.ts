@@ -1,0 +1,38 @@
+import { Registry } from 'prom-client';
+import { build } from '../../control-plane/app.ts';
+import type { Deps } from '../../control-plane/deps.ts';
+import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import type { Api, Reply } from './api.ts';
+
+/** Another replica of the control plane of a test: the same database, clock and bus, and signing keys of its own. */
+export interface SecondControlPlane {
+  /** It hears of changed keys when somebody follows or reloads them here. */
+  readonly deps: Deps;
+  /** As `Api.call`, with the operator's admin key. */
+  call(url: string, body?: unknown): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export async function secondControlPlane(api: Api): Promise<SecondControlPlane> {
+  const deps = {
+    ...api.deps,
+    signingKeys: await loadSigningKeys(api.deps),
+    metrics: new Registry(),
+    replicaId: 'second-replica-of-a-test',
+  };
+  const app = build(deps);
+  await app.ready();
+  return {
+    deps,
+    call: async (url, body) => {
+      const response = await app.inject({
+        method: body === undefined ? 'GET' : 'POST',
+        url,
+        headers: { authorization: `Bearer ${api.adminKey}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+      });
+      return { status: response.statusCode, body: response.json(), headers: response.headers };
+    },
+    close: () => app.close(),
+  };
+}

@@ -1,0 +1,222 @@
+import type { AddressInfo } from 'node:net';
+import type { Bus } from '../../shared/bus/bus.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { chooseServer } from '../../sidecar/http/choose-server.ts';
+import type { ServerPort } from '../../sidecar/http/server.ts';
+import { startOneSidecar } from '../../sidecar/one-sidecar.ts';
+import { type Api, documentOf, type Reply } from './api.ts';
+import { answerHolder } from './document.ts';
+import { linkTo } from './link.ts';
+import { temporaryFolder } from './programs.ts';
+import { until } from './until.ts';
+
+/** A whole sidecar in this process, following the control plane of a test. */
+export interface TestSidecar {
+  readonly origin: string;
+  readonly folder: string;
+  /** As `Api.call`, to the sidecar. Absent key: the operator's admin key. */
+  call(call: SidecarCall): Promise<Reply>;
+  /** `POST /v1/gates/:id/check`, or `/v1/enforce` where the gate is null. */
+  check(gateId: string | null, passport: unknown, request: unknown, key?: string | null): Promise<Reply>;
+  /** Resolves when the sidecar has applied everything that the control plane has committed so far, and knows that it is current. */
+  caughtUp(): Promise<void>;
+  /** Its wall clock stands still at this time until `resume`. */
+  stopClockAt(nowMs: number): void;
+  /** Between sidecar and control plane; a push by a bus goes another way. */
+  readonly link: { cut(): void; restore(): void };
+  /** Cuts the link, and makes its monotonic clock stand where its state is exactly so old, until `resume`. */
+  ageStateTo(ageMs: number): Promise<void>;
+  /** Restores the link, and both clocks run again; the monotonic one has jumped for good. */
+  resume(): void;
+  /** Closes it; `folder` stays for another one. */
+  close(): Promise<void>;
+  removeFolder(): void;
+}
+
+interface SidecarCall {
+  readonly method?: string;
+  readonly path: string;
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON, a string or bytes as they are. */
+  readonly body?: unknown;
+}
+
+export interface TestSidecarOptions {
+  readonly api: Api;
+  /** Default: the bus of the API. Null: it follows by long polls. Stays its owner's. */
+  readonly bus?: Bus | null;
+  /** Default: the best that works here. */
+  readonly adapter?: ServerPort;
+  /** Of an earlier one, to go on where it ended. */
+  readonly folder?: string;
+  /** The link is cut from the beginning, and the call resolves as soon as the sidecar listens, ready or not. Default false. */
+  readonly isCutOff?: boolean;
+  /** Admin key of the account whose gates it serves. Default: the operator's. */
+  readonly accountKey?: string;
+  readonly logger?: Logger;
+}
+
+export async function startTestSidecar(options: TestSidecarOptions): Promise<TestSidecar> {
+  const { api, logger = silentLogger } = options;
+  const owned = temporaryFolder();
+  const folder = options.folder ?? owned.path;
+  const clock = movableClock();
+  const link = await linkTo(await portOf(api));
+  if (options.isCutOff === true) link.cut();
+  const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
+  const sidecar = await startOneSidecar({
+    folder,
+    controlPlane: { origin: link.origin, apiKey: key },
+    fsyncMs: 50,
+    server: options.adapter ?? (await chooseServer(process.env)),
+    listener: { host: '127.0.0.1', port: 0, exclusive: true },
+    bus: options.bus === undefined ? api.deps.bus : options.bus,
+    verifyThreads: 1,
+    measuresProcess: true,
+    drainMsMax: 1_000,
+    clock,
+    random: systemRandom(),
+    logger,
+  });
+  const origin = `http://127.0.0.1:${sidecar.port}`;
+  const hold = answerHolder(documentOf(api.app), { tag: 'Enforcement' });
+  const call = async ({ method, path, key: callerKey = api.adminKey, headers = {}, body }: SidecarCall) => {
+    const asked = method ?? (body === undefined ? 'GET' : 'POST');
+    const reply = await send(`${origin}${path}`, {
+      method: asked,
+      headers: { ...(callerKey === null ? {} : { authorization: `Bearer ${callerKey}` }), ...headers },
+      body,
+    });
+    // Its answers are those of the same document; only about itself each program says something else.
+    if (!operationsPattern.test(path))
+      hold({ ...reply, method: asked, path: path.split('?', 1)[0] ?? '', body: { json: reply.body } });
+    return reply;
+  };
+  if (options.isCutOff !== true) {
+    await until(async () => (await call({ path: '/readyz', key: null })).status === 200, {
+      what: 'a ready sidecar',
+    });
+  }
+  return {
+    origin,
+    folder,
+    call,
+    check: (gateId, passport, request, callerKey = api.adminKey) =>
+      call({
+        path: gateId === null ? '/v1/enforce' : `/v1/gates/${gateId}/check`,
+        key: callerKey,
+        body: { passport, request },
+      }),
+    caughtUp: async () => {
+      const heads = await headsOf(api);
+      await until(
+        async () => {
+          const { state } = (await call({ path: '/readyz', key: null })).body;
+          const isCurrent = state.age_ms !== null && state.age_ms <= 2 * limits.longPollMsMax;
+          return (
+            isCurrent && state.account_revision >= heads.account && state.global_revision >= heads.global
+          );
+        },
+        { what: 'the sidecar at the heads of its feeds' },
+      );
+    },
+    stopClockAt: clock.stopAt,
+    link,
+    ageStateTo: async (ageMs) => {
+      link.cut();
+      clock.stopMonotonic();
+      const { age_ms: nowMs } = (await call({ path: '/readyz', key: null })).body.state;
+      assert(nowMs <= ageMs, 'a state does not get younger without its control plane');
+      clock.letPass(ageMs - nowMs);
+    },
+    resume: () => {
+      clock.run();
+      link.restore();
+    },
+    close: async () => {
+      await sidecar.close();
+      await link.close();
+    },
+    removeFolder: () => owned.remove(),
+  };
+}
+
+/** The API listens from the first sidecar on, and until it is closed. */
+async function portOf(api: Api): Promise<number> {
+  if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 });
+  return (api.app.server.address() as AddressInfo).port;
+}
+
+async function headsOf(api: Api): Promise<{ readonly account: number; readonly global: number }> {
+  const rows = await api.deps.sql<{ feed_id: string; revision: number }[]>`
+    SELECT feed_id, revision FROM feeds
+    WHERE feed_id = 'global' OR feed_id = (SELECT account_id FROM accounts WHERE is_operator)`;
+  const revisionOf = (isGlobal: boolean) =>
+    must(rows.find((row) => (row.feed_id === 'global') === isGlobal)?.revision, 'both feeds have a head');
+  return { account: revisionOf(false), global: revisionOf(true) };
+}
+
+async function send(
+  url: string,
+  options: {
+    readonly method: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: unknown;
+  },
+): Promise<Reply> {
+  const { method, headers, body } = options;
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  const response = await fetch(url, {
+    method,
+    headers,
+    body: body === undefined ? null : isRaw ? Buffer.from(body) : JSON.stringify(body),
+  });
+  const text = await response.text();
+  const isJson = (response.headers.get('content-type') ?? '').startsWith('application/json');
+  return {
+    status: response.status,
+    body: isJson && text !== '' ? JSON.parse(text) : text,
+    headers: Object.fromEntries(response.headers),
+  };
+}
+
+const operationsPattern = /^\/(?:livez|readyz|metrics)$/;
+
+interface MovableClock extends Clock {
+  stopAt(nowMs: number): void;
+  stopMonotonic(): void;
+  letPass(durationMs: number): void;
+  run(): void;
+}
+
+/** Its monotonic time comes in whole milliseconds, so that ages can be told exactly. */
+function movableClock(): MovableClock {
+  let stoppedAtMs: number | null = null;
+  let monotonicStoppedAtMs: number | null = null;
+  let aheadMs = 0;
+  const monotonic = () => monotonicStoppedAtMs ?? Math.floor(systemClock.monotonic()) + aheadMs;
+  return {
+    now: () => (stoppedAtMs ?? systemClock.now()) as UnixMillis,
+    monotonic: () => monotonic() as MonotonicMillis,
+    stopAt: (nowMs) => {
+      stoppedAtMs = nowMs;
+    },
+    stopMonotonic: () => {
+      monotonicStoppedAtMs = monotonic();
+    },
+    letPass: (durationMs) => {
+      aheadMs += durationMs;
+      if (monotonicStoppedAtMs !== null) monotonicStoppedAtMs += durationMs;
+    },
+    run: () => {
+      stoppedAtMs = null;
+      monotonicStoppedAtMs = null;
+    },
+  };
+}

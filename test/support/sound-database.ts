@@ -1,0 +1,144 @@
+import { expect } from 'vitest';
+import type { Database, Transaction } from '../../control-plane/deps.ts';
+import { serviceKeys } from '../../shared/client/service-keys.ts';
+import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { renderJwks } from '../../shared/crypto/keyset.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Api } from './api.ts';
+import { expectSoundStore } from './test-sidecar.ts';
+
+/**
+ * What must hold of the whole database between any two requests, whatever they were: nothing is half written. Each rule is a query that finds
+ * the rows that break it.
+ */
+export const rules = {
+  'revisions of a feed run without holes up to its head': `
+    SELECT f.feed_id FROM feeds f LEFT JOIN changes c USING (feed_id) GROUP BY f.feed_id, f.revision
+    HAVING count(c.revision) <> f.revision OR coalesce(max(c.revision), 0) <> f.revision`,
+  'every account has a feed': `
+    SELECT account_id FROM accounts WHERE account_id NOT IN (SELECT feed_id FROM feeds)`,
+  'the last change of a gate is what the gate is': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'gate_id') body->>'gate_id' AS gate_id, feed_id, kind, body FROM changes
+      WHERE kind IN ('gate.put', 'gate.delete') ORDER BY body->>'gate_id', revision DESC
+    )
+    SELECT gate_id FROM gates g FULL JOIN told t USING (gate_id)
+    WHERE t.feed_id IS DISTINCT FROM g.account_id
+      OR t.kind IS DISTINCT FROM CASE WHEN g.deleted_at_ms IS NULL THEN 'gate.put' ELSE 'gate.delete' END
+      OR (t.kind = 'gate.put' AND (
+        (t.body->>'version')::bigint <> g.version OR t.body->>'trust_level' <> g.trust_level OR t.body->>'mode' <> g.mode
+        OR t.body->'constraints' <> g.constraints
+        OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices))`,
+  'the last change of an API key is what the key is': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'key_id') body->>'key_id' AS key_id, feed_id, kind, body FROM changes
+      WHERE kind IN ('api_key.put', 'api_key.delete') ORDER BY body->>'key_id', revision DESC
+    )
+    SELECT key_id FROM api_keys k FULL JOIN told t USING (key_id)
+    WHERE t.feed_id IS DISTINCT FROM k.account_id
+      OR t.kind IS DISTINCT FROM CASE WHEN k.revoked_at_ms IS NULL THEN 'api_key.put' ELSE 'api_key.delete' END
+      OR (t.kind = 'api_key.put' AND (
+        t.body->>'key_hash' <> k.key_hash OR (t.body->>'expires_at_ms')::bigint IS DISTINCT FROM k.expires_at_ms))`,
+  'the last change of a passport is its standing': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'passport_id') body->>'passport_id' AS passport_id, body->>'standing' AS standing FROM changes
+      WHERE kind = 'passport.standing' ORDER BY body->>'passport_id', revision DESC
+    )
+    SELECT passport_id FROM passports p FULL JOIN told t USING (passport_id)
+    WHERE p.passport_id IS NULL OR (p.status <> 'expired' AND coalesce(t.standing, 'active') <> p.status)`,
+  'the last change of an issuer is its standing': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'issuer_id') body->>'issuer_id' AS issuer_id, body->>'standing' AS standing FROM changes
+      WHERE kind = 'issuer.standing' ORDER BY body->>'issuer_id', revision DESC
+    )
+    SELECT issuer_id FROM issuers i FULL JOIN told t USING (issuer_id) WHERE coalesce(t.standing, 'active') IS DISTINCT FROM i.status`,
+  'the last change of an account is its standing': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'account_id') body->>'account_id' AS account_id, body->>'standing' AS standing FROM changes
+      WHERE kind = 'account.standing' ORDER BY body->>'account_id', revision DESC
+    )
+    SELECT account_id FROM accounts a FULL JOIN told t USING (account_id) WHERE coalesce(t.standing, 'active') IS DISTINCT FROM a.status`,
+  'a passport is of the account and mode of its issuer': `
+    SELECT passport_id FROM passports p JOIN issuers i USING (issuer_id) WHERE (p.account_id, p.mode) <> (i.account_id, i.mode)`,
+  'versions of a catalog, and entries of a version, are counted without holes': `
+    SELECT gate_id, 0 AS version FROM catalogs GROUP BY gate_id HAVING max(version) <> count(*)
+    UNION ALL
+    SELECT gate_id, version FROM catalog_entries GROUP BY gate_id, version HAVING max(position) + 1 <> count(*)`,
+  'a gate has the prices of its newest catalog': `
+    SELECT g.gate_id FROM gates g LEFT JOIN (SELECT gate_id, max(version) AS version FROM catalogs GROUP BY gate_id) c USING (gate_id)
+    WHERE (g.catalog_prices IS NULL) <> (c.version IS NULL)
+      OR ARRAY(SELECT jsonb_object_keys(g.catalog_prices) ORDER BY 1) <>
+        ARRAY(SELECT entry->>'key' FROM catalog_entries e WHERE (e.gate_id, e.version) = (c.gate_id, c.version) ORDER BY 1)`,
+  'what is discovered is the newest catalog of every live gate': `
+    WITH offered AS (
+      SELECT e.gate_id, e.entry->>'key' AS permission_key, e.version, g.trust_level
+      FROM gates g JOIN catalog_entries e USING (gate_id)
+      WHERE g.deleted_at_ms IS NULL AND g.mode = 'live'
+        AND e.version = (SELECT max(version) FROM catalogs c WHERE c.gate_id = g.gate_id)
+    )
+    SELECT * FROM offered FULL JOIN discovery_entries d USING (gate_id, permission_key, version, trust_level)
+    WHERE d.position IS NULL OR NOT EXISTS (
+      SELECT FROM offered o WHERE (o.gate_id, o.permission_key) = (d.gate_id, d.permission_key))`,
+  'what is discovered is counted': `
+    WITH terms AS (
+      SELECT unnest(ARRAY[permission_key, area, category]) AS term, coalesce(currency, '') AS currency,
+        coalesce(pricing_model, '') AS pricing_model, trust_level FROM discovery_entries
+    ), recount AS (
+      SELECT term, currency, pricing_model, trust_level, count(*) AS entries FROM terms WHERE term IS NOT NULL GROUP BY 1, 2, 3, 4
+    )
+    SELECT * FROM recount FULL JOIN (SELECT * FROM discovery_counts WHERE entries > 0) AS kept
+      USING (term, currency, pricing_model, trust_level)
+    WHERE recount.entries IS DISTINCT FROM kept.entries`,
+  'what a stored answer says was created is there': `
+    SELECT a.idempotency_key FROM idempotent_answers a, LATERAL (SELECT a.body::jsonb AS body) b
+    WHERE a.status = 201 AND NOT EXISTS (
+      SELECT FROM passports WHERE passport_id = b.body->>'passport_id'
+      UNION ALL SELECT FROM catalogs WHERE gate_id = b.body->>'gate_id' AND version = (b.body->>'version')::bigint
+      UNION ALL SELECT FROM gates WHERE gate_id = b.body->>'gate_id' AND b.body->>'version' IS NULL
+      UNION ALL SELECT FROM templates WHERE template_id = b.body->>'template_id'
+      UNION ALL SELECT FROM issuers WHERE issuer_id = b.body->>'issuer_id' AND b.body->>'passport_id' IS NULL
+      UNION ALL SELECT FROM api_keys WHERE key_id = b.body->>'key_id'
+      UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id')`,
+  'each purpose has one key that is not retired': `
+    SELECT purpose FROM signing_keys GROUP BY purpose HAVING count(*) FILTER (WHERE retired_at_ms IS NULL) <> 1`,
+  'the last change of a signing key is what the key is': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'kid') body->>'kid' AS kid, body FROM changes
+      WHERE kind = 'signing_key.put' ORDER BY body->>'kid', revision DESC
+    )
+    SELECT kid FROM told t LEFT JOIN signing_keys k USING (kid)
+    WHERE k.kid IS NULL OR (t.body->>'compromised')::boolean <> k.compromised
+      OR (t.body->>'retiredAtMs')::bigint IS DISTINCT FROM k.retired_at_ms`,
+} as const;
+
+/** The rules that do not hold, each with some rows that break it. */
+export async function brokenRules(sql: Database | Transaction): Promise<Readonly<Record<string, unknown>>> {
+  const broken: Record<string, unknown> = {};
+  for (const [rule, query] of Object.entries(rules)) {
+    const rows = await sql.unsafe(query);
+    if (rows.length > 0) broken[rule] = rows.slice(0, 5);
+  }
+  return broken;
+}
+
+/** Fails with what `brokenRules` finds; then looks at every chain and counter of the attestations. */
+export async function expectSoundDatabase(api: Api): Promise<void> {
+  expect(await brokenRules(api.deps.sql)).toEqual({});
+  await expectSoundStore(api);
+}
+
+/** Every version of every catalog was signed as it stands. */
+export async function expectSignedCatalogs(api: Api): Promise<void> {
+  const keys = must(
+    serviceKeys(renderJwks(api.deps.signingKeys.all()), chooseEd25519()),
+    'the JWKS can be read',
+  );
+  const published = await api.deps.sql<{ gateId: string; version: number }[]>`
+    SELECT gate_id AS "gateId", c.version FROM catalogs c JOIN gates USING (gate_id) WHERE deleted_at_ms IS NULL`;
+  for (const { gateId, version } of published) {
+    const { body } = await api.call({ url: `/v1/gates/${gateId}/catalog?version=${version}`, key: null });
+    const verdict = verifyCatalog(body, keys, { gateId, version });
+    if (verdict.kind === 'invalid') expect(verdict.fault).toBe('key_compromised');
+  }
+}

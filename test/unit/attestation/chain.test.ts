@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import { emptyChain, linkAttestation, verifyAttestation } from '../../../shared/attestation/chain.ts';
+import { signatureMessage, signedBody } from '../../../shared/attestation/record.ts';
+import { contentHash } from '../../../shared/crypto/content-hash.ts';
+import { must } from '../../../shared/errors/assert.ts';
+import { renderAttestation } from '../../../shared/wire/attestation.ts';
+import { chainOf, keysetOf, sampleChain, sampleKey, sampleRecord } from '../../support/sample-chains.ts';
+
+const key = sampleKey(1);
+const keys = keysetOf(key);
+const chain = sampleChain(key, 3);
+const first = must(chain[0], 'three records');
+const second = must(chain[1], 'three records');
+const wire = renderAttestation(second);
+const faultOf = (value: unknown, previous = first as Parameters<typeof verifyAttestation>[1], set = keys) => {
+  const verdict = verifyAttestation(value, previous, set);
+  return verdict.kind === 'valid' ? 'valid' : verdict.fault;
+};
+
+describe('signedBody', () => {
+  it('has exactly the members of decisions §9, also those without a value', () => {
+    const bare = sampleRecord(1, { reason: null, passportId: null, gateId: null, permissionKey: null });
+    const body = signedBody({ ...bare, sequence: 1, previousAttestationHash: null, signingKeyId: key.kid });
+    expect(Object.keys(body).sort()).toEqual(
+      [
+        'id',
+        'passport_id',
+        'gate_id',
+        'decision',
+        'request_hash',
+        'previous_attestation_hash',
+        'sequence',
+        'signing_key_id',
+        'timestamp',
+        'chain_id',
+        'reason',
+        'permission_key',
+        'amount_micro_usd',
+        'constraints_evaluated',
+        'pii',
+        'test',
+        'resolution',
+        'source',
+      ].sort(),
+    );
+    expect(body).toMatchObject({ passport_id: null, gate_id: null, permission_key: null, reason: null });
+  });
+});
+
+describe('linkAttestation', () => {
+  it('numbers from 1 and links each record to the hash of the one before', () => {
+    expect(chain.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect(chain.map(({ previousAttestationHash }) => previousAttestationHash)).toEqual([
+      null,
+      first.hash,
+      second.hash,
+    ]);
+  });
+
+  it('hashes the RFC 8785 form of the record without hash and signature', () => {
+    const { hash, signature, ...body } = wire;
+    expect(hash).toBe(contentHash(body));
+    expect(signature).toBe(key.sign(`agent-trust.attestation.v1:${hash}`));
+  });
+
+  it('goes on from the head of an older part of the chain', () => {
+    const [next] = chainOf([sampleRecord(9)], key, second);
+    expect(next).toMatchObject({ sequence: 3, previousAttestationHash: second.hash });
+  });
+
+  it('does not link behind a head that cannot be', () => {
+    expect(() => linkAttestation(sampleRecord(1), { sequence: 1, hash: null }, key)).toThrow();
+    expect(() => linkAttestation(sampleRecord(1), { sequence: 0, hash: first.hash }, key)).toThrow();
+  });
+});
+
+describe('verifyAttestation', () => {
+  it('accepts a record in its place, and alone', () => {
+    expect(verifyAttestation(wire, first, keys)).toEqual({
+      kind: 'valid',
+      attestation: second,
+      key: key.verification,
+    });
+    expect(faultOf(wire, null)).toBe('valid');
+    expect(faultOf(renderAttestation(first), emptyChain)).toBe('valid');
+  });
+
+  it('finds a change of any member', () => {
+    const changes: Record<keyof typeof wire, unknown> = {
+      amount_micro_usd: 12_500_001,
+      chain_id: wire.chain_id.replace('pass_', 'gate_'),
+      constraints_evaluated: ['passport'],
+      decision: 'BLOCK',
+      gate_id: null,
+      hash: first.hash,
+      id: first.id,
+      passport_id: null,
+      permission_key: 'orders:delete',
+      pii: [{ pointer: '/a', type: 'email' }],
+      previous_attestation_hash: null,
+      reason: 'state_stale',
+      request_hash: first.requestHash,
+      resolution: 'approved',
+      sequence: 3,
+      signature: first.signature,
+      signing_key_id: `${key.kid.slice(0, -1)}x`,
+      source: 'control-plane',
+      test: true,
+      timestamp: '2026-11-20T09:00:02.001Z',
+    };
+    expect(Object.keys(changes).sort()).toEqual(Object.keys(wire).sort());
+    for (const [name, value] of Object.entries(changes)) {
+      const fault = faultOf({ ...wire, [name]: value });
+      expect(fault, name).toBe(name === 'signature' ? 'signature_invalid' : 'hash_mismatch');
+    }
+  });
+
+  it('finds a record that was hashed anew but not signed anew', () => {
+    const { hash: _, signature, ...body } = { ...wire, decision: 'BLOCK' };
+    expect(faultOf({ ...body, hash: contentHash(body), signature })).toBe('signature_invalid');
+  });
+
+  it('accepts only keys of purpose attestation that it knows', () => {
+    expect(faultOf(wire, first, keysetOf(sampleKey(2)))).toBe('unknown_key');
+    expect(faultOf(wire, first, keysetOf(sampleKey(1, {}, 'passport')))).toBe('unknown_key');
+    const forged = renderAttestation(must(chainOf([sampleRecord(9)], sampleKey(2), first)[0], 'one'));
+    expect(faultOf(forged)).toBe('unknown_key');
+  });
+
+  it('finds a gap, a repetition and a broken link', () => {
+    const third = renderAttestation(must(chain[2], 'three records'));
+    expect(faultOf(third)).toBe('sequence_gap');
+    expect(faultOf(wire, second)).toBe('sequence_gap');
+    expect(faultOf(wire, { sequence: 1, hash: second.hash })).toBe('link_broken');
+  });
+
+  it('refuses what is not a record, and never throws', () => {
+    const { reason: _, ...missing } = wire;
+    const others = [
+      undefined,
+      null,
+      'x',
+      [],
+      {},
+      missing,
+      { ...wire, extra: 1 },
+      { ...wire, sequence: '2' },
+      { ...wire, sequence: 2.5 },
+      { ...wire, sequence: 0 },
+      { ...wire, amount_micro_usd: -1 },
+      { ...wire, amount_micro_usd: 0.5 },
+      { ...wire, timestamp: '2026-11-20T09:00:02Z' },
+      { ...wire, timestamp: '2026-11-20T10:00:02.000+01:00' },
+      { ...wire, id: wire.id.toUpperCase() },
+      { ...wire, passport_id: wire.gate_id },
+      { ...wire, source: 'somebody' },
+      { ...wire, decision: 'permit' },
+      { ...wire, hash: wire.hash.toUpperCase() },
+      { ...wire, signature: `${wire.signature}==` },
+      { ...wire, pii: Array.from({ length: 33 }, () => ({ pointer: '/a', type: 'email' })) },
+      { ...wire, pii: [{ pointer: '/a', type: 'email', value: 'x' }] },
+      { ...wire, pii: [{ pointer: '/\ud800', type: 'email' }] },
+    ];
+    for (const other of others) expect(faultOf(other), JSON.stringify(other)).toBe('malformed');
+  });
+
+  it('refuses a second spelling of the signature', () => {
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const last = alphabet.indexOf(wire.signature.slice(-1));
+    const twin = wire.signature.slice(0, -1) + alphabet.charAt(last + 1);
+    expect(Buffer.from(twin, 'base64url')).toEqual(Buffer.from(wire.signature, 'base64url'));
+    expect(faultOf({ ...wire, signature: twin })).toBe('signature_invalid');
+  });
+
+  it('signs a text that no other kind of signature has', () => {
+    expect(signatureMessage('sha256:00')).toBe('agent-trust.attestation.v1:sha256:00');
+  });
+});

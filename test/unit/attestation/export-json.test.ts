@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { ExportChain } from '../../../shared/attestation/export.ts';
+import { jsonLineReader, jsonWriter } from '../../../shared/attestation/export-json.ts';
+import { InvariantError } from '../../../shared/errors/assert.ts';
+import {
+  at,
+  exportLinesOf,
+  jsonLinesOf,
+  sampleChain,
+  sampleId,
+  sampleKey,
+} from '../../support/sample-chains.ts';
+
+const key = sampleKey(1);
+const chains = [sampleChain(key, 3, 1), sampleChain(key, 1, 2)];
+const jsonl = exportLinesOf(chains, { keyIds: [key.kid] });
+const json = jsonLinesOf(chains, { keyIds: [key.kid] });
+const bare = (lines: readonly string[]) => lines.map((line) => line.slice(0, -1));
+
+describe('jsonWriter', () => {
+  it('writes one JSON value, a record in each line', () => {
+    expect(
+      json.map((line) =>
+        line
+          .replaceAll(/sha256:\w+|"signature":"[^"]+"/g, '…')
+          .slice(0, 60)
+          .trimEnd(),
+      ),
+    ).toEqual([
+      expect.stringMatching(/^\{"manifest":\{"created_at":/),
+      expect.stringMatching(/^\{"chain_id":/),
+      expect.stringMatching(/^\{"amount_micro_usd":/),
+      expect.stringMatching(/^\{"amount_micro_usd":/),
+      expect.stringMatching(/^\{"amount_micro_usd":/),
+      ']},',
+      expect.stringMatching(/^\{"chain_id":/),
+      expect.stringMatching(/^\{"amount_micro_usd":/),
+      ']}',
+      '],"end":{"chains":2,"records":4}}',
+    ]);
+    const { manifest, chains: written, end, ...rest } = JSON.parse(json.join(''));
+    expect(rest).toEqual({});
+    const values = jsonl.map((line) => JSON.parse(line));
+    expect({ manifest }).toEqual(values[0]);
+    expect({ end }).toEqual(values.at(-1));
+    expect(written).toEqual([
+      { ...values[1].chain, attestations: values.slice(2, 5) },
+      { ...values[5].chain, attestations: [values[6]] },
+    ]);
+  });
+
+  it('writes an export without chains', () => {
+    const lines = jsonLinesOf([], { keyIds: [] });
+    expect(lines).toHaveLength(2);
+    expect(JSON.parse(lines.join(''))).toMatchObject({ chains: [], end: { chains: 0, records: 0 } });
+  });
+
+  it('takes a record outside of a chain for our mistake', () => {
+    const writer = jsonWriter();
+    writer.manifest({ createdAtMs: at(0), sinceMs: null, keyIds: [] });
+    expect(() => writer.record(chains[0]?.[0] as never)).toThrow(InvariantError);
+  });
+});
+
+describe('jsonLineReader', () => {
+  const read = (lines: readonly string[]) => {
+    const reader = jsonLineReader();
+    return bare(lines).map((line) => {
+      const found = reader(line);
+      return found.kind === 'line' ? `${found.line}\n` : found.kind;
+    });
+  };
+
+  it('reads the lines of the same export as jsonl', () => {
+    expect(read(json).filter((line) => line !== 'closing')).toEqual(jsonl);
+    expect(read(jsonLinesOf([], { keyIds: [] }))).toEqual(exportLinesOf([], { keyIds: [] }));
+  });
+
+  it.each([
+    ['a line of jsonl first', [jsonl[0] ?? '']],
+    ['a chain after the last chain', [...json.slice(0, 9), json[1] ?? '']],
+    ['the end where a chain was announced', [...json.slice(0, 6), json[9] ?? '']],
+    ['a record behind the last one', [...json.slice(0, 5), json[4] ?? '']],
+    ['anything behind the end', [...json, '\n']],
+    ['a chain in brackets of jsonl', [...json.slice(0, 1), jsonl[1] ?? '']],
+  ])('finds %s misplaced', (_what, lines) => {
+    expect(read(lines).at(-1)).toBe('misplaced');
+    expect(read(lines).slice(0, -1)).not.toContain('misplaced');
+  });
+
+  it('does not take half of its brackets for both', () => {
+    const reader = jsonLineReader();
+    expect(reader('{"manifest":,"chains":[')).toEqual({ kind: 'line', line: '{"manifest":}' });
+    expect(jsonLineReader()('{"manifest":"chains":[')).toEqual({ kind: 'misplaced' });
+  });
+});
+
+describe('headers', () => {
+  it('of a chain carry over all members', () => {
+    const chain: ExportChain = {
+      chainId: sampleId('pass', 9),
+      firstSequence: 4,
+      previousAttestationHash: `sha256:${'0'.repeat(64)}`,
+      lastSequence: 5,
+      lastHash: `sha256:${'1'.repeat(64)}`,
+    };
+    expect(JSON.parse(`${jsonWriter().chain(chain)}]}`)).toEqual({
+      chain_id: chain.chainId,
+      first_sequence: 4,
+      previous_attestation_hash: chain.previousAttestationHash,
+      last_sequence: 5,
+      last_hash: chain.lastHash,
+      attestations: [],
+    });
+  });
+});

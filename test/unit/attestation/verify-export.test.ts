@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest';
+import {
+  chainLine,
+  type ExportManifest,
+  endLine,
+  manifestLine,
+  recordLine,
+} from '../../../shared/attestation/export.ts';
+import { csvHeader } from '../../../shared/attestation/export-csv.ts';
+import { type ExportVerdict, exportVerifier } from '../../../shared/attestation/verify-export.ts';
+import { canonicalJson } from '../../../shared/crypto/canonical-json.ts';
+import type { Keyset } from '../../../shared/crypto/keyset.ts';
+import { must } from '../../../shared/errors/assert.ts';
+import type { Attestation } from '../../../shared/model/attestation.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import {
+  at,
+  chainOf,
+  exportLinesOf,
+  headerOf,
+  jsonLinesOf,
+  keysetOf,
+  sampleChain,
+  sampleId,
+  sampleKey,
+  sampleRecord,
+  startMs,
+} from '../../support/sample-chains.ts';
+
+const key = sampleKey(1);
+const keys = keysetOf(key);
+const one = sampleChain(key, 3, 1);
+const two = sampleChain(key, 4, 2);
+const keyIds = [key.kid];
+const lines = exportLinesOf([one, two], { keyIds });
+
+function verdictOf(of: readonly (string | null)[], set: Keyset = keys): ExportVerdict {
+  const verifier = exportVerifier(set);
+  for (const line of of) verifier.take(line === null ? null : line.replace(/\n$/, ''));
+  return verifier.finish();
+}
+function faultOf(of: readonly (string | null)[], set: Keyset = keys): string {
+  const verdict = verdictOf(of, set);
+  return verdict.kind === 'valid' ? 'valid' : verdict.fault;
+}
+const get = (chain: readonly Attestation[], index: number) => must(chain.at(index), 'a record of the sample');
+const without = (index: number) => lines.filter((_, i) => i !== index);
+const replaced = (index: number, line: string) => lines.map((old, i) => (i === index ? line : old));
+const manifest: ExportManifest = { createdAtMs: at(3_600_000), sinceMs: null, keyIds };
+
+describe('the lines of an export', () => {
+  it('are in RFC 8785 form, each with one newline', () => {
+    for (const line of lines) expect(`${canonicalJson(JSON.parse(line))}\n`).toBe(line);
+  });
+
+  it('have the members of decisions §9', () => {
+    expect(JSON.parse(manifestLine({ ...manifest, sinceMs: startMs }))).toEqual({
+      manifest: {
+        format: 'agent-trust.attestations.v1',
+        created_at: '2026-11-20T10:00:00.000Z',
+        since: '2026-11-20T09:00:00.000Z',
+        key_ids: [key.kid],
+      },
+    });
+    expect(JSON.parse(headerOf(get(one, 1), get(one, 2)))).toEqual({
+      chain: {
+        chain_id: sampleId('pass', 1),
+        first_sequence: 2,
+        previous_attestation_hash: get(one, 0).hash,
+        last_sequence: 3,
+        last_hash: get(one, 2).hash,
+      },
+    });
+    expect(endLine({ chains: 2, records: 7 })).toBe('{"end":{"chains":2,"records":7}}\n');
+  });
+});
+
+describe('exportVerifier', () => {
+  it('accepts whole chains and counts them', () => {
+    expect(verdictOf(lines)).toEqual({ kind: 'valid', chains: 2, records: 7, compromisedRecords: 0 });
+  });
+
+  it('accepts an export without chains', () => {
+    expect(verdictOf(exportLinesOf([], { keyIds }))).toMatchObject({ kind: 'valid', chains: 0, records: 0 });
+  });
+
+  it('accepts records signed by a key that was retired later, and by the one after it', () => {
+    const old = sampleKey(2, { retiredAtMs: at(5_000) });
+    const records = chainOf([sampleRecord(1), sampleRecord(2)], old);
+    const chain = [...records, ...chainOf([sampleRecord(3)], key, get(records, -1))];
+    expect(faultOf(exportLinesOf([chain], { keyIds: [old.kid, key.kid] }), keysetOf(old, key))).toBe('valid');
+  });
+
+  it('says how many records were signed by a compromised key', () => {
+    const compromised = keysetOf(sampleKey(1, { compromised: true }));
+    expect(verdictOf(lines, compromised)).toMatchObject({ kind: 'valid', compromisedRecords: 7 });
+  });
+
+  it('accepts an export since a time, which begins in the middle of its chains', () => {
+    const sinceMs = get(one, 1).timestampMs;
+    const part = exportLinesOf([one.slice(1), two], { keyIds, sinceMs });
+    expect(faultOf(part)).toBe('valid');
+    expect(faultOf(exportLinesOf([one.slice(1)], { keyIds }))).toBe('chain_start');
+    const later = (sinceMs + 1) as UnixMillis;
+    expect(faultOf(exportLinesOf([one.slice(1)], { keyIds, sinceMs: later }))).toBe('chain_start');
+  });
+
+  it('names the line, the chain and the first bad sequence number', () => {
+    const bad = lines[6]?.replace('PERMIT', 'BLOCK') ?? '';
+    expect(verdictOf(replaced(6, bad))).toEqual({
+      kind: 'invalid',
+      fault: 'hash_mismatch',
+      sentence: 'the content of this record does not match its hash: it was changed',
+      line: 7,
+      chainId: sampleId('pass', 2),
+      sequence: 1,
+    });
+    expect(verdictOf(without(3))).toMatchObject({ fault: 'sequence_gap', line: 4, sequence: 2 });
+  });
+
+  it('finds a removed, repeated or moved line, whichever it is', () => {
+    for (let index = 0; index < lines.length; index++) {
+      const line = lines[index] ?? '';
+      expect(faultOf(without(index)), `without line ${index}`).not.toBe('valid');
+      expect(faultOf(lines.toSpliced(index, 0, line)), `line ${index} twice`).not.toBe('valid');
+      for (let to = 0; to < lines.length; to++) {
+        if (to === index) continue;
+        expect(faultOf(without(index).toSpliced(to, 0, line)), `${index} to ${to}`).not.toBe('valid');
+      }
+    }
+  });
+
+  it('finds that the file breaks off, wherever it does', () => {
+    for (let length = 0; length < lines.length; length++) {
+      expect(faultOf(lines.slice(0, length)), `${length}`).toBe('no_end');
+      expect(faultOf([...lines.slice(0, length), null]), `${length}`).toBe('not_a_line');
+    }
+    expect(verdictOf(lines.slice(0, 4))).toMatchObject({ chainId: sampleId('pass', 1), sequence: 3 });
+  });
+
+  it('finds another spelling of a line', () => {
+    for (const [index, line] of lines.entries()) {
+      const spaced = line.replace(':', ': ');
+      const escaped = line.replace('a', '\\u0061');
+      const doubled = line.replace(/"(records|chain_id|format|decision)":("[^"]*"|\d+)/, '$&,$&');
+      for (const other of [spaced, ` ${line}`, line.replace('\n', '\r\n'), doubled, escaped]) {
+        if (other !== line) expect(faultOf(replaced(index, other)), other).not.toBe('valid');
+      }
+    }
+    expect(faultOf(replaced(2, recordLine(get(one, 0)).replace('"test":', '"test": ')))).toBe(
+      'not_canonical',
+    );
+  });
+
+  it('finds a second member of one name in front of the true one', () => {
+    const doubled = lines[2]?.replace('"decision":"PERMIT"', '"decision":"BLOCK","decision":"PERMIT"') ?? '';
+    expect(JSON.parse(doubled)).toEqual(JSON.parse(lines[2] ?? ''));
+    expect(faultOf(replaced(2, doubled))).toBe('not_canonical');
+  });
+
+  it('finds a header that does not fit its records', () => {
+    const header = (change: object) =>
+      chainLine({
+        chainId: get(one, 0).chainId,
+        firstSequence: 1,
+        previousAttestationHash: null,
+        lastSequence: 3,
+        lastHash: get(one, -1).hash,
+        ...change,
+      });
+    expect(faultOf(replaced(1, header({})))).toBe('valid');
+    expect(faultOf(replaced(1, header({ chainId: sampleId('acct', 1) })))).toBe('wrong_chain');
+    expect(faultOf(replaced(1, header({ lastHash: get(one, 0).hash })))).toBe('wrong_last_hash');
+    expect(faultOf(replaced(1, header({ lastSequence: 2 })))).toBe('wrong_last_hash');
+    expect(faultOf(replaced(1, header({ lastSequence: 4 })))).toBe('malformed');
+    expect(faultOf(replaced(1, header({ firstSequence: 2 })))).toBe('chain_start');
+    expect(faultOf(replaced(1, header({ previousAttestationHash: get(one, 0).hash })))).toBe('chain_start');
+    expect(faultOf(replaced(1, header({ lastSequence: 0 })))).toBe('no_chain');
+    expect(faultOf(replaced(1, header({ chainId: 'x' })))).toBe('no_chain');
+  });
+
+  it('finds chains out of order, and one chain twice', () => {
+    expect(faultOf(exportLinesOf([two, one], { keyIds }))).toBe('chain_order');
+    expect(faultOf(exportLinesOf([one, one], { keyIds }))).toBe('chain_order');
+  });
+
+  it('finds an end that does not count what was there, and anything behind it', () => {
+    expect(faultOf(replaced(10, endLine({ chains: 2, records: 6 })))).toBe('wrong_counts');
+    expect(faultOf(replaced(10, endLine({ chains: 1, records: 7 })))).toBe('wrong_counts');
+    expect(faultOf([...lines, ''])).toBe('after_end');
+    expect(faultOf([...lines, null])).toBe('after_end');
+  });
+
+  it('finds a manifest that is missing, of another format, or names other keys', () => {
+    expect(faultOf([])).toBe('no_end');
+    expect(faultOf(replaced(0, lines[0]?.replace('.v1', '.v2') ?? ''))).toBe('no_manifest');
+    expect(faultOf(replaced(0, lines[1] ?? ''))).toBe('no_manifest');
+    const stranger = sampleKey(2);
+    expect(faultOf(replaced(0, manifestLine({ ...manifest, keyIds: [stranger.kid] })))).toBe(
+      'manifest_key_unknown',
+    );
+    const both = keysetOf(key, stranger);
+    expect(faultOf(replaced(0, manifestLine({ ...manifest, keyIds: [stranger.kid] })), both)).toBe(
+      'key_not_listed',
+    );
+    expect(faultOf(lines, keysetOf(sampleKey(1, {}, 'catalog')))).toBe('manifest_key_unknown');
+  });
+
+  it('finds a key that came into force after the export was made, clocks being 60 s apart at most', () => {
+    const boundMs = manifest.createdAtMs + 60_000;
+    const late = (notBeforeMs: number) => keysetOf(sampleKey(1, { notBeforeMs: notBeforeMs as UnixMillis }));
+    expect(faultOf(lines, late(boundMs))).toBe('valid');
+    expect(faultOf(lines, late(boundMs + 1))).toBe('key_not_yet_valid');
+  });
+
+  it('verifies the same export as json, and names its own lines', () => {
+    const json = jsonLinesOf([one, two], { keyIds });
+    expect(verdictOf(json)).toMatchObject({ kind: 'valid', chains: 2, records: 7 });
+    const cut = json.toSpliced(9, 1);
+    expect(verdictOf(cut)).toMatchObject({
+      fault: 'sequence_gap',
+      line: 10,
+      chainId: sampleId('pass', 2),
+      sequence: 3,
+    });
+    for (let length = 1; length < json.length; length++) {
+      expect(faultOf(json.slice(0, length)), `${length}`).toBe('no_end');
+    }
+    expect(faultOf([...json, '\n'])).toBe('after_end');
+    expect(faultOf(json.toSpliced(2, 1, json[2]?.replace(/,\n$/, '\n') ?? ''))).toBe('not_laid_out');
+    expect(faultOf(json.toSpliced(5, 1, ']}, \n'))).toBe('not_laid_out');
+    expect(faultOf(json.toSpliced(4, 1, json[4]?.replace(/\n$/, ',\n') ?? ''))).toBe('no_chain');
+    expect(faultOf(json.toSpliced(2, 1, json[2]?.replace(',', ', ') ?? ''))).toBe('not_canonical');
+  });
+
+  it('says of a file of another form how it came by it', () => {
+    const value = JSON.parse(jsonLinesOf([one, two], { keyIds }).join(''));
+    for (const spaces of [0, 2]) {
+      const anew = JSON.stringify(value, null, spaces).split('\n');
+      expect(verdictOf(anew)).toMatchObject({
+        fault: 'no_manifest',
+        sentence: expect.stringContaining('verify the file as it was downloaded'),
+      });
+    }
+    expect(verdictOf(['id,timestamp,chain_id\r\n'])).toMatchObject({ fault: 'no_manifest' });
+    expect(verdictOf([`${csvHeader}\r\n`])).toMatchObject({ fault: 'csv' });
+  });
+
+  it('stays with its first verdict', () => {
+    const verifier = exportVerifier(keys);
+    const failure = verifier.take('nonsense');
+    expect(failure).toMatchObject({ kind: 'invalid', line: 1, fault: 'no_manifest' });
+    expect(verifier.take(lines[0] ?? '')).toBe(failure);
+    expect(verifier.finish()).toBe(failure);
+  });
+
+  it('does not throw for JSON nested a hundred thousand deep', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    expect(faultOf([deep])).toBe('no_manifest');
+    expect(faultOf(replaced(2, deep))).toBe('malformed');
+    expect(faultOf(replaced(2, deep.replace('[]', `[${lines[2]?.trim()}]`)))).toBe('malformed');
+  });
+});

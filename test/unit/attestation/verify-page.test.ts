@@ -1,0 +1,41 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { exportVerifier } from '../../../shared/attestation/verify-export.ts';
+import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
+import { keyset, parseJwks } from '../../../shared/crypto/keyset.ts';
+import { AttestationAnswer } from '../../../shared/wire/attestation.ts';
+import { verifyExport } from '../../support/independent-verifier.mjs';
+import { fencedBlock, withExample } from '../../support/verify-example.ts';
+
+const path = new URL('../../../docs/verify.md', import.meta.url);
+if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, withExample(readFileSync(path, 'utf8')));
+const page = readFileSync(path, 'utf8');
+
+describe('docs/verify.md', () => {
+  it('shows the example that the code writes now', () => {
+    expect(withExample(page)).toBe(page);
+  });
+
+  it('shows an example that both verifiers accept, as it stands on the page', () => {
+    const jwks: unknown = JSON.parse(fencedBlock(page, 'json'));
+    const file = fencedBlock(page, 'jsonl');
+    expect(verifyExport(Buffer.from(file), jwks)).toEqual({ chains: 2, records: 3 });
+    const verifier = exportVerifier(keyset(chooseEd25519(), parseJwks(jwks)));
+    for (const line of file.trimEnd().split('\n')) verifier.take(line);
+    expect(verifier.finish()).toMatchObject({ kind: 'valid', chains: 2, records: 3 });
+  });
+
+  it('shows the bytes that are hashed, and what is signed', () => {
+    const last: unknown = JSON.parse(fencedBlock(page, 'jsonl').trimEnd().split('\n').at(-2) ?? '');
+    const hash = `sha256:${sha256Hex(fencedBlock(page, 'json', 1).trimEnd())}`;
+    expect(last).toMatchObject({ hash, signature: fencedBlock(page, 'text', 1).trimEnd() });
+    expect(fencedBlock(page, 'text').trimEnd()).toBe(`agent-trust.attestation.v1:${hash}`);
+  });
+
+  it('describes every member of a record, and no other', () => {
+    const section = page.slice(page.indexOf('## 2.'), page.indexOf('## 3.'));
+    const described = [...section.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]);
+    expect(described).toEqual(Object.keys(AttestationAnswer.properties));
+  });
+});

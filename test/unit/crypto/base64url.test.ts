@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeBase64url, encodeBase64url } from '../../../shared/crypto/base64url.ts';
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+describe('base64url', () => {
+  it('reproduces RFC 4648 §10, without padding', () => {
+    const vectors = [
+      ['', ''],
+      ['f', 'Zg'],
+      ['fo', 'Zm8'],
+      ['foo', 'Zm9v'],
+      ['foobar', 'Zm9vYmFy'],
+    ];
+    for (const [text = '', encoded = ''] of vectors) {
+      expect(encodeBase64url(Buffer.from(text))).toBe(encoded);
+      expect(Buffer.from(decodeBase64url(encoded) ?? []).toString()).toBe(text);
+    }
+  });
+
+  it('reads back what it wrote, also from a view into larger memory', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(20), (bytes, offset) => {
+        const larger = new Uint8Array(bytes.length + 40).fill(255);
+        larger.set(bytes, offset);
+        const view = larger.subarray(offset, offset + bytes.length);
+        expect([...(decodeBase64url(encodeBase64url(view)) ?? [])]).toEqual([...bytes]);
+      }),
+    );
+  });
+
+  it('has exactly one text for every byte string: any text it reads is the one it writes', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom(...alphabet, '=', '+', '/', ' ', '\n', 'é'), maxLength: 8 }),
+        (text) => {
+          const bytes = decodeBase64url(text);
+          if (bytes !== null) expect(encodeBase64url(bytes)).toBe(text);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each(['Zg==', 'Zm8=', 'Zh', 'Zm9', 'Z', 'Zm 9v', 'Zm9v\n', 'Zm9v.', '+_-A', '//8A', 'Zm9vé'])(
+    'refuses %j',
+    (text) => {
+      expect(decodeBase64url(text)).toBeNull();
+    },
+  );
+});

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { parseDuration, parseTime, renderTime, type UnixMillis } from '../../../shared/model/time.ts';
+
+describe('parseTime', () => {
+  it.each([
+    ['2026-11-20T10:00:00Z', '2026-11-20T10:00:00.000Z'],
+    ['2026-11-20T10:00:00.123456Z', '2026-11-20T10:00:00.123Z'],
+    ['2026-11-20T12:30:00+02:30', '2026-11-20T10:00:00.000Z'],
+    ['2028-02-29T00:00:00Z', '2028-02-29T00:00:00.000Z'],
+  ])('reads %s', (text, rendered) => {
+    expect(renderTime(parseTime(text) as UnixMillis)).toBe(rendered);
+  });
+
+  it.each([
+    '',
+    'yesterday',
+    '2026-11-20',
+    '2026-11-20T10:00:00',
+    '2026-02-30T00:00:00Z',
+    '2027-02-29T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-11-20T24:61:00Z',
+    '1969-12-31T23:59:59Z',
+    '2026-11-20T10:00:00Z ',
+  ])('refuses %j', (text) => {
+    expect(parseTime(text)).toBeNull();
+  });
+});
+
+describe('parseDuration', () => {
+  it.each([
+    ['90s', 90_000],
+    ['15m', 900_000],
+    ['24h', 86_400_000],
+    ['30d', 2_592_000_000],
+  ])('reads %s', (text, durationMs) => {
+    expect(parseDuration(text)).toBe(durationMs);
+  });
+
+  it.each(['', '0h', '-1h', '1.5h', '1w', '24', 'h', ' 24h', '99999999999s'])('refuses %j', (text) => {
+    expect(parseDuration(text)).toBeNull();
+  });
+});

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import { makeApiKey } from '../../../shared/crypto/api-key.ts';
+import { describeSettings, renderSettingsTable } from '../../../shared/runtime/describe-settings.ts';
+import {
+  type Environment,
+  originOf,
+  parseSettings,
+  parseSidecarSettings,
+  SettingsError,
+  settings,
+} from '../../../shared/runtime/settings.ts';
+
+const masterKey = Buffer.alloc(32, 7).toString('base64url');
+const key = makeApiKey('live', Buffer.alloc(32, 7));
+
+function problemsOf(parse: () => unknown): readonly string[] {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+const controlPlane = (environment: Environment) => parseSettings(['control-plane'], environment);
+
+describe('parseSettings', () => {
+  it('gives everything its documented default in an empty environment', () => {
+    expect(parseSettings(['control-plane', 'sidecar'], {})).toEqual({
+      PORT: 8080,
+      HOST: '127.0.0.1',
+      SIDECAR_PORT: 8090,
+      SIDECAR_HOST: '127.0.0.1',
+      DATA_DIR: './.data',
+      DATABASE_URL: null,
+      REDIS_URL: null,
+      ADMIN_API_KEY: null,
+      CONTROL_PLANE_URL: null,
+      SIDECAR_API_KEY: null,
+      SIDECAR_THREADS: 1,
+      SPOOL_FSYNC_MS: 50,
+      MASTER_KEY: null,
+      PUBLIC_URL: null,
+      GATE_HOST: null,
+      WEBHOOK_ALLOW_PRIVATE: false,
+      FORWARD_AUTH_TRUST: 'loopback',
+      FORWARD_AUTH_HEADERS: null,
+      LOG_LEVEL: 'info',
+    });
+  });
+
+  it('reads a value of each setting', () => {
+    const given = {
+      PORT: '1',
+      HOST: '0.0.0.0',
+      SIDECAR_PORT: '65535',
+      SIDECAR_HOST: '::1',
+      DATA_DIR: '/data',
+      DATABASE_URL: 'postgres://user:pass@db:5432/trust',
+      REDIS_URL: 'rediss://cache:6380',
+      ADMIN_API_KEY: key,
+      CONTROL_PLANE_URL: 'http://control-plane:8080',
+      SIDECAR_API_KEY: `at_live_${'a'.repeat(128)}`,
+      SIDECAR_THREADS: '4',
+      SPOOL_FSYNC_MS: '0',
+      MASTER_KEY: masterKey,
+      PUBLIC_URL: 'https://trust.example.com/',
+      GATE_HOST: 'https://gates.example.com:444',
+      WEBHOOK_ALLOW_PRIVATE: '1',
+      FORWARD_AUTH_TRUST: 'none',
+      FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
+      LOG_LEVEL: 'silent',
+    };
+    expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());
+    expect(parseSettings(['control-plane', 'sidecar'], given)).toEqual({
+      ...given,
+      PORT: 1,
+      SIDECAR_PORT: 65535,
+      SIDECAR_THREADS: 4,
+      SPOOL_FSYNC_MS: 0,
+      MASTER_KEY: Buffer.alloc(32, 7),
+      PUBLIC_URL: 'https://trust.example.com',
+      WEBHOOK_ALLOW_PRIVATE: true,
+      FORWARD_AUTH_HEADERS: ['x-forwarded-method', 'x-gate-amount'],
+    });
+  });
+
+  it.each([
+    ['PORT', '-1'],
+    ['PORT', '65536'],
+    ['PORT', '80.5'],
+    ['PORT', '1e3'],
+    ['PORT', ' 80'],
+    ['DATABASE_URL', 'mysql://db/trust'],
+    ['DATABASE_URL', 'db:5432'],
+    ['REDIS_URL', 'localhost:6379'],
+    ['ADMIN_API_KEY', `at_live_${'a'.repeat(31)}`],
+    ['ADMIN_API_KEY', `at_live_${'a'.repeat(129)}`],
+    ['ADMIN_API_KEY', `at_prod_${'a'.repeat(40)}`],
+    ['ADMIN_API_KEY', `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`],
+    ['MASTER_KEY', `${masterKey}=`],
+    ['MASTER_KEY', 'short'],
+    ['PUBLIC_URL', 'https://trust.example.com/v1'],
+    ['PUBLIC_URL', 'ftp://trust.example.com'],
+    ['PUBLIC_URL', 'https://user:pass@trust.example.com'],
+    ['GATE_HOST', 'gates.example.com'],
+    ['WEBHOOK_ALLOW_PRIVATE', 'true'],
+    ['LOG_LEVEL', 'verbose'],
+  ] as const)('refuses %s=%s and names the setting', (name, value) => {
+    const problems = problemsOf(() => controlPlane({ MASTER_KEY: masterKey, [name]: value }));
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name} must `));
+  });
+
+  it.each([
+    ['CONTROL_PLANE_URL', 'http://control-plane:8080/v1'],
+    ['SIDECAR_API_KEY', `at_test_${'a'.repeat(40)}`],
+    ['SIDECAR_THREADS', '0'],
+    ['SPOOL_FSYNC_MS', '-1'],
+    ['FORWARD_AUTH_TRUST', 'everybody'],
+    ['FORWARD_AUTH_HEADERS', 'X-Forwarded-Host,Authorization'],
+  ] as const)('refuses %s=%s for a sidecar', (name, value) => {
+    const environment = { CONTROL_PLANE_URL: 'http://127.0.0.1:8080', SIDECAR_API_KEY: key, [name]: value };
+    expect(problemsOf(() => parseSidecarSettings(environment))).toEqual([
+      expect.stringMatching(`^${name} m`),
+    ]);
+  });
+
+  it('reports every problem at once', () => {
+    const problems = problemsOf(() =>
+      controlPlane({ PORT: 'x', LOG_LEVEL: 'loud', DATABASE_URL: 'postgres://db/trust', GATE_HOST: 'x' }),
+    );
+    expect(problems.map((problem) => problem.split(' ')[0])).toEqual([
+      'PORT',
+      'GATE_HOST',
+      'LOG_LEVEL',
+      'MASTER_KEY',
+    ]);
+  });
+
+  it('never repeats the text of a secret', () => {
+    for (const [name, row] of Object.entries(settings)) {
+      if (!row.isSecret) continue;
+      const problems = problemsOf(() => parseSidecarSettings({ [name]: 's3cret' }));
+      expect([...problems, ...problemsOf(() => controlPlane({ [name]: 's3cret' }))].join()).not.toContain(
+        's3cret',
+      );
+    }
+  });
+
+  it('wants MASTER_KEY beside DATABASE_URL, and only there', () => {
+    expect(problemsOf(() => controlPlane({ DATABASE_URL: 'postgres://db/trust' }))).toEqual([
+      expect.stringMatching(/^MASTER_KEY must be set/),
+    ]);
+    expect(problemsOf(() => controlPlane({ DATABASE_URL: '', MASTER_KEY: '' }))).toEqual([]);
+  });
+
+  it('wants to know the control plane of a sidecar on its own', () => {
+    expect(problemsOf(() => parseSidecarSettings({}))).toEqual([
+      expect.stringMatching(/^CONTROL_PLANE_URL must be set/),
+      expect.stringMatching(/^SIDECAR_API_KEY must be set/),
+    ]);
+  });
+
+  it('takes an empty variable as unset', () => {
+    expect(controlPlane({ PORT: '', REDIS_URL: '' })).toMatchObject({ PORT: 8080, REDIS_URL: null });
+  });
+
+  it('does not look at settings of another program', () => {
+    expect(controlPlane({ SIDECAR_THREADS: 'many' }).SIDECAR_THREADS).toBe(1);
+  });
+});
+
+describe('describeSettings', () => {
+  it('shows every setting of the program and no secret', () => {
+    const help = describeSettings(['sidecar'], { SIDECAR_API_KEY: key, SIDECAR_PORT: '9999' });
+    expect(help).toContain('SIDECAR_API_KEY');
+    expect(help).toContain('(set, not shown)');
+    expect(help).not.toContain(key);
+    expect(help).toContain('[8090; now 9999]');
+    expect(help).not.toContain('MASTER_KEY');
+  });
+});
+
+describe('renderSettingsTable', () => {
+  it('has a row with default and meaning for each setting', () => {
+    const rows = renderSettingsTable().trimEnd().split('\n').slice(2);
+    expect(rows).toHaveLength(Object.keys(settings).length);
+    expect(rows).toContain(
+      '| `SPOOL_FSYNC_MS` | 50 ms | sidecar | At most this long between a decision and its record on disk; 0: on disk before every answer. |',
+    );
+  });
+});
+
+describe('originOf', () => {
+  it.each([
+    ['127.0.0.1', 'http://127.0.0.1:80'],
+    ['0.0.0.0', 'http://127.0.0.1:80'],
+    ['::', 'http://127.0.0.1:80'],
+    ['::1', 'http://[::1]:80'],
+    ['trust.local', 'http://trust.local:80'],
+  ])('reaches a server on %s at %s', (host, origin) => {
+    expect(originOf({ host, port: 80 })).toBe(origin);
+  });
+});

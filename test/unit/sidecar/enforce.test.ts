@@ -1,0 +1,317 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { hashApiKey, makeApiKey } from '../../../shared/crypto/api-key.ts';
+import { type CompiledGate, compileGate } from '../../../shared/decision/compile-gate.ts';
+import type { PassportStanding } from '../../../shared/decision/facts.ts';
+import type { AccountId, RequestId } from '../../../shared/model/ids.ts';
+import type { Mode } from '../../../shared/model/mode.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
+import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { systemRandom } from '../../../shared/runtime/random.ts';
+import { noConstraints } from '../../../shared/wire/constraints.ts';
+import type { SpooledRecord } from '../../../shared/wire/sync.ts';
+import type { RecordOwner } from '../../../sidecar/attest/spool.ts';
+import { type Enforcer, enforcer } from '../../../sidecar/enforce/enforce.ts';
+import type { Reply, RequestHead } from '../../../sidecar/http/server.ts';
+import { verifyPool } from '../../../sidecar/verify/pool.ts';
+import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
+import { passportVerifier, type Settle, type TokenOutcome } from '../../../sidecar/verify/verifier.ts';
+import { until } from '../../support/until.ts';
+import { authority, withWrongSignature } from './tokens.ts';
+
+const random = systemRandom();
+const now = Date.UTC(2026, 0, 1, 0, 1) as UnixMillis;
+const clock: Clock = { now: () => now, monotonic: systemClock.monotonic };
+const service = authority(1);
+const accountId = random.newId('acct', now);
+const key = makeApiKey('live', random.bytes(64));
+const requestId = 'req_under_test' as RequestId;
+
+function newGate(mode: Mode = 'live'): CompiledGate {
+  const gateId = random.newId('gate', now);
+  return compileGate({
+    gateId,
+    accountId,
+    mode,
+    version: 1,
+    trustLevel: 'L1',
+    constraints: { ...noConstraints, trustedIssuers: 'any' },
+  });
+}
+
+const active: PassportStanding = {
+  status: 'active',
+  isIssuerSuspended: false,
+  isAccountSuspended: false,
+  isKeyCompromised: false,
+  stateAgeMs: 0,
+};
+
+/** An enforcer whose state, verifier and spool stand still until the test moves them. */
+function setUp() {
+  const gate = newGate();
+  const gates = new Map([[gate.gateId as string, gate]]);
+  const world = {
+    accountId: accountId as AccountId | null,
+    standing: active,
+    isFull: false,
+    isKeyValid: true,
+    isAccountSuspended: false,
+    /** What the verifier says at once; null: it holds the question. */
+    outcome: null as TokenOutcome | null,
+  };
+  const asked: Settle[] = [];
+  const spooled: { readonly record: SpooledRecord; readonly owner: RecordOwner }[] = [];
+  const cache = verifiedCache(10);
+  const real = passportVerifier({
+    keys: () => service.keys,
+    cache,
+    pool: verifyPool({ threads: 1, logger: silentLogger }),
+    clock,
+    logger: silentLogger,
+    inlineWhenAlone: true,
+  });
+  const made = enforcer({
+    state: {
+      get accountId() {
+        return world.accountId;
+      },
+      get isAccountSuspended() {
+        return world.isAccountSuspended;
+      },
+      caller: (hash) =>
+        world.isKeyValid && hash === hashApiKey(key)
+          ? { keyId: random.newId('key', now), mode: 'live', scopes: ['enforcement:check'] }
+          : null,
+      gate: (id) => gates.get(id) ?? null,
+      standing: () => world.standing,
+    },
+    verifier: {
+      ...real,
+      known: () => null,
+      verify: (_token, settle) => (world.outcome === null ? asked.push(settle) : settle(world.outcome)),
+      counts: real.counts,
+      close: () => real.close(),
+    },
+    spool: {
+      get isFull() {
+        return world.isFull;
+      },
+      append: (record, owner) => spooled.push({ record, owner }),
+    },
+    clock,
+    random,
+    logger: silentLogger,
+  });
+  const outcomeOf = (token: string): Promise<TokenOutcome> =>
+    new Promise((resolve) => real.verify(token, resolve));
+  const close = async () => {
+    made.stop();
+    await real.close();
+  };
+  return { enforcer: made, world, gate, gates, asked, spooled, outcomeOf, close };
+}
+
+/** Sends a body and holds the replies. */
+function send(to: Enforcer, gateId: string | null, body: unknown): { replies: Reply[]; isAborted: boolean } {
+  const head: RequestHead = {
+    method: 'POST',
+    path: '',
+    query: '',
+    authorization: `Bearer ${key}`,
+    headers: [],
+    remoteAddress: '127.0.0.1',
+  };
+  const client: { replies: Reply[]; isAborted: boolean } = { replies: [], isAborted: false };
+  const handled = to.handle(head, gateId, requestId);
+  if (typeof handled === 'function') {
+    handled(Buffer.from(JSON.stringify(body)), {
+      get isAborted() {
+        return client.isAborted;
+      },
+      reply: (reply) => client.replies.push(reply),
+    });
+  } else client.replies.push(handled);
+  return client;
+}
+
+const bodies = ({ replies }: { replies: Reply[] }) => replies.map(({ body }) => JSON.parse(body));
+const request = { permission_key: 'orders:create' };
+
+describe('the enforcer', () => {
+  let close: () => Promise<void> = async () => undefined;
+  afterEach(() => close());
+
+  it('answers only when the record is written, with the id of the record', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect([world.spooled.length, client.replies.length]).toEqual([1, 0]);
+    world.spooled[0]?.owner.onWritten();
+    expect(client.replies[0]?.status).toBe(200);
+    expect(bodies(client)[0]).toMatchObject({
+      decision: 'PERMIT',
+      attestation_id: world.spooled[0]?.record.id,
+    });
+    expect(client.replies[0]?.headers).toContainEqual(['x-request-id', requestId]);
+    expect([...world.enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+  });
+
+  it('answers overloaded, and no decision, when the record could not be written', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.spooled[0]?.owner.onFailed();
+    expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded', status: 503 }) }]);
+    expect(client.replies[0]?.body).not.toContain('PERMIT');
+  });
+
+  it('decides nothing while the spool is full', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.world.isFull = true;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded' } });
+    expect([world.spooled.length, [...world.enforcer.decisions].length, world.enforcer.shed]).toEqual([
+      0, 0, 1,
+    ]);
+  });
+
+  it.each([
+    ['overloaded', 'overloaded'],
+    ['unavailable', 'service_unavailable'],
+  ] as const)('makes no decision about a passport when verification is %s', (kind, code) => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = { kind };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code, status: 503 } });
+    expect(world.spooled).toHaveLength(0);
+  });
+
+  it('answers 503 to everybody until a state is loaded', () => {
+    const world = setUp();
+    close = world.close;
+    world.world.accountId = null;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code: 'service_unavailable' } });
+  });
+
+  it('decides nothing for a caller whose key or account went between head and decision', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const deleted = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const suspended = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.isKeyValid = false;
+    world.asked[0]?.(outcome);
+    expect(bodies(deleted)[0]).toMatchObject({ error: { code: 'unauthorized', status: 401 } });
+    world.world.isKeyValid = true;
+    world.world.isAccountSuspended = true;
+    world.asked[1]?.(outcome);
+    expect(bodies(suspended)[0]).toMatchObject({ error: { code: 'account_suspended' } });
+    expect([world.spooled.length, [...world.enforcer.decisions].length]).toEqual([0, 0]);
+  });
+
+  it('decides by what is in force after verification, not before', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const revoked = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const homeless = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.standing = { ...active, status: 'revoked' };
+    world.asked[0]?.(outcome);
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(revoked)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    world.gates.clear();
+    world.asked[1]?.(outcome);
+    expect(bodies(homeless)[0]).toMatchObject({ error: { code: 'gate_not_found' } });
+    expect(world.spooled).toHaveLength(1);
+  });
+
+  it('decides nothing for a client that went away while its passport was verified', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    client.isAborted = true;
+    world.asked[0]?.(outcome);
+    expect([world.spooled.length, world.enforcer.openCalls]).toEqual([0, 0]);
+  });
+
+  it('finds no gate of the other mode, from the address and from the request', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const other = newGate('test');
+    world.gates.set(other.gateId, other);
+    const byAddress = send(world.enforcer, other.gateId, { passport: 'x', request });
+    const byRequest = send(world.enforcer, null, {
+      passport: 'x',
+      request: { ...request, gate_id: other.gateId },
+    });
+    for (const client of [byAddress, byRequest]) {
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'gate_not_found', status: 404 } });
+    }
+    expect(world.spooled).toHaveLength(0);
+  });
+
+  it('answers internal_error, once, when something of ours breaks, and says nothing of it', () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = { kind: 'nonsense' } as never;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)).toEqual([
+      { error: expect.objectContaining({ code: 'internal_error', status: 500 }) },
+    ]);
+    expect([world.enforcer.internalErrors, world.spooled.length]).toEqual([1, 0]);
+  });
+
+  describe('writes the record', () => {
+    const cases = [
+      ['a verified passport at a gate', 'verified', true],
+      ['a verified passport without a gate', 'verified', false],
+      ['a forged passport at a gate', 'forged', true],
+      ['a forged passport without a gate', 'forged', false],
+      ['a passport whose key was found to be compromised', 'compromised', true],
+    ] as const;
+    it.each(cases)('of %s into the right chain', async (_what, token, isAtGate) => {
+      const world = setUp();
+      close = world.close;
+      const good = service.token();
+      const outcome = await world.outcomeOf(token === 'forged' ? withWrongSignature(good) : good);
+      world.world.outcome = outcome;
+      world.world.standing = { ...active, isKeyCompromised: token === 'compromised' };
+      const gateId = isAtGate ? world.gate.gateId : null;
+      send(world.enforcer, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
+      const passportId =
+        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.passportId : null;
+      const tokenHash =
+        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.tokenHash : null;
+      expect(world.spooled[0]?.record).toMatchObject({
+        chain_id: passportId ?? gateId ?? accountId,
+        passport_id: passportId,
+        gate_id: gateId,
+        token_hash: tokenHash,
+        decision: token === 'verified' ? 'PERMIT' : 'BLOCK',
+        permission_key: 'orders:create',
+        amount_micro_usd: 1_500_000,
+        timestamp_ms: now,
+        caller_mode: 'live',
+      });
+    });
+  });
+
+  it('leaves no request open', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    send(world.enforcer, world.gate.gateId, { passport: 5 });
+    world.spooled[0]?.owner.onWritten();
+    await until(() => world.enforcer.openCalls === 0, { what: 'no open request', timeoutMs: 1_000 });
+  });
+});

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { RequestId } from '../../../shared/model/ids.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../../shared/model/time.ts';
+import type { OpenCall } from '../../../sidecar/enforce/open-calls.ts';
+import { openCalls } from '../../../sidecar/enforce/open-calls.ts';
+import type { Reply } from '../../../sidecar/http/server.ts';
+
+describe('open calls', () => {
+  beforeEach(() => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
+  afterEach(() => vi.useRealTimers());
+
+  const monotonic = () => performance.now() as MonotonicMillis;
+
+  function call(replies: Reply[]): OpenCall & { responder: { isAborted: boolean } } {
+    const responder = { isAborted: false, reply: (reply: Reply) => void replies.push(reply) };
+    return { requestId: 'req_1' as RequestId, responder, openedAtMs: monotonic() };
+  }
+
+  function setUp() {
+    let late = 0;
+    const calls = openCalls({ clock: { now: () => 0 as never, monotonic }, onLate: () => late++ });
+    return { calls, late: () => late };
+  }
+
+  it('answers a call that nobody answered, after its deadline and not before', () => {
+    const { calls, late } = setUp();
+    const replies: Reply[] = [];
+    calls.open(call(replies));
+    vi.advanceTimersByTime(limits.decisionDeadlineMs - 1);
+    expect(replies).toHaveLength(0);
+    vi.advanceTimersByTime(limits.decisionDeadlineMs / 4);
+    expect(replies.map(({ status }) => status)).toEqual([503]);
+    expect(JSON.parse(replies[0]?.body ?? '')).toMatchObject({
+      error: { code: 'overloaded', request_id: 'req_1' },
+    });
+    expect([calls.count, late()]).toEqual([0, 1]);
+    calls.stop();
+  });
+
+  it('answers each call once: what comes after the deadline is dropped', () => {
+    const { calls } = setUp();
+    const [early, late]: [Reply[], Reply[]] = [[], []];
+    const [first, second] = [call(early), call(late)];
+    calls.open(first);
+    calls.open(second);
+    expect(calls.answer(first, { status: 200, body: '{}' })).toBe(true);
+    vi.advanceTimersByTime(limits.decisionDeadlineMs * 2);
+    expect(calls.isWanted(second)).toBe(false);
+    expect(calls.answer(second, { status: 200, body: '{}' })).toBe(false);
+    expect([early.map(({ status }) => status), late.map(({ status }) => status)]).toEqual([[200], [503]]);
+    calls.stop();
+  });
+
+  it('leaves younger calls alone', () => {
+    const { calls } = setUp();
+    const [old, young]: [Reply[], Reply[]] = [[], []];
+    calls.open(call(old));
+    vi.advanceTimersByTime(limits.decisionDeadlineMs / 2);
+    calls.open(call(young));
+    vi.advanceTimersByTime(limits.decisionDeadlineMs * 0.75);
+    expect([old.length, young.length, calls.count]).toEqual([1, 0, 1]);
+    calls.stop();
+  });
+
+  it('forgets a call whose client has gone', () => {
+    const { calls } = setUp();
+    const gone = call([]);
+    calls.open(gone);
+    expect(calls.isWanted(gone)).toBe(true);
+    gone.responder.isAborted = true;
+    expect([calls.isWanted(gone), calls.count]).toEqual([false, 0]);
+    calls.stop();
+  });
+});

@@ -1,0 +1,107 @@
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';
+import { snapshotFile, TrustedKeysError } from '../../../../sidecar/replica/snapshot-file.ts';
+import { gateBody, ModelService, standing } from '../../../support/model-service.ts';
+
+let folder: string;
+let service: ModelService;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'agent-trust-test-'));
+  service = new ModelService(chooseEd25519());
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const changesFile = () => join(folder, readdirSync(folder).find((name) => name.startsWith('changes-')) ?? '');
+
+describe('the snapshot on disk', () => {
+  it('is not there at first, in a folder that is not there either', async () => {
+    expect(await snapshotFile(join(folder, 'none')).load()).toBeNull();
+  });
+
+  it('gives back the snapshot and what was appended, to the next process', async () => {
+    const file = snapshotFile(join(folder, 'deep', 'er'));
+    const signed = service.snapshot();
+    const entries = [1, 2, 3].map((n) => service.change('global', standing(n, 'revoked')));
+    await file.replace(signed);
+    await file.append(entries.slice(0, 2));
+    await file.append(entries.slice(2));
+    expect(await snapshotFile(join(folder, 'deep', 'er')).load()).toEqual({ signed, entries });
+  });
+
+  it('forgets the old entries with the old snapshot, also where the process ends between the two steps', async () => {
+    const file = snapshotFile(folder);
+    await file.replace(service.snapshot());
+    await file.append([service.change('global', standing(1, 'revoked'))]);
+    const oldChanges = changesFile();
+    const oldText = readFileSync(oldChanges);
+    const signed = service.snapshot();
+    await file.replace(signed);
+    expect(readdirSync(folder)).toEqual(['snapshot.json']);
+    writeFileSync(oldChanges, oldText);
+    expect(await snapshotFile(folder).load()).toEqual({ signed, entries: [] });
+  });
+
+  it('cuts a torn last entry off, and takes more behind it', async () => {
+    const signed = service.snapshot();
+    const entries = [1, 2, 3].map((n) => service.change('global', standing(n, 'revoked')));
+    const file = snapshotFile(folder);
+    await file.replace(signed);
+    await file.append(entries.slice(0, 2));
+    appendFileSync(changesFile(), JSON.stringify(entries[2]).slice(0, -1));
+    const next = snapshotFile(folder);
+    expect((await next.load())?.entries).toEqual(entries.slice(0, 2));
+    await next.append(entries.slice(2));
+    expect((await snapshotFile(folder).load())?.entries).toEqual(entries);
+  });
+
+  it('ends at the first line that is no entry', async () => {
+    const file = snapshotFile(folder);
+    await file.replace(service.snapshot());
+    const first = service.change('global', standing(1, 'revoked'));
+    await file.append([first]);
+    appendFileSync(changesFile(), 'ä\n');
+    await file.append([service.change('global', standing(2, 'revoked'))]);
+    expect((await snapshotFile(folder).load())?.entries).toEqual([first]);
+  });
+
+  it('is nothing where the file is not a signed snapshot', async () => {
+    writeFileSync(join(folder, 'snapshot.json'), '{"snapshot":');
+    expect(await snapshotFile(folder).load()).toBeNull();
+  });
+
+  it('is readable by its owner alone: it holds hashes of keys', async () => {
+    const file = snapshotFile(folder);
+    await file.writeTrustedKeys(service.keys);
+    await file.replace(service.snapshot());
+    await file.append([service.change('account', { kind: 'gate.put', body: gateBody(1) })]);
+    const names = readdirSync(folder);
+    expect(names).toHaveLength(3);
+    for (const name of names) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe('the trusted keys on disk', () => {
+  it('are none at first, then those that were written', async () => {
+    const file = snapshotFile(folder);
+    expect(await file.readTrustedKeys()).toEqual([]);
+    await file.writeTrustedKeys(service.keys);
+    expect(await snapshotFile(folder).readTrustedKeys()).toEqual(service.keys);
+  });
+
+  it('are never taken for none where the file is damaged', async () => {
+    writeFileSync(join(folder, 'sync-keys.json'), '[{"kid":');
+    await expect(snapshotFile(folder).readTrustedKeys()).rejects.toThrow(TrustedKeysError);
+    await expect(snapshotFile(folder).readTrustedKeys()).rejects.toThrow('sync-keys.json is damaged');
+  });
+});

@@ -1,0 +1,212 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { limits } from '../../../shared/model/limits.ts';
+import { nodeFiles } from '../../../sidecar/attest/spool-files.ts';
+import { frameBytesMax } from '../../../sidecar/attest/spool-segment.ts';
+import { faultyFiles } from '../../support/faulty-files.ts';
+import {
+  appendTurn,
+  openTestSpool,
+  ownerOf,
+  readOlderEpochs,
+  spooledRecord,
+  type TemporaryFolder,
+  temporarySpoolFolder,
+} from '../../support/spooled.ts';
+import { until } from '../../support/until.ts';
+
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporarySpoolFolder();
+});
+afterEach(() => folder.remove());
+
+/** A disk that works and remembers what it was asked. */
+const watchedFiles = () => faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
+const epochFolders = () => readdirSync(folder.path).filter((name) => /^\d{8}-/.test(name));
+
+describe('spool', () => {
+  it('writes all records of one event-loop turn with one call, and tells their owners afterwards', async () => {
+    const files = watchedFiles();
+    const spool = await openTestSpool(folder.path, { files });
+    const told: string[] = [];
+    for (const name of ['a', 'b', 'c'])
+      spool.append(
+        spooledRecord(),
+        ownerOf((outcome) => told.push(name + outcome)),
+      );
+    expect(files.calls).not.toContain('write');
+    expect(told).toEqual([]);
+    await until(() => told.length === 3, { what: 'the turn is written' });
+    expect(told).toEqual(['awritten', 'bwritten', 'cwritten']);
+    expect(files.calls.filter((call) => call === 'write')).toHaveLength(1);
+    await spool.close();
+  });
+
+  it('makes its folder durable before it takes a record', async () => {
+    const files = watchedFiles();
+    const spool = await openTestSpool(folder.path, { files });
+    expect(files.calls.at(-1)).toBe('syncFolder');
+    expect(epochFolders()).toHaveLength(1);
+    await spool.close();
+  });
+
+  it('syncs many turns at once in the background', async () => {
+    const files = watchedFiles();
+    const spool = await openTestSpool(folder.path, { files, fsyncMs: 40 });
+    for (let turn = 0; turn < 5; turn++) await appendTurn(spool, [spooledRecord()]);
+    expect(files.calls).not.toContain('syncData');
+    await until(() => files.calls.includes('syncFolder') && files.calls.includes('syncData'), {
+      what: 'a sync',
+    });
+    expect(files.calls.filter((call) => call === 'syncData')).toHaveLength(1);
+    await spool.close();
+  });
+
+  it('with fsyncMs 0 tells an owner only after content and name of the file are durable', async () => {
+    const files = watchedFiles();
+    const spool = await openTestSpool(folder.path, { files, fsyncMs: 0 });
+    await appendTurn(spool, [spooledRecord()]);
+    expect(files.calls.slice(files.calls.indexOf('write'))).toEqual(['write', 'syncData', 'syncFolder']);
+    await appendTurn(spool, [spooledRecord()]);
+    expect(files.calls.slice(files.calls.lastIndexOf('write'))).toEqual(['write', 'syncData']);
+    await spool.close();
+  });
+
+  it('is full when the disk may hold no more, and refuses then', async () => {
+    const spool = await openTestSpool(folder.path, { bytesMax: frameBytesMax + 1_000 });
+    expect(spool.isFull).toBe(false);
+    await appendTurn(spool, [spooledRecord()]);
+    await appendTurn(spool, [spooledRecord()]);
+    expect(spool.isFull).toBe(true);
+    expect(() =>
+      spool.append(
+        spooledRecord(),
+        ownerOf(() => undefined),
+      ),
+    ).toThrow('isFull');
+    await spool.close();
+  });
+
+  it('counts what earlier starts have left, and frees it when it is taken', async () => {
+    const earlier = await openTestSpool(folder.path);
+    await appendTurn(earlier, [spooledRecord()]);
+    await earlier.close();
+    const spool = await openTestSpool(folder.path);
+    expect(spool.bytes).toBe(earlier.bytes);
+    const [old] = spool.epochs;
+    if (old !== undefined) await spool.dropTaken(old, 1);
+    expect(spool.bytes).toBe(0);
+    expect(epochFolders()).toHaveLength(1);
+    await spool.close();
+  });
+
+  it('is full when one turn brings more than the buffer holds, and free again in the next', async () => {
+    const spool = await openTestSpool(folder.path);
+    const outcomes: string[] = [];
+    while (!spool.isFull)
+      spool.append(
+        spooledRecord(),
+        ownerOf((outcome) => outcomes.push(outcome)),
+      );
+    expect(outcomes).toEqual([]);
+    const count = spool.lastSeq;
+    expect(count).toBeGreaterThan(limits.ingestRecordsMax);
+    await until(() => outcomes.length === count, { what: 'the turn is written' });
+    expect(spool.isFull).toBe(false);
+    await spool.close();
+  });
+
+  it('is full while the disk hangs for longer than callers wait, where they wait for the disk', async () => {
+    let release: () => void = () => undefined;
+    const hanging = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const files = { ...nodeFiles, syncData: () => hanging };
+    const spool = await openTestSpool(folder.path, { files, fsyncMs: 0 });
+    const outcomes = appendTurn(spool, [spooledRecord()]);
+    await until(() => spool.isFull, { what: 'the spool is full', timeoutMs: 2 * limits.decisionDeadlineMs });
+    release();
+    expect(await outcomes).toEqual(['written']);
+    await until(() => !spool.isFull, { what: 'the spool is free' });
+    await spool.close();
+  });
+
+  it('makes its own folder durable, and not only what is in it', async () => {
+    const synced: string[] = [];
+    const files = {
+      ...nodeFiles,
+      syncFolder: async (path: string) => {
+        synced.push(path);
+      },
+    };
+    const spool = await openTestSpool(`${folder.path}/new`, { files });
+    expect(synced).toEqual([`${folder.path}/new`, folder.path]);
+    await spool.close();
+  });
+
+  it('starts a new epoch each time, later by name, and removes those without records', async () => {
+    const first = await openTestSpool(folder.path);
+    await appendTurn(first, [spooledRecord()]);
+    await first.close();
+    const second = await openTestSpool(folder.path);
+    await second.close();
+    const third = await openTestSpool(folder.path);
+    await appendTurn(third, [spooledRecord()]);
+    await third.close();
+    expect(epochFolders().map((name) => name.slice(0, 8))).toEqual(['00000001', '00000002']);
+    const epochs = await readOlderEpochs(folder.path);
+    expect(epochs.map(({ items }) => items.length)).toEqual([1, 1]);
+  });
+
+  it('keeps the numbering when a segment is full', async () => {
+    const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
+    for (let turn = 0; turn < 3; turn++) await appendTurn(spool, [spooledRecord(), spooledRecord()]);
+    const names = readdirSync(`${folder.path}/${epochFolders()[0]}`);
+    expect(names).toEqual(['0000000000000001.seg', '0000000000000003.seg', '0000000000000005.seg']);
+    await spool.close();
+  });
+
+  it('tells the other owners when one of them throws', async () => {
+    const spool = await openTestSpool(folder.path);
+    let isTold = false;
+    spool.append(spooledRecord(), {
+      onWritten: () => {
+        throw new Error('a bug of the owner');
+      },
+      onFailed: () => undefined,
+    });
+    spool.append(
+      spooledRecord(),
+      ownerOf(() => {
+        isTold = true;
+      }),
+    );
+    await until(() => isTold, { what: 'the second owner is told' });
+    await spool.close();
+  });
+
+  it('writes what is waiting when it is closed, and takes nothing afterwards', async () => {
+    const spool = await openTestSpool(folder.path);
+    const record = spooledRecord();
+    let outcome = '';
+    spool.append(
+      record,
+      ownerOf((settled) => {
+        outcome = settled;
+      }),
+    );
+    await spool.close();
+    expect(outcome).toBe('written');
+    expect(spool.isFull).toBe(true);
+    expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([record]);
+  });
+
+  it('writes neither a token nor anything of the request but its hash', async () => {
+    const spool = await openTestSpool(folder.path);
+    await appendTurn(spool, [spooledRecord()]);
+    await spool.close();
+    const [epoch] = await readOlderEpochs(folder.path);
+    expect(Object.keys(epoch?.items[0] ?? {}).sort()).toEqual(Object.keys(spooledRecord()).sort());
+  });
+});

@@ -1,0 +1,256 @@
+import fc from 'fast-check';
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { describe, expect, it } from 'vitest';
+import { contentHash } from '../../../shared/crypto/content-hash.ts';
+import { makeId } from '../../../shared/model/ids.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import {
+  parseCheckBody,
+  parseGateChoice,
+  parseGateTestBody,
+  parseRequestFacts,
+} from '../../../shared/wire/check.ts';
+import { closed, FreeForm } from '../../../shared/wire/fields.ts';
+import { refusal } from '../../support/refusal.ts';
+
+const gateId = makeId('gate', 0 as UnixMillis, new Uint8Array(10));
+const approvalId = makeId('appr', 0 as UnixMillis, new Uint8Array(10));
+
+describe('parseCheckBody', () => {
+  it('takes a passport and a free-form request', () => {
+    const body = { passport: 'a.b.c', request: { anything: [1] } };
+    expect(parseCheckBody(body)).toEqual(body);
+  });
+
+  it.each([
+    ['body', null],
+    ['body', []],
+    ['body', 'text'],
+    ['passport', { request: {} }],
+    ['request', { passport: '' }],
+    ['passport', { passport: 5, request: {} }],
+    ['request', { passport: '', request: [] }],
+    ['request', { passport: '', request: null }],
+    ['request', { passport: '', request: 'x' }],
+    ['reqeust', { passport: '', request: {}, reqeust: {} }],
+  ])('refuses naming %s', (param, body) => {
+    expect(refusal(() => parseCheckBody(body))).toMatchObject({ code: 'invalid_request', param });
+  });
+});
+
+describe('parseCheckBody, where it does not ask the schema', () => {
+  const schema = Compile(closed({ passport: Type.String(), request: FreeForm }));
+
+  it('takes what the schema takes', () => {
+    const value = fc.oneof(
+      fc.string(),
+      fc.jsonValue({ maxDepth: 2 }),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+    );
+    const names = fc.constantFrom('passport', 'request', 'more');
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.dictionary(names, value), fc.record({ passport: fc.string(), request: value })),
+        (body) => {
+          const parsed: unknown = JSON.parse(JSON.stringify(body));
+          const isTaken = schema.Check(parsed);
+          if (isTaken) expect(parseCheckBody(parsed)).toBe(parsed);
+          else expect(refusal(() => parseCheckBody(parsed))).toMatchObject({ code: 'invalid_request' });
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('parseGateTestBody', () => {
+  it('makes one request of the action and the context', () => {
+    const body = {
+      passport_token: 'a.b.c',
+      requested_action: 'orders:create',
+      context: { domain: 'api.example.com', estimated_cost_usd: 5 },
+    };
+    expect(parseGateTestBody(body)).toEqual({
+      passport: 'a.b.c',
+      request: { domain: 'api.example.com', estimated_cost_usd: 5, requested_action: 'orders:create' },
+    });
+  });
+
+  it('needs nothing but the token', () => {
+    expect(parseGateTestBody({ passport_token: 'a.b.c' })).toEqual({ passport: 'a.b.c', request: {} });
+  });
+
+  it('takes an action that stands in both places once', () => {
+    const body = { passport_token: '', requested_action: 'a:b', context: { requested_action: 'a:b' } };
+    expect(parseGateTestBody(body).request).toEqual({ requested_action: 'a:b' });
+  });
+
+  it.each([
+    ['passport_token', {}],
+    ['passport', { passport_token: '', passport: '' }],
+    ['requested_action', { passport_token: '', requested_action: 5 }],
+    ['requested_action', { passport_token: '', requested_action: 'orders:*' }],
+    ['context', { passport_token: '', context: [] }],
+    [
+      'context.requested_action',
+      { passport_token: '', requested_action: 'a:b', context: { requested_action: 'a:c' } },
+    ],
+  ])('refuses naming %s', (param, body) => {
+    expect(refusal(() => parseGateTestBody(body))).toMatchObject({ code: 'invalid_request', param });
+  });
+});
+
+describe('parseRequestFacts', () => {
+  it('reads every name of the context', () => {
+    const request = {
+      permission_key: 'orders:create',
+      amount: 12.5,
+      currency: 'USD',
+      domain: 'API.example.com:443',
+      approval_id: approvalId,
+      note: 'kept for the hash only',
+    };
+    expect(parseRequestFacts(request)).toEqual({
+      permissionKey: 'orders:create',
+      amountMicroUsd: 12_500_000,
+      currency: 'USD',
+      domain: 'api.example.com',
+      approvalId,
+      requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+    });
+  });
+
+  it('finds nothing in an empty request', () => {
+    expect(parseRequestFacts({})).toEqual({
+      permissionKey: null,
+      amountMicroUsd: null,
+      currency: null,
+      domain: null,
+      approvalId: null,
+      requestHash: contentHash({}),
+    });
+  });
+
+  it.each([
+    ['permission_key', 'requested_action', 'orders:create'],
+    ['permission_key', 'action', 'orders:create'],
+    ['amount', 'amount_usd', 5],
+    ['amount_usd', 'estimated_cost_usd', 5],
+  ])('takes %s and %s for one thing', (one, other, value) => {
+    expect(() => parseRequestFacts({ [one]: value, [other]: value })).not.toThrow();
+  });
+
+  it('takes a domain and the host of a URL for one thing', () => {
+    expect(
+      parseRequestFacts({ domain: 'Api.example.com.', url: 'https://api.EXAMPLE.com:8443/x' }).domain,
+    ).toBe('api.example.com');
+  });
+
+  it.each([
+    ['requested_action', { permission_key: 'orders:create', requested_action: 'orders:delete' }],
+    ['action', { requested_action: 'orders:create', action: 'orders:delete' }],
+    ['amount_usd', { amount: 5, amount_usd: 6 }],
+    ['estimated_cost_usd', { amount: 0, estimated_cost_usd: 6 }],
+    ['url', { domain: 'a.example', url: 'https://b.example/' }],
+  ])('refuses two names with different values, naming %s', (name, request) => {
+    expect(refusal(() => parseRequestFacts(request))).toMatchObject({
+      code: 'invalid_request',
+      param: `request.${name}`,
+    });
+  });
+
+  it.each([
+    ['amount', -1],
+    ['amount', 1e-7],
+    ['amount', 0.1234567],
+    ['amount', Number.POSITIVE_INFINITY],
+    ['amount', '5'],
+    ['amount', 1_000_000_001],
+    ['amount', null],
+    ['amount', true],
+    ['amount_usd', Number.NaN],
+    ['permission_key', 'orders'],
+    ['permission_key', 'orders:*'],
+    ['permission_key', 'Orders:create'],
+    ['permission_key', 'orders:create:now'],
+    ['permission_key', `orders:${'a'.repeat(122)}`],
+    ['permission_key', ''],
+    ['permission_key', null],
+    ['action', 5],
+    ['currency', 840],
+    ['domain', 'https://a.example'],
+    ['domain', ''],
+    ['domain', 5],
+    ['url', '/orders'],
+    ['url', 'ftp://a.example/'],
+    ['url', null],
+    ['idempotency_key', 'k-1'],
+    ['idempotency_key', null],
+    ['approval_id', 'appr_1'],
+    ['approval_id', null],
+  ])('refuses %s: %j', (name, value) => {
+    expect(refusal(() => parseRequestFacts({ [name]: value }))).toMatchObject({
+      code: 'invalid_request',
+      param: `request.${name}`,
+    });
+  });
+
+  it('takes the longest permission', () => {
+    expect(() => parseRequestFacts({ permission_key: `orders:${'a'.repeat(121)}` })).not.toThrow();
+  });
+
+  it('names the place in which the request stands', () => {
+    expect(refusal(() => parseRequestFacts({ amount: -1 }, 'context'))).toMatchObject({
+      param: 'context.amount',
+    });
+  });
+
+  it('leaves a currency that it does not know to the decision', () => {
+    expect(parseRequestFacts({ currency: 'EUR' }).currency).toBe('EUR');
+  });
+});
+
+describe('the hash of a request', () => {
+  const hashOf = (request: Record<string, unknown>) => parseRequestFacts(request).requestHash;
+
+  it('is that of its canonical form', () => {
+    expect(hashOf({ b: 1, a: 2 })).toBe(contentHash({ a: 2, b: 1 }));
+    expect(hashOf({ b: 1, a: 2 })).toBe(hashOf({ a: 2, b: 1 }));
+  });
+
+  it('stays the same with a proof and an approval', () => {
+    const request = { permission_key: 'orders:create', amount: 5 };
+    expect(hashOf({ ...request, proof: { jws: 'x' }, approval_id: approvalId })).toBe(hashOf(request));
+    expect(hashOf({ ...request, proof: 'x' })).toBe(hashOf(request));
+  });
+
+  it('changes with everything else', () => {
+    const request = { permission_key: 'orders:create', amount: 5 };
+    expect(hashOf({ ...request, note: '' })).not.toBe(hashOf(request));
+    expect(hashOf({ ...request, nested: { proof: 'x' } })).not.toBe(hashOf({ ...request, nested: {} }));
+  });
+
+  it('does not change the request', () => {
+    const request = { proof: 'x', amount: 5 };
+    hashOf(request);
+    expect(request).toEqual({ proof: 'x', amount: 5 });
+  });
+});
+
+describe('parseGateChoice', () => {
+  it('finds the gate or none', () => {
+    expect(parseGateChoice({ gate_id: gateId })).toBe(gateId);
+    expect(parseGateChoice({})).toBeNull();
+  });
+
+  it('never turns a gate that cannot be into no gate', () => {
+    expect(refusal(() => parseGateChoice({ gate_id: 'gate_1' }))).toMatchObject({ code: 'gate_not_found' });
+    expect(refusal(() => parseGateChoice({ gate_id: '' }))).toMatchObject({ code: 'gate_not_found' });
+    expect(refusal(() => parseGateChoice({ gate_id: 5 }))).toMatchObject({
+      code: 'invalid_request',
+      param: 'request.gate_id',
+    });
+    expect(refusal(() => parseGateChoice({ gate_id: null }))).toMatchObject({ code: 'invalid_request' });
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import {
+  parseChangeEntry,
+  parseFeedMessage,
+  parseShipAnswer,
+  parseSignedSnapshot,
+  parseSnapshot,
+} from '../../../shared/wire/sync-schema.ts';
+import { apiKeyBody, gateBody, ModelService, numbered, standing } from '../../support/model-service.ts';
+
+const service = new ModelService(chooseEd25519());
+const entry = service.change('global', standing(1, 'revoked', 5_000));
+const text = (value: unknown) => JSON.stringify(value);
+
+describe('a message of a feed', () => {
+  it('is an entry or a heartbeat, as it was sent', () => {
+    const gate = service.change('account', { kind: 'gate.put', body: gateBody(1) });
+    const apiKey = service.change('account', { kind: 'api_key.put', body: apiKeyBody(1) });
+    const beat = service.heartbeat('account', 7);
+    for (const message of [entry, gate, apiKey, beat])
+      expect(parseFeedMessage(text(message))).toEqual(message);
+    expect(parseChangeEntry(text(beat))).toBeNull();
+  });
+
+  it('may have fields that only a later version knows', () => {
+    const later = { ...entry, body: { ...entry.body, since: 1 }, region: 'eu' };
+    expect(parseFeedMessage(text(later))).toEqual(later);
+  });
+
+  it.each([
+    ['of a kind that only a later version knows', { ...entry, kind: 'passport.paused' }],
+    ['without a body', { ...entry, body: undefined }],
+    ['with the id of something else', { ...entry, body: { ...entry.body, passport_id: numbered.gate(1) } }],
+    ['with a standing that is none', { ...entry, body: { ...entry.body, standing: 'expired' } }],
+    ['with a fraction for a revision', { ...entry, revision: 1.5 }],
+    ['of a feed that cannot be', { ...entry, feed_id: 'local' }],
+    ['that is an array', [entry]],
+  ])('is not one %s', (_what, message) => {
+    expect(parseFeedMessage(text(message))).toBeNull();
+  });
+
+  it('is not text that is no JSON', () => {
+    for (const bad of ['', '{', 'null', 'undefined', '\u0000']) expect(parseFeedMessage(bad)).toBeNull();
+  });
+});
+
+describe('a snapshot', () => {
+  it('is read as it was signed', () => {
+    const signed = service.snapshot();
+    expect(parseSignedSnapshot(text(signed))).toEqual(signed);
+    expect(parseSnapshot(signed.snapshot)).toEqual(service.state());
+  });
+
+  it('is not one where a single item of it is wrong', () => {
+    const gates = [gateBody(1), { ...gateBody(2), trust_level: 'L4' }];
+    expect(parseSnapshot(text({ ...service.state(), gates }))).toBeNull();
+  });
+});
+
+describe('what a batch is answered', () => {
+  const error = (code: string, rest: object = {}) =>
+    text({ error: { code, message: 'm', status: 409, ...rest } });
+
+  it.each([
+    [200, text({ next_seq: 8 }), { kind: 'taken', nextSeq: 8 }],
+    [409, error('sequence_gap', { expected_seq: 3 }), { kind: 'gap', expectedSeq: 3 }],
+    [409, error('connection_superseded'), { kind: 'superseded' }],
+    [409, error('connection_unknown'), { kind: 'reconnect' }],
+    [
+      400,
+      error('record_refused', { refused: [{ seq: 2, message: 'why' }] }),
+      { kind: 'refused', refused: [{ seq: 2, message: 'why' }] },
+    ],
+  ])('%i %s means something', (status, body, answer) => {
+    expect(parseShipAnswer(status, body)).toEqual(answer);
+  });
+
+  it.each([
+    [200, text({ next_seq: 0 })],
+    [200, text({})],
+    [400, error('invalid_request')],
+    [409, error('sequence_gap')],
+    [503, error('connection_superseded')],
+    [502, '<html>'],
+  ])('%i %s means nothing', (status, body) => {
+    expect(parseShipAnswer(status, body)).toBeNull();
+  });
+});
