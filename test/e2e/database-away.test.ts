@@ -1,9 +1,8 @@
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { compiledPrograms, type Programs, temporaryFolder } from '../support/programs.ts';
 import { until } from '../support/until.ts';
 
 /** The database goes away while everything serves, and comes back. */
@@ -71,10 +70,12 @@ describe('a database that goes away', () => {
 describe('a database that is not there at the start', () => {
   it('is waited for with a clear message, then given up with exit code 1', async () => {
     const programs = await compiledPrograms();
+    const folder = temporaryFolder();
+    onTestFinished(() => folder.remove());
     const program = programs.start(['control-plane'], {
       DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:1/nothing',
       MASTER_KEY: Buffer.alloc(32, 1).toString('base64url'),
-      DATA_DIR: join(process.cwd(), '.build', `no-database-${process.pid}`),
+      DATA_DIR: folder.path,
       PORT: '0',
     });
     await program.waitFor(/127\.0\.0\.1:1/);
