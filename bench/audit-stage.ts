@@ -35,6 +35,8 @@ export interface AuditStage {
 export async function setAuditStage(of: {
   readonly passports: number;
   readonly gates: number;
+  /** More settings of the control plane. */
+  readonly environment?: Readonly<Record<string, string>>;
 }): Promise<AuditStage> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
@@ -60,6 +62,7 @@ export async function setAuditStage(of: {
         MASTER_KEY: masterKey.toString('base64url'),
         DATA_DIR: join(folder, 'control-plane'),
         LOG_LEVEL: 'warn',
+        ...of.environment,
       },
     });
     stops.push(() => controlPlane.stop());

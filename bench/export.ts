@@ -106,7 +106,9 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
   const before = performance.now();
   for (let from = 0; from < records; from += batch) {
     const made = Array.from({ length: batch }, (_, i) => recordOf(stage, from + i, random));
-    await sql.begin((tx) => appendRecords(tx, { signingKeys, appending: { isStopped: false } }, made));
+    await sql.begin((tx) =>
+      appendRecords(tx, { random, signingKeys, appending: { isStopped: false } }, made),
+    );
   }
   const perSecond = Math.round((records / (performance.now() - before)) * 1_000);
   return `Appended ${perSecond.toLocaleString('en-US')} records/s: linked, signed, inserted into all indexes, counted.`;

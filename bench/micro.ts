@@ -5,10 +5,13 @@ import { Bench } from 'tinybench';
 import { Type } from 'typebox';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
 import { check, listChecks } from '../shared/decision/check-set.ts';
+import { compileRateWindows, compileSpendWindows } from '../shared/decision/compile-windows.ts';
 import type { Decision } from '../shared/decision/facts.ts';
 import { must } from '../shared/errors/assert.ts';
 import type { MicroUsd } from '../shared/model/money.ts';
 import type { UnixMillis } from '../shared/model/time.ts';
+import { counterKey } from '../shared/quota/counter.ts';
+import { counterOf } from '../shared/quota/window-limit.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
 import { parseCheckBody } from '../shared/wire/check.ts';
 import { decisionJson, renderDecision } from '../shared/wire/decision.ts';
@@ -18,6 +21,9 @@ import { shapeReader } from '../shared/wire/shape.ts';
 import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../shared/wire/sync.ts';
 import { crc32c } from '../sidecar/attest/crc32c.ts';
+import type { HeldView } from '../sidecar/leases/held-view.ts';
+import type { HeldWindow } from '../sidecar/leases/held-window.ts';
+import { WindowBook } from '../sidecar/leases/window-book.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
@@ -94,10 +100,15 @@ const decision: Decision = {
   reason: null,
   evaluated: listChecks(check.passport | check.trust_level | check.permission | check.domain_allowlist),
   amountMicroUsd: 12_500_000 as MicroUsd,
-  charge: { moneyMicroUsd: 12_500_000 as MicroUsd },
+  charge: { moneyMicroUsd: 12_500_000 as MicroUsd, requests: 1 },
   limitMiss: null,
+  unknown: null,
+  pii: [],
+  isRedacted: false,
+  approvalExpiresInMs: null,
 };
 const attestationId = random.newId('att', nowMs);
+const answered = { attestationId, approval: null, redacted: null, nowMs };
 const passportId = random.newId('pass', nowMs);
 const record: SpooledRecord = {
   id: attestationId,
@@ -116,6 +127,52 @@ const record: SpooledRecord = {
   caller_mode: 'live',
 };
 const frame = Buffer.from(JSON.stringify(record));
+
+/** A gate with five windows, of which more is held than a run can take. */
+const limitedGate = {
+  gateId: random.newId('gate', nowMs),
+  rateWindows: compileRateWindows(
+    { requestsPerMinute: 1e15, requestsPerHour: 1e15, requestsPerDay: 1e15, per: 'gate' },
+    'gate',
+  ),
+  spendWindows: compileSpendWindows(
+    {
+      perTransactionMicroUsd: null,
+      dailyMicroUsd: 1e15 as MicroUsd,
+      monthlyMicroUsd: 1e15 as MicroUsd,
+      per: 'gate',
+      alertAt: 0.8,
+    },
+    'gate',
+  ),
+};
+const holderPassport = { passportId, tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] };
+const book = new WindowBook(10);
+const plainBook = new Map<string, HeldWindow>();
+for (const window of [
+  ...book.viewOf(limitedGate, holderPassport, 0).spendWindows,
+  ...book.viewOf(limitedGate, holderPassport, 0).rateWindows,
+]) {
+  const times = { startsAtMs: nowMs, endsAtMs: (nowMs + 60_000) as UnixMillis, leftMs: 60_000, sentAtMs: 0 };
+  window.lease.grant({ ...times, granted: 1e15, leased: 1e15, unitsNeeded: 1e15, unitsAhead: 0 }, 0);
+  plainBook.set(`${window.name.kind}:${limitedGate.gateId} ${window.name.window}`, window);
+}
+
+function takeFromView(): HeldView {
+  const view = book.viewOf(limitedGate, holderPassport, 0);
+  for (const window of view.spendWindows) window.lease.take(1);
+  for (const window of view.rateWindows) window.lease.take(1);
+  return view;
+}
+
+function takeByName(): string {
+  let last = '';
+  for (const limit of [...limitedGate.spendWindows, ...limitedGate.rateWindows]) {
+    last = counterKey(counterOf(limit, limitedGate.gateId, passportId));
+    must(plainBook.get(`${last} ${limit.window}`), 'each window is in the book').lease.take(1);
+  }
+  return last;
+}
 
 const tricks: readonly Trick[] = [
   {
@@ -140,10 +197,10 @@ const tricks: readonly Trick[] = [
   },
   {
     name: 'decisionJson',
-    run: () => decisionJson(decision, attestationId),
+    run: () => decisionJson(decision, answered),
     plain: {
       name: 'JSON.stringify of the answer',
-      run: () => JSON.stringify(renderDecision(decision, attestationId)),
+      run: () => JSON.stringify(renderDecision(decision, answered)),
     },
   },
   {
@@ -151,6 +208,11 @@ const tricks: readonly Trick[] = [
     // Written, because a text is put together only then.
     run: () => frame.write(renderSpooledRecord(record)),
     plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
+  },
+  {
+    name: 'one unit of five windows, by the view of the gate',
+    run: takeFromView,
+    plain: { name: 'by the name of each window', run: takeByName },
   },
   {
     name: 'crc32c',

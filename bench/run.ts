@@ -5,21 +5,31 @@ import { fileURLToPath } from 'node:url';
 import { discover } from './discover.ts';
 import { exportOf } from './export.ts';
 import { type LatencyTable, latencyChart, latencyMarkdown } from './latency-table.ts';
+import { leases } from './leases.ts';
 import { lists } from './lists.ts';
 import { micro } from './micro.ts';
+import { pii } from './pii.ts';
 import { findProgram, leaveMeasuredCore } from './programs.ts';
 import type { Row } from './row.ts';
 import { chart, type Machine, markdown, type Table } from './table.ts';
 import { verify } from './verify.ts';
 import { warm } from './warm.ts';
+import { webhooks } from './webhooks.ts';
 
 const rows: readonly Row[] = [
   { name: 'warm', describe: 'P2, P3: decisions about a known passport, one core', run: warm },
+  { name: 'leases', describe: 'P12: limits on five windows, and calls for leases', run: leases },
   { name: 'discover', describe: 'P18: discovery among a million catalog entries', run: discover },
   { name: 'lists', describe: 'P18: pages among ten million attestations', run: lists },
   { name: 'export', describe: 'P19: export of a million records and its verification', run: exportOf },
+  {
+    name: 'webhooks',
+    describe: 'events to ten endpoints, one of them dead: throughput and delay',
+    run: webhooks,
+  },
   { name: 'verify', describe: 'P6: signature checks by the pool, one core', run: verify },
   { name: 'micro', describe: 'the tricks of the hot path and their plain forms', run: micro },
+  { name: 'pii', describe: 'the scan of a request for personal data, beside JSON.parse', run: pii },
 ];
 
 const help = `npm run bench -- [name ...] [--quick] [--help]

@@ -21,7 +21,7 @@ const request = {
 };
 
 /** A server under load, with what the table says about it. */
-interface Contestant {
+export interface Contestant {
   readonly name: string;
   readonly program: Program;
   readonly load: Load;
@@ -98,7 +98,7 @@ async function prepare(
     load: loadOf(installation.sidecarOrigin, 'ours'),
     does: 'caller key and scope, the passport from its cache with all times and revocations checked again, permission, domain, limit, hash of the request, a record in the spool before the answer, records shipped',
     doesNot: 'rate and daily limits',
-    finish: () => allShipped(installation, String(gate['gate_id'])),
+    finish: () => allShipped(installation, [String(gate['gate_id'])]),
     target: null,
   };
   const answer = await mustPermit(ours);
@@ -189,7 +189,7 @@ interface Answer {
 }
 
 /** A server that refuses is fast: what is measured must be a PERMIT. */
-async function mustPermit(contestant: Contestant): Promise<Answer> {
+export async function mustPermit(contestant: Contestant): Promise<Answer> {
   const { url, headers, body } = contestant.load;
   const answer = await fetch(url, { method: 'POST', headers, body });
   const text = await answer.text();
@@ -199,7 +199,7 @@ async function mustPermit(contestant: Contestant): Promise<Answer> {
   return { body: text, requestId: answer.headers.get('x-request-id') ?? '' };
 }
 
-function sideOf({ name, program, load, finish }: Contestant): Side {
+export function sideOf({ name, program, load, finish }: Contestant): Side {
   return {
     name,
     measure: async (seconds) => {
@@ -221,13 +221,16 @@ function sideOf({ name, program, load, finish }: Contestant): Side {
 
 const shippedMsMax = 180_000;
 
-/** Until the control plane has counted every decision that the sidecar has made at the gate. */
-async function allShipped(installation: Installation, gateId: string): Promise<void> {
+/** Until the control plane has counted every decision that the sidecar has made, at these gates. */
+export async function allShipped(installation: Installation, gateIds: readonly string[]): Promise<void> {
   const decided = await installation.sidecarMetric('agent_trust_sidecar_decisions_total');
   const deadline = performance.now() + shippedMsMax;
   for (;;) {
-    const { stats } = await installation.api('GET', `/gates/${gateId}`);
-    const taken = (stats as { readonly total_requests: number }).total_requests;
+    let taken = 0;
+    for (const gateId of gateIds) {
+      const { stats } = await installation.api('GET', `/gates/${gateId}`);
+      taken += (stats as { readonly total_requests: number }).total_requests;
+    }
     if (taken === decided) return;
     if (performance.now() > deadline)
       throw new Error(`${decided - taken} of ${decided} records are still not shipped`);

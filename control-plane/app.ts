@@ -2,6 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { limits } from '../shared/model/limits.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { apiKeyRoutes } from './api-keys/routes.ts';
+import { approvalRoutes } from './approvals/routes.ts';
 import { attestationRoutes } from './attestations/routes.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
 import type { Deps } from './deps.ts';
@@ -18,11 +19,16 @@ import { installPlanLimits } from './http/plan-limits.ts';
 import { installRequestId, requestIdMaker } from './http/request-id.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
+import { leaseRoutes } from './leases/routes.ts';
+import { oauthRoutes } from './oauth/routes.ts';
 import { installOpenApi } from './openapi/install-openapi.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
+import { settlementRoutes } from './settlements/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
 import { syncRoutes } from './sync/routes.ts';
 import { templateRoutes } from './templates/routes.ts';
+import { toolRoutes } from './tools/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 
 /**
  * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the background;
@@ -60,6 +66,8 @@ export function build(deps: Deps): FastifyInstance {
   app.register(operationsRoutes(deps));
   app.register(jwksRoutes(deps));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
+  app.register(toolRoutes(deps));
+  app.register(oauthRoutes(deps));
   app.register(
     async (v1) => {
       v1.register(accountRoutes(deps));
@@ -71,9 +79,13 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(catalogRoutes(deps));
       v1.register(discoveryRoutes(deps));
       v1.register(enforcementRoutes(deps));
+      v1.register(approvalRoutes(deps));
       v1.register(attestationRoutes(deps));
+      v1.register(webhookRoutes(deps));
       v1.register(signingKeyRoutes(deps));
       v1.register(syncRoutes(deps));
+      v1.register(leaseRoutes(deps));
+      v1.register(settlementRoutes(deps));
     },
     { prefix: '/v1' },
   );

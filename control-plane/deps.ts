@@ -7,6 +7,7 @@ import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import type { SigningKeys } from './signing-keys/signing-keys.ts';
+import type { GuardedFetch } from './webhooks/guarded-fetch.ts';
 
 /** PostgreSQL's `bigint` arrives as a JavaScript number: counts, revisions and milliseconds all stay below 2^53. */
 export type PostgresTypes = { readonly bigint: number };
@@ -31,6 +32,8 @@ export interface Deps {
   readonly appending: Appending;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
   readonly sealer: Sealer;
+  /** The only way to addresses that callers of the API have chosen. */
+  readonly outbound: GuardedFetch;
   /** `{PUBLIC_URL}/v1`: absolute addresses in answers, never taken from a request. */
   readonly baseUrl: string;
   /** Origin of the per-gate addresses. */

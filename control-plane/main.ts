@@ -18,6 +18,7 @@ import { hasCode } from '../shared/runtime/system-error.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
 import { build } from './app.ts';
+import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import type { Database, Deps } from './deps.ts';
 import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
@@ -27,6 +28,8 @@ import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
+import { startDeliveries } from './webhooks/deliver.ts';
+import { guardedFetch } from './webhooks/guarded-fetch.ts';
 
 export interface ControlPlaneExtras {
   readonly logger: Logger;
@@ -93,6 +96,8 @@ async function startAll(
     ed25519,
     sealer: masterSealer,
   });
+  const outbound = guardedFetch({ allowPrivate: settings.WEBHOOK_ALLOW_PRIVATE });
+  started.add('connections to webhooks', () => outbound.close());
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
   const host = settings.HOST;
@@ -109,6 +114,7 @@ async function startAll(
     signingKeys,
     appending: { isStopped: false },
     sealer: masterSealer,
+    outbound,
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
     replicaId: Buffer.from(random.bytes(8)).toString('hex'),
@@ -119,6 +125,10 @@ async function startAll(
   started.add('signing keys', () => following.stop());
   const heartbeat = startHeartbeat(deps);
   started.add('heartbeat', () => heartbeat.stop());
+  const deliveries = startDeliveries(deps);
+  started.add('webhook deliveries', () => deliveries.stop());
+  const approvalSweep = startApprovalSweep(deps);
+  started.add('approvals', () => approvalSweep.stop());
   await listen(deps, { host, port }, started);
   const facts = { origin, replica: deps.replicaId, ed25519: ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');

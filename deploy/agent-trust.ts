@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
+import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
 import { startControlPlane } from '../control-plane/main.ts';
 import { describeSettings } from '../shared/runtime/describe-settings.ts';
 import { jsonLogger, type Logger } from '../shared/runtime/logger.ts';
@@ -100,7 +101,17 @@ function commands(setExitCode: (code: number) => void): Command {
     .action(async (file: string, options: { jwks: string }) =>
       setExitCode(await verifyAttestationsCommand({ file, jwks: options.jwks, output: process.stdout })),
     );
+
+  const { stdout: output, stderr: errors } = process;
+  addWebhooksCommand(program, { env, output, errors, setExitCode, stopSignal });
   return program;
+}
+
+/** Aborted by a signal to end. What the command then still does is bounded, and a second signal, which npm sends, does not cut it short. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
+  return controller.signal;
 }
 
 let exitCode = 0;

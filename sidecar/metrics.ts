@@ -1,12 +1,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Spool } from './attest/spool.ts';
 import type { Enforcer } from './enforce/enforce.ts';
+import type { Settlements } from './enforce/settle.ts';
+import type { LeaseHolder } from './leases/lease-holder.ts';
 import type { Replica } from './replica/replica.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
 /** What `/metrics` tells about. */
 export interface Measured {
   readonly enforcer: Enforcer;
+  readonly leases: Pick<LeaseHolder, 'counts'>;
+  readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
   readonly spool: Pick<Spool, 'bytes' | 'isFull'>;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
@@ -17,7 +21,7 @@ export interface Measured {
  * that a request pays for no metric. No label ever holds the id of an agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(
-  { enforcer, verifier, spool, replica }: Measured,
+  { enforcer, leases, settlements, verifier, spool, replica }: Measured,
   measuresProcess: boolean,
 ): Registry {
   const registry = new Registry();
@@ -49,7 +53,7 @@ export function sidecarMetrics(
 
   new Counter({
     name: 'agent_trust_sidecar_decisions_total',
-    help: 'Decisions made, by outcome and reason. A PERMIT has the reason none.',
+    help: 'Decisions answered, by outcome and reason. A PERMIT has the reason none.',
     labelNames: ['outcome', 'reason'],
     registers,
     collect() {
@@ -65,6 +69,42 @@ export function sidecarMetrics(
     () => enforcer.internalErrors,
   );
   gauge('open_requests', 'Requests between their body and their answer.', () => enforcer.openCalls);
+
+  new Counter({
+    name: 'agent_trust_sidecar_settlements_total',
+    help: 'What requests heard whose idempotency key or approval the control plane had to settle or look up. committed_late: a PERMIT that came true after its request was told quota_unavailable.',
+    labelNames: ['kind', 'outcome'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { kind, outcome, count } of settlements.counts) this.inc({ kind, outcome }, count);
+    },
+  });
+  gauge(
+    'settlements_open',
+    'Settlements without a known outcome; those that no request waits for any more are sent again.',
+    () => settlements.open,
+  );
+  counter('lease_calls_total', 'Calls for leases that were answered.', () => leases.counts.calls);
+  counter(
+    'lease_failures_total',
+    'Calls for leases that were not answered and are repeated.',
+    () => leases.counts.failures,
+  );
+  counter('lease_asks_total', 'Requests that had to wait for a lease.', () => leases.counts.asks);
+  counter(
+    'lease_refused_total',
+    'Of those, requests for which a window had too little left.',
+    () => leases.counts.refused,
+  );
+  counter(
+    'lease_unavailable_total',
+    'Of those, requests that heard nothing in time.',
+    () => leases.counts.unavailable,
+  );
+  counter('lease_takes_total', 'Charges taken from what is held, in memory.', () => leases.counts.takes);
+  gauge('lease_waiting', 'Requests that wait for a lease now.', () => leases.counts.waiting);
+  gauge('lease_windows', 'Windows of limits of which something is known.', () => leases.counts.windows);
 
   counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
   counter(

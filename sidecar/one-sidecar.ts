@@ -11,8 +11,10 @@ import { buildSidecar } from './app.ts';
 import { startShipper } from './attest/shipper.ts';
 import { openSpool } from './attest/spool.ts';
 import { enforcer as makeEnforcer } from './enforce/enforce.ts';
+import { settlements as makeSettlements } from './enforce/settle.ts';
 import type { ServerPort } from './http/server.ts';
 import { sidecarIdOf } from './identity.ts';
+import { leaseHolder } from './leases/lease-holder.ts';
 import { listen } from './listen.ts';
 import { sidecarMetrics } from './metrics.ts';
 import { controlPlaneClient } from './replica/control-plane-client.ts';
@@ -39,6 +41,10 @@ export interface OneSidecarOptions {
   readonly metricsText?: (own: Registry) => Promise<string>;
   /** Default: limits.drainMsMax. Tests whose control plane is away make it small. */
   readonly drainMsMax?: number;
+  /** Default: limits.quotaWaitMsMax. Tests on busy machines make it longer. */
+  readonly quotaWaitMs?: number;
+  /** Default: limits.settlementDoubtMs. Tests that cut connections make it small. */
+  readonly settlementDoubtMs?: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -106,11 +112,35 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     inlineWhenAlone: ed25519.name === 'sodium-native',
   });
   started.add('verification', () => verifier.close());
-  const enforcer = makeEnforcer({ state: replica, verifier, spool, clock, random, logger });
+  const leases = leaseHolder({ client, clock, random, logger });
+  started.add('leases', () => leases.stop());
+  const settlements = makeSettlements({
+    send: client.settle,
+    leases,
+    doubtMs: options.settlementDoubtMs ?? limits.settlementDoubtMs,
+    clock,
+    random,
+    logger,
+  });
+  started.add('settlements', () => settlements.stop());
+  const enforcer = makeEnforcer({
+    state: replica,
+    verifier,
+    leases,
+    settlements,
+    spool,
+    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
+    clock,
+    random,
+    logger,
+  });
   started.add('deadlines', () => enforcer.stop());
   await pool.ready();
 
-  const metrics = sidecarMetrics({ enforcer, verifier, spool, replica }, options.measuresProcess);
+  const metrics = sidecarMetrics(
+    { enforcer, leases, settlements, verifier, spool, replica },
+    options.measuresProcess,
+  );
   const app = buildSidecar({
     enforcer,
     observed: { replica, following, spool, shipper, server, ed25519 },

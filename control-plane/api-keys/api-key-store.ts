@@ -1,3 +1,4 @@
+import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { type AccountStatus, type Plan, type PlanLimits, planLimitsOf } from '../../shared/model/account.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';
@@ -13,6 +14,7 @@ import type { Database, Transaction } from '../deps.ts';
 /** A key that somebody presented, with what decides whether it may be used. Deleted keys are not found. */
 export interface PresentedKey {
   readonly keyId: ApiKeyId;
+  readonly keyHash: string;
   readonly accountId: AccountId;
   readonly mode: Mode;
   readonly scopes: readonly Scope[];
@@ -28,13 +30,21 @@ interface PresentedKeyRow extends Omit<PresentedKey, 'planLimits'>, PlanLimits {
   readonly plan: Plan;
 }
 
-export async function findPresentedKey(sql: Database, keyHash: string): Promise<PresentedKey | null> {
+export const findPresentedKey = (sql: Database, keyHash: string): Promise<PresentedKey | null> =>
+  readPresentedKey(sql, sql`k.key_hash = ${keyHash}`);
+
+/** The key that an access token stands for. */
+export const findKeyOfToken = (sql: Database, keyId: ApiKeyId): Promise<PresentedKey | null> =>
+  readPresentedKey(sql, sql`k.key_id = ${keyId}`);
+
+async function readPresentedKey(sql: Database, where: PendingQuery<Row[]>): Promise<PresentedKey | null> {
   const [row] = await sql<PresentedKeyRow[]>`
-    SELECT k.key_id AS "keyId", k.account_id AS "accountId", k.mode, k.scopes, k.expires_at_ms AS "expiresAtMs",
-      k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus", a.is_operator AS "isOperatorAccount",
-      a.plan, a.requests_per_minute AS "requestsPerMinute", a.requests_per_day AS "requestsPerDay"
+    SELECT k.key_id AS "keyId", k.key_hash AS "keyHash", k.account_id AS "accountId", k.mode, k.scopes,
+      k.expires_at_ms AS "expiresAtMs", k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus",
+      a.is_operator AS "isOperatorAccount", a.plan, a.requests_per_minute AS "requestsPerMinute",
+      a.requests_per_day AS "requestsPerDay"
     FROM api_keys k JOIN accounts a USING (account_id)
-    WHERE k.key_hash = ${keyHash} AND k.revoked_at_ms IS NULL`;
+    WHERE ${where} AND k.revoked_at_ms IS NULL`;
   if (row === undefined) return null;
   const { plan, requestsPerMinute, requestsPerDay, ...key } = row;
   return { ...key, planLimits: planLimitsOf({ plan, limits: { requestsPerMinute, requestsPerDay } }) };

@@ -16,11 +16,11 @@ import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { findApiKey, listApiKeys } from './api-key-store.ts';
-import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
+import { createApiKeyCall, renderIssuedKey } from './create-api-key-call.ts';
 import { deleteApiKey } from './delete-api-key.ts';
 import { rollApiKey } from './roll-api-key.ts';
 
-const config = { scope: 'keys:manage' } as const;
+const config = { scope: createApiKeyCall.scope } as const;
 const create = { ...config, creates: true } as const;
 const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 
@@ -33,11 +33,7 @@ export function apiKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       { config: create, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },
       async (request, reply) => {
         const wanted = parseApiKeyCreation(request.body, deps.clock.now());
-        const caller = callerOf(request);
-        return answerCreated(request, reply, {
-          create: (tx, change) => createApiKey(tx, change, deps, { caller, wanted }),
-          render: renderIssuedKey,
-        });
+        return answerCreated(request, reply, createApiKeyCall.creation(deps, callerOf(request), wanted));
       },
     );
 
@@ -81,5 +77,3 @@ export function apiKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     );
   };
 }
-
-const renderIssuedKey = ({ apiKey, key }: IssuedApiKey) => ({ ...renderApiKey(apiKey), key });

@@ -5,6 +5,8 @@ import type { Attestation, AttestationRecord, ChainId } from '../../shared/model
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import { commitSpend } from '../leases/commit-spend.ts';
+import { emitDecisions } from '../webhooks/emit-decisions.ts';
 import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
 import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
 import { countUse } from './use-counters.ts';
@@ -25,18 +27,18 @@ export interface NewRecord {
  * The order of the steps, and what a crash or a broken connection leaves behind:
  *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any replica.
  *   2. Records are linked and signed in memory. A signature that nobody sees binds nobody.
- *   3. Records, heads, counters are written. Until the commit nobody sees any of them, and a crash undoes all.
+ *   3. Records, heads, events for webhooks, counters are written. Until the commit nobody sees any of them, and a crash undoes all.
  *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the caller must find out by
  *      the record's id or the epoch's sequence number before it appends the same again; the unique id is the last line of defence.
  *
  * Rows that many transactions share come last and in the order of their ids, so that they are locked shortly and never crosswise.
  *
- * A broken invariant in here means that chains are not what this program takes them for. It then appends nothing more until a restart:
+ * A broken invariant of a chain means that chains are not what this program takes them for. It then appends nothing more until a restart:
  * what is signed cannot be taken back. Throws `service_unavailable` from then on, and `/readyz` says so.
  */
 export async function appendRecords(
   tx: Transaction,
-  deps: Pick<Deps, 'signingKeys' | 'appending'>,
+  deps: Pick<Deps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
 ): Promise<Attestation[]> {
   if (deps.appending.isStopped) {
@@ -44,6 +46,21 @@ export async function appendRecords(
       message: 'No records are taken until this program is restarted: a chain was not as it should be.',
     });
   }
+  if (records.length === 0) return [];
+  const linked = await appendToChains(tx, deps, records);
+  await emitDecisions(tx, deps, linked);
+  const attestations = linked.map(({ attestation }) => attestation);
+  await countUse(tx, attestations);
+  await commitSpend(tx, deps, attestations);
+  return attestations;
+}
+
+/** Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction, and nobody else's. */
+async function appendToChains(
+  tx: Transaction,
+  deps: Pick<Deps, 'signingKeys' | 'appending'>,
+  records: readonly NewRecord[],
+): Promise<NewAttestation[]> {
   try {
     return await linkAndStore(tx, deps, records);
   } catch (error) {
@@ -56,8 +73,7 @@ async function linkAndStore(
   tx: Transaction,
   { signingKeys }: Pick<Deps, 'signingKeys'>,
   records: readonly NewRecord[],
-): Promise<Attestation[]> {
-  if (records.length === 0) return [];
+): Promise<NewAttestation[]> {
   const heads = await lockChainHeads(
     tx,
     new Map(records.map((each) => [each.record.chainId, chainOwner(each)])),
@@ -74,9 +90,7 @@ async function linkAndStore(
   });
   await insertAttestations(tx, linked);
   await moveChainHeads(tx, moved);
-  const attestations = linked.map(({ attestation }) => attestation);
-  await countUse(tx, attestations);
-  return attestations;
+  return linked;
 }
 
 /**

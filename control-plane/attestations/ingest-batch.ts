@@ -1,9 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import type { Owner } from '../../shared/model/owner.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
 import {
   type Malformed,
   parseBatchItem,
@@ -15,6 +11,7 @@ import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
+import { judgeRecords, type RecordSender } from './judge-records.ts';
 
 /** An element of a batch with its place in the epoch. */
 type NumberedItem = (ShippedRecord | ShippedVoid | Malformed) & { readonly seq: number };
@@ -35,7 +32,8 @@ export interface IngestedBatch {
  *      sidecar's acknowledgements of revocations; a batch that passes just before another process connects counts as having come before.
  *   2. The row of the epoch is locked: two senders of one epoch, and a batch and its repetition, go one after the other from here on.
  *      It says up to which number everything was taken. What is not above it was delivered before: it is passed over, unread.
- *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before it.
+ *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before it. One that a settlement has
+ *      put into its chain already is passed over.
  *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last number.
  *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A crash after it, or an
  *      answer that gets lost: the sidecar sends again, and step 2 finds that all of it is delivered.
@@ -43,7 +41,7 @@ export interface IngestedBatch {
  * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a record is appended once.
  */
 export async function ingestBatch(
-  deps: Pick<Deps, 'sql' | 'clock' | 'signingKeys' | 'appending'>,
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
   accountId: AccountId,
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
@@ -99,98 +97,27 @@ async function moveEpoch(
     UPDATE sidecar_epochs SET last_seq = ${lastSeq} WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
 }
 
-interface PassportFact extends Owner {
-  readonly tokenHash: string;
-}
-
-/** What the database knows of the things that records name. */
-interface KnownThings {
-  readonly gates: ReadonlyMap<GateId, Owner>;
-  readonly passports: ReadonlyMap<PassportId, PassportFact>;
-  readonly storedIds: ReadonlySet<string>;
-}
-
 interface Judgement {
   readonly accepted: readonly NewRecord[];
   readonly refused: readonly RefusedRecord[];
 }
 
+/** What is stored already is neither: a second copy is passed over in silence (decisions §5). */
 async function judge(
   tx: Transaction,
-  sender: { readonly accountId: AccountId; readonly nowMs: UnixMillis },
+  sender: RecordSender,
   items: readonly NumberedItem[],
 ): Promise<Judgement> {
   const records = items.filter((item): item is NumberedRecord => item.kind === 'record');
-  const known = await lookUp(tx, records);
+  const verdicts = await judgeRecords(tx, sender, records);
+  const refused = items.flatMap((item) =>
+    item.kind === 'malformed' ? [{ seq: item.seq, message: item.message }] : [],
+  );
   const accepted: NewRecord[] = [];
-  const refused: RefusedRecord[] = [];
-  const ids = new Set(known.storedIds);
-  for (const item of items) {
-    if (item.kind === 'void') continue;
-    const message = item.kind === 'malformed' ? item.message : whyNot(item, sender, known, ids);
-    if (message !== null) refused.push({ seq: item.seq, message });
-    else if (item.kind === 'record') accepted.push(toNewRecord(item, sender.accountId, known));
-    if (item.kind === 'record') ids.add(item.record.id);
-  }
-  return { accepted, refused };
+  verdicts.forEach((verdict, index) => {
+    const { seq } = must(records[index], 'each verdict is about a record');
+    if (verdict.kind === 'new') accepted.push(verdict.record);
+    if (verdict.kind === 'refused') refused.push({ seq, message: verdict.message });
+  });
+  return { accepted, refused: refused.sort((one, other) => one.seq - other.seq) };
 }
-
-/** Why this sidecar may not say this; null if it may. The record is well formed: parseBatchItem has seen to that. */
-function whyNot(
-  { record, tokenHash }: NumberedRecord,
-  sender: { readonly accountId: AccountId; readonly nowMs: UnixMillis },
-  known: KnownThings,
-  takenIds: ReadonlySet<string>,
-): string | null {
-  if (takenIds.has(record.id)) return 'there is an attestation with this id already';
-  if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms lies in the future';
-  // Also of a deleted gate: its last decisions may come after its end.
-  if (record.gateId !== null && known.gates.get(record.gateId)?.accountId !== sender.accountId) {
-    return 'gate_id is no gate of the account of this sidecar';
-  }
-  if (record.passportId !== null && known.passports.get(record.passportId)?.tokenHash !== tokenHash) {
-    return 'token_hash does not show that this sidecar has seen the token of passport_id';
-  }
-  const isOwnChain =
-    record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
-  return isOwnChain ? null : 'chain_id is not the account of this sidecar';
-}
-
-function toNewRecord(item: NumberedRecord, accountId: AccountId, known: KnownThings): NewRecord {
-  const { record, callerMode } = item;
-  const passport = record.passportId === null ? undefined : known.passports.get(record.passportId);
-  const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
-  return {
-    record,
-    passportOwner: passport === undefined ? null : { accountId: passport.accountId, mode: passport.mode },
-    gateOwner: gate ?? { accountId, mode: callerMode },
-  };
-}
-
-async function lookUp(tx: Transaction, records: readonly NumberedRecord[]): Promise<KnownThings> {
-  const gateIds = distinct(records.map(({ record }) => record.gateId));
-  const passportIds = distinct(records.map(({ record }) => record.passportId));
-  const ids = records.map(({ record }) => record.id);
-  const gates = await tx<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
-    SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
-  const passports = await tx<
-    { passport_id: PassportId; account_id: AccountId; mode: Mode; token_hash: string }[]
-  >`
-    SELECT passport_id, account_id, mode, token_hash FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
-  const stored = await tx<{ attestation_id: string }[]>`
-    SELECT attestation_id FROM attestations WHERE attestation_id = ANY(${ids}::text[])`;
-  return {
-    gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
-    passports: new Map(
-      passports.map((row) => [
-        row.passport_id,
-        { accountId: row.account_id, mode: row.mode, tokenHash: row.token_hash },
-      ]),
-    ),
-    storedIds: new Set(stored.map(({ attestation_id }) => attestation_id)),
-  };
-}
-
-const distinct = <T>(values: readonly (T | null)[]): T[] => [
-  ...new Set(values.filter((value): value is T => value !== null)),
-];

@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
-import { refuse, refuseUnknownConnection } from '../sync/refuse.ts';
+import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { ingestBatch } from './ingest-batch.ts';
 
 /** How records of sidecars arrive (architecture §6). Not a public interface; shared/wire/sync.ts says what the answers mean. */
@@ -38,12 +38,7 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
               expected_seq: answer.expectedSeq,
             });
           case 'superseded':
-            return refuse(
-              reply,
-              409,
-              'connection_superseded',
-              'This is not the newest connection of the sidecar.',
-            );
+            return refuseSupersededConnection(reply);
           case 'reconnect':
             return refuseUnknownConnection(reply);
           case 'refused':

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
-import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { outcomes } from '../../shared/model/decision.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -13,19 +13,14 @@ import {
 } from '../../shared/wire/attestation.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
-import { IdParams, pathId } from '../http/path-id.ts';
+import { IdParams } from '../http/path-id.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import { attestationExporter } from './export-attestations.ts';
+import { getAttestationCall } from './get-attestation-call.ts';
 import { ingestRoutes } from './ingest-routes.ts';
-import {
-  type AttestationFilter,
-  findAttestation,
-  findPlace,
-  listAttestations,
-  type Place,
-} from './list-attestations.ts';
+import { type AttestationFilter, findPlace, listAttestations, type Place } from './list-attestations.ts';
 
-const config = { scope: 'attestations:read' } as const;
+const config = { scope: getAttestationCall.scope } as const;
 
 const ListQuery = Type.Object({
   passport_id: Type.Optional(Type.String()),
@@ -98,12 +93,7 @@ export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     app.get(
       '/attestations/:id',
       { config, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
-      async (request) => {
-        const id = pathId('att', request.params.id, 'attestation_not_found');
-        const attestation = await findAttestation(deps.sql, callerOf(request), id);
-        if (attestation === null) throw new ApiError('attestation_not_found');
-        return renderAttestation(attestation);
-      },
+      async (request) => getAttestationCall.run(deps, callerOf(request), request.params.id),
     );
 
     await app.register(ingestRoutes(deps));

@@ -16,12 +16,15 @@ interface PassportUse {
 /**
  * Counts decisions at their gates, and PERMITs at their passports (decisions §3 and §4); gate tests count nowhere. One statement
  * each, whatever the number of records; rows are locked in the order of their ids until the transaction ends.
+ *
+ * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes of it counts, or that none
+ * came in time.
  */
 export async function countUse(tx: Transaction, attestations: readonly Attestation[]): Promise<void> {
   const gates = new Map<string, GateUse>();
   const passports = new Map<string, PassportUse>();
-  for (const { gateId, passportId, decision, test, timestampMs } of attestations) {
-    if (test) continue;
+  for (const { gateId, passportId, decision, test, resolution, timestampMs } of attestations) {
+    if (test || resolution === 'approved') continue;
     if (gateId !== null) {
       const use = gates.get(gateId) ?? { total: 0, permits: 0, blocks: 0, lastMs: 0 };
       use.total += 1;

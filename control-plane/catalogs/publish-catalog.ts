@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { type Catalog, type CatalogEntry, catalogPrices } from '../../shared/model/catalog.ts';
+import { type Catalog, type CatalogEntry, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -32,7 +32,7 @@ export async function replaceCatalog(
   if (current === null) throw new ApiError('gate_not_found');
   const gate: Gate = {
     ...current,
-    catalogPrices: catalogPrices(permissions),
+    catalogTerms: catalogTerms(permissions),
     version: current.version + 1,
     updatedAtMs: deps.clock.now(),
   };

@@ -1,16 +1,22 @@
 import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
-import type { DiscoveryQuery, Offer } from '../../shared/wire/discovery.ts';
+import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
 import { readStoredEntry } from '../catalogs/catalog-store.ts';
-import type { Database } from '../deps.ts';
+import type { Database, Deps } from '../deps.ts';
 
 type Fragment = PendingQuery<Row[]>;
+
+/** `GET /discover`: open to everybody, with no scope at all. */
+export async function discoverGates({ sql }: Pick<Deps, 'sql'>, query: DiscoveryQuery) {
+  const { offers, total } = await findOffers(sql, query);
+  return { results: offers.map(renderOffer), total, query };
+}
 
 /**
  * The offers that match, and how many there are (decisions §10). Both are made for a million entries: docs/catalogs.md shows the plans.
  * They are read side by side, not from one snapshot: a catalog that is published in between counts in one and not the other.
  */
-export async function findOffers(
+async function findOffers(
   sql: Database,
   query: DiscoveryQuery,
 ): Promise<{ readonly offers: readonly Offer[]; readonly total: number }> {

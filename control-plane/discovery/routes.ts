@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { DiscoveryAnswer, DiscoveryQuery, renderOffer } from '../../shared/wire/discovery.ts';
+import { DiscoveryAnswer, DiscoveryQuery } from '../../shared/wire/discovery.ts';
 import type { Deps } from '../deps.ts';
-import { findOffers } from './find-offers.ts';
+import { discoverGates } from './find-offers.ts';
 
 /** Which gates offer a capability, and at what price (decisions §10): for every agent, without a key. */
 export function discoveryRoutes(deps: Deps): FastifyPluginAsyncTypebox {
@@ -12,10 +12,7 @@ export function discoveryRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         config: { scope: null },
         schema: { querystring: DiscoveryQuery, response: { 200: DiscoveryAnswer } },
       },
-      async ({ query }) => {
-        const { offers, total } = await findOffers(deps.sql, query);
-        return { results: offers.map(renderOffer), total, query };
-      },
+      async ({ query }) => discoverGates(deps, query),
     );
   };
 }

@@ -1,116 +1,210 @@
-import { type CompiledGate, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
-import { decide } from '../../shared/decision/decide.ts';
-import {
-  type Decision,
-  noWindows,
-  type PassportFacts,
-  type RequestFacts,
-} from '../../shared/decision/facts.ts';
+import type { CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import type { Charge, Decision } from '../../shared/decision/facts.ts';
+import { mayBeReplay } from '../../shared/decision/may-be-replay.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { assert } from '../../shared/errors/assert.ts';
-import type { AttestationId, GateId } from '../../shared/model/ids.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
-import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import { redactRequest } from '../../shared/pii/redact-request.ts';
+import type { FirstPermit } from '../../shared/wire/settlement.ts';
+import { consumeApproval } from '../approvals/consume-approval.ts';
+import { openApproval } from '../approvals/open-approval.ts';
+import { appendRecords } from '../attestations/append-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
-import { findGate } from '../gates/gate-store.ts';
-import type { Caller } from '../http/auth.ts';
-import { findStanding } from './standing-store.ts';
+import { grantLeases } from '../leases/grant-leases.ts';
+import { askFor, holdsFor } from './drawn-windows.ts';
+import {
+  bindingOf,
+  type EnforcementCall,
+  type Judgement,
+  judgeRequest,
+  type Waiting,
+} from './judge-request.ts';
+import { newRecord } from './new-record.ts';
+import { type ClaimedPermit, claimKey, findClaim, type PermitKey } from './permit-claims.ts';
 
-export interface EnforcementCall {
-  readonly caller: Caller;
-  /** Null: `/enforce` for a passport alone. */
-  readonly gateId: GateId | null;
-  readonly verdict: TokenVerdict;
-  readonly request: RequestFacts;
-  /** A gate test: attested as such, and counted nowhere. */
-  readonly isTest: boolean;
-}
+type EnforcementDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>;
 
-/** A decision whose record is committed. */
-export interface Enforcement {
-  readonly decision: Decision;
-  readonly attestationId: AttestationId;
-  /** Null where no passport verified. */
-  readonly agentId: string | null;
-  readonly decidedAtMs: UnixMillis;
+export type Enforcement =
+  | {
+      /** The decision, and all that it asked for, is committed. */
+      readonly kind: 'decided';
+      readonly decision: Decision;
+      /** Null for a SUSPEND that is no gate test: it is attested when it is resolved. */
+      readonly attestationId: AttestationId | null;
+      /** Of a SUSPEND that is no gate test. */
+      readonly approval: Waiting | null;
+      readonly redacted: Redacted | null;
+      /** Null where no passport verified. */
+      readonly agentId: string | null;
+      readonly decidedAtMs: UnixMillis;
+    }
+  /** The key belongs to an earlier PERMIT of the same request; nothing was taken and nothing recorded. */
+  | { readonly kind: 'replayed'; readonly first: FirstPermit; readonly redacted: Redacted | null };
+
+type Redacted = ReturnType<typeof redactRequest>;
+
+/** Others were quicker: what the decision stands on is not there any more. Undoes its transaction. */
+class Overtaken extends Error {
+  override readonly name = 'Overtaken';
 }
 
 /**
- * Decides with what the database knows now, and puts the record into its chain in the same transaction: there is no answer without a
- * record, and no record of a decision that was not made (decisions §9). Where the outcome of the commit is unknown this throws, and the
- * caller of the API gets an error instead of a decision; asking again makes a new one.
+ * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and its record are committed in one
+ * transaction, so there is no answer without a record and no record of a decision that was not made (decisions §9). A decision that others were quicker
+ * than is undone and made anew. Where the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of a decision;
+ * asking again makes a new one, which with an idempotency key is charged once.
  *
- * A gate that is not the caller's, or of the other mode, is `gate_not_found` (decisions §2).
+ * Throws `gate_not_found`, and `idempotency_conflict` where the key belongs to a PERMIT of another request.
  */
-export async function enforce(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
+export async function enforce(deps: EnforcementDeps, call: EnforcementCall): Promise<Enforcement> {
+  for (let count = 1; ; count++) {
+    try {
+      const asksNobody = count === limits.enforcementTriesMax;
+      return await deps.sql.begin((tx) => enforceOnce(tx, deps, call, { asksNobody }));
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+    }
+  }
+}
+
+/** Rows are locked in the order that settle.ts names: quota windows last. */
+async function enforceOnce(
+  tx: Transaction,
+  deps: EnforcementDeps,
   call: EnforcementCall,
+  options: { readonly asksNobody: boolean },
 ): Promise<Enforcement> {
-  const { caller, verdict, request } = call;
-  return deps.sql.begin(async (tx) => {
-    const gate = call.gateId === null ? null : await readGate(tx, caller, call.gateId);
-    const facts = await readFacts(tx, verdict);
-    const decidedAtMs = deps.clock.now();
-    const decision = decide(gate ?? noGate(caller.mode), facts, request, noWindows, decidedAtMs);
-    assert(decision.outcome !== 'SUSPEND', 'no gate can ask for an approval yet');
+  const judged = await judgeRequest(tx, deps, call, options);
+  if (call.isTest) return attest(tx, deps, call, judged);
+  const key = keyOf(call, judged);
+  if (key !== null && mayBeReplay(judged.decision)) {
+    const earlier = await findClaim(tx, key, judged.nowMs);
+    if (earlier !== null) return replay(earlier, call, judged);
+  }
+  switch (judged.decision.outcome) {
+    case 'BLOCK':
+      return attest(tx, deps, call, judged);
+    case 'SUSPEND':
+      return suspend(tx, deps, call, judged);
+    case 'PERMIT':
+      return permit(tx, deps, call, { judged, key });
+  }
+}
 
-    const attestationId = deps.random.newId('att', decidedAtMs);
-    await appendRecords(tx, deps, [recordOf(call, { gate, facts, decision, attestationId, decidedAtMs })]);
-    const agentId = facts.kind === 'verified' ? facts.passport.agentId : null;
-    return { decision, attestationId, agentId, decidedAtMs };
+async function permit(
+  tx: Transaction,
+  deps: EnforcementDeps,
+  call: EnforcementCall,
+  { judged, key }: { readonly judged: Judgement; readonly key: PermitKey | null },
+): Promise<Enforcement> {
+  const { request, nowMs } = judged;
+  const attestationId = deps.random.newId('att', nowMs);
+  const record = newRecord(call, judged, attestationId);
+  const earlier = key === null ? null : await claimKey(tx, key, record.record, nowMs);
+  if (earlier !== null) return replay(earlier, call, judged);
+  if (request.approvalId !== null) {
+    const binding = must(bindingOf(judged), 'an approval that lets a request pass is bound to it');
+    const used = await consumeApproval(tx, request.approvalId, binding, attestationId, nowMs);
+    if (used !== 'consumed') throw new Overtaken();
+  }
+  await appendRecords(tx, deps, [record]);
+  await take(tx, judged);
+  return decided(call, judged, { attestationId, approval: null });
+}
+
+async function suspend(
+  tx: Transaction,
+  deps: EnforcementDeps,
+  call: EnforcementCall,
+  judged: Judgement,
+): Promise<Enforcement> {
+  const { decision, gate, policy, passport, request, waiting, nowMs } = judged;
+  if (waiting !== null) return decided(call, judged, { attestationId: null, approval: waiting });
+  const opened = await openApproval(tx, deps, {
+    approvalId: deps.random.newId('appr', nowMs),
+    passport: must(passport, 'a SUSPEND is about a passport'),
+    gate: must(gate, 'a SUSPEND is at a gate'),
+    requestHash: request.requestHash,
+    permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
+    amountMicroUsd: decision.amountMicroUsd,
+    constraintsEvaluated: decision.evaluated,
+    pii: decision.pii,
+    expiresInMs: must(decision.approvalExpiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),
+    holds: holdsFor(judged.drawn, chargeOf(decision), nowMs),
+    nowMs,
   });
+  if (opened === null) {
+    throw new ApiError('overloaded', {
+      message: `${limits.approvalsPendingMax} requests of this passport wait for an approval at this gate already.`,
+    });
+  }
+  if (opened.isNew) await take(tx, judged);
+  return decided(call, judged, { attestationId: null, approval: opened });
 }
 
-async function readGate(tx: Transaction, caller: Caller, gateId: GateId): Promise<CompiledGate> {
-  const gate = await findGate(tx, caller, gateId);
-  if (gate === null) throw new ApiError('gate_not_found');
-  return compileGate(gate, gate.catalogPrices);
+/** A BLOCK, or any decision of a gate test: the record is all there is. */
+async function attest(
+  tx: Transaction,
+  deps: EnforcementDeps,
+  call: EnforcementCall,
+  judged: Judgement,
+): Promise<Enforcement> {
+  const attestationId = deps.random.newId('att', judged.nowMs);
+  await appendRecords(tx, deps, [newRecord(call, judged, attestationId)]);
+  return decided(call, judged, { attestationId, approval: null });
 }
 
-async function readFacts(tx: Transaction, verdict: TokenVerdict): Promise<PassportFacts> {
-  if (verdict.kind === 'refused') return verdict;
-  const standing = await findStanding(tx, verdict.passport);
-  // A signature that nobody here made: the key is no longer ours alone, whatever it signs.
-  if (standing === null) return { kind: 'refused', reason: 'passport_unknown_key' };
-  return { kind: 'verified', passport: verdict.passport, standing };
+const chargeOf = ({ charge }: Decision): Charge => must(charge, 'what is not blocked says what it takes');
+
+/** Takes the units from the ledger, and locks their windows until the commit: the last statement. */
+async function take(tx: Transaction, { decision, drawn, nowMs }: Judgement): Promise<void> {
+  const [grant] = await grantLeases(tx, [askFor(drawn, chargeOf(decision))], nowMs);
+  if (!must(grant, 'an ask is answered').isGranted) throw new Overtaken();
 }
 
-/**
- * The record goes into the chain of the verified passport; without one into the gate's, and without a gate into the account's of who
- * asked, so that nobody can write into the chain of a passport that he does not hold (decisions §9).
- */
-function recordOf(
-  { caller, request, isTest }: EnforcementCall,
-  made: {
-    readonly gate: CompiledGate | null;
-    readonly facts: PassportFacts;
-    readonly decision: Decision;
-    readonly attestationId: AttestationId;
-    readonly decidedAtMs: UnixMillis;
-  },
-): NewRecord {
-  const { gate, decision } = made;
-  const passport = made.facts.kind === 'verified' ? made.facts.passport : null;
+/** A key is scoped to a verified passport: without one it means nothing. */
+const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: Judgement): PermitKey | null =>
+  request.idempotencyKey === null || passport === null
+    ? null
+    : {
+        passportId: passport.passportId,
+        scopeId: gate?.gateId ?? caller.accountId,
+        idempotencyKey: request.idempotencyKey,
+      };
+
+function decided(
+  call: EnforcementCall,
+  { decision, policy, passport, nowMs }: Judgement,
+  made: Pick<Extract<Enforcement, { kind: 'decided' }>, 'attestationId' | 'approval'>,
+): Enforcement {
   return {
-    record: {
-      id: made.attestationId,
-      chainId: passport?.passportId ?? gate?.gateId ?? caller.accountId,
-      passportId: passport?.passportId ?? null,
-      gateId: gate?.gateId ?? null,
-      decision: decision.outcome,
-      reason: decision.reason,
-      requestHash: request.requestHash,
-      permissionKey: request.permissionKey,
-      amountMicroUsd: decision.amountMicroUsd,
-      constraintsEvaluated: decision.evaluated,
-      pii: [],
-      test: isTest,
-      resolution: null,
-      source: 'control-plane',
-      timestampMs: made.decidedAtMs,
-    },
-    passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
-    gateOwner: { accountId: caller.accountId, mode: caller.mode },
+    kind: 'decided',
+    decision,
+    ...made,
+    redacted: decision.isRedacted ? redact(call, policy) : null,
+    agentId: passport?.agentId ?? null,
+    decidedAtMs: nowMs,
   };
 }
+
+function replay(earlier: ClaimedPermit, call: EnforcementCall, { policy, request }: Judgement): Enforcement {
+  if (earlier.requestHash !== request.requestHash) throw new ApiError('idempotency_conflict');
+  // The gate may have begun to redact since, and then a request is scanned as a whole or not answered.
+  const isRedacted =
+    policy.pii?.mode === 'redact' && earlier.pii.length > 0 && request.pii?.isComplete === true;
+  return {
+    kind: 'replayed',
+    first: {
+      attestation_id: earlier.attestationId,
+      constraints_evaluated: earlier.constraintsEvaluated,
+      pii: earlier.pii,
+    },
+    redacted: isRedacted ? redact(call, policy) : null,
+  };
+}
+
+const redact = ({ asked }: EnforcementCall, { pii }: CompiledPolicy): Redacted =>
+  redactRequest(asked, must(pii, 'what is redacted is so at a gate with PII controls').types);

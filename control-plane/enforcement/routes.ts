@@ -1,25 +1,21 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import {
-  parseCheckBody,
-  parseGateChoice,
-  parseGateTestBody,
-  parseRequestFacts,
-} from '../../shared/wire/check.ts';
+import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
 import {
   DecisionAnswer,
   GateTestAnswer,
   renderDecision,
-  renderGateTest,
+  renderFirstPermit,
 } from '../../shared/wire/decision.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readJson } from '../http/json-body.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import { enforce } from './enforce.ts';
+import { type Enforcement, enforce } from './enforce.ts';
+import { testGateCall } from './test-gate-call.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
 const check = { scope: 'enforcement:check' } as const;
-const test = { scope: 'gates:read' } as const;
+const test = { scope: testGateCall.scope } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
@@ -36,16 +32,11 @@ export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } } },
       async (request) => {
         // What is wrong with the body is told before a gate that does not exist, as at the sidecar.
-        const asked = parseCheckBody(request.body);
-        const facts = parseRequestFacts(asked.request);
-        const { decision, attestationId } = await enforce(deps, {
-          caller: callerOf(request),
-          gateId: gateIdOf(request.params.id),
-          verdict: verify(asked.passport),
-          request: facts,
-          isTest: false,
-        });
-        return renderDecision(decision, attestationId);
+        const { passport, request: asked } = parseCheckBody(request.body);
+        const facts = parseRequestFacts(asked);
+        const gateId = gateIdOf(request.params.id);
+        const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
+        return answer(await enforce(deps, { ...call, gateId, isTest: false }));
       },
     );
 
@@ -53,33 +44,24 @@ export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       '/enforce',
       { config: check, schema: { response: { 200: DecisionAnswer } } },
       async (request) => {
-        const asked = parseCheckBody(request.body);
-        const { decision, attestationId } = await enforce(deps, {
-          caller: callerOf(request),
-          gateId: parseGateChoice(asked.request),
-          verdict: verify(asked.passport),
-          request: parseRequestFacts(asked.request),
-          isTest: false,
-        });
-        return renderDecision(decision, attestationId);
+        const { passport, request: asked } = parseCheckBody(request.body);
+        const gateId = parseGateChoice(asked);
+        const facts = parseRequestFacts(asked);
+        const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
+        return answer(await enforce(deps, { ...call, gateId, isTest: false }));
       },
     );
 
     app.post(
       '/gates/:id/test',
       { config: test, schema: { params: IdParams, response: { 200: GateTestAnswer } } },
-      async (request) => {
-        const gateId = gateIdOf(request.params.id);
-        const asked = parseGateTestBody(request.body);
-        const { decision, attestationId, agentId, decidedAtMs } = await enforce(deps, {
-          caller: callerOf(request),
-          gateId,
-          verdict: verify(asked.passport),
-          request: parseRequestFacts(asked.request, 'context'),
-          isTest: true,
-        });
-        return renderGateTest({ decision, attestationId, gateId, agentId, timestampMs: decidedAtMs });
-      },
+      async (request) =>
+        testGateCall.run(deps, callerOf(request), { gateId: request.params.id, body: request.body }),
     );
   };
 }
+
+const answer = (enforcement: Enforcement): DecisionAnswer =>
+  enforcement.kind === 'replayed'
+    ? renderFirstPermit(enforcement.first, enforcement.redacted)
+    : renderDecision(enforcement.decision, { ...enforcement, nowMs: enforcement.decidedAtMs });

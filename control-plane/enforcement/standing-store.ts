@@ -12,18 +12,18 @@ interface StandingRow {
 
 /**
  * What the database knows of a verified passport at this moment, so that its age is 0. Null where this token proves nothing: it was never
- * issued here (somebody else signed it with our key, or its issue was lost with a restored backup, so that nobody can revoke it), or its
- * key was declared compromised, of which this replica may not have heard when it verified the token.
+ * issued here (somebody else signed it with our key, or its issue was lost with a restored backup, so that nobody can revoke it), or the
+ * key that signed it was declared compromised, of which whoever verified the token may not have heard.
  */
 export async function findStanding(
   tx: Transaction,
-  passport: VerifiedPassport,
+  passport: Pick<VerifiedPassport, 'passportId' | 'tokenHash'>,
 ): Promise<PassportStanding | null> {
   const [row] = await tx<StandingRow[]>`
     SELECT p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
     FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
     WHERE p.passport_id = ${passport.passportId} AND p.token_hash = ${passport.tokenHash}
-      AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = ${passport.keyId} AND compromised)`;
+      AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised)`;
   if (row === undefined) return null;
   return {
     // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.

@@ -1,17 +1,18 @@
-import { type Catalog, catalogPrices } from '../../shared/model/catalog.ts';
+import { type Catalog, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { type NewGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { publishCatalog } from '../catalogs/publish-catalog.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
+import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
 
 /** Creates a gate, which the sidecars of its account guard from the push on, and publishes the catalog that comes with it. */
 export async function createGate(
   tx: Transaction,
   change: WriteChange,
-  deps: Pick<Deps, 'random' | 'clock' | 'signingKeys'>,
+  deps: Pick<Deps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
   { owner, wanted }: { readonly owner: Owner; readonly wanted: NewGate },
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
@@ -21,13 +22,16 @@ export async function createGate(
     gateId: deps.random.newId('gate', nowMs),
     accountId: owner.accountId,
     mode: owner.mode,
-    catalogPrices: permissions === null ? null : catalogPrices(permissions),
+    catalogTerms: permissions === null ? null : catalogTerms(permissions),
     version: 1,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
   };
   await insertGate(tx, gate);
   const catalog = permissions === null ? null : await publishCatalog(tx, deps, { gate, permissions });
+  const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
+  const data = { gate_id, name, trust_level, gate_url };
+  await emitEvents(tx, deps, [{ event: 'gate.created', to: [owner], data, timestampMs: nowMs }]);
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
   return { gate, catalog };
 }

@@ -3,22 +3,23 @@ import type { Gate, GateStats } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { parseCatalogPrices, renderCatalogPrices } from '../../shared/wire/catalog.ts';
+import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../deps.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
-type GateRow = Omit<Gate, 'constraints' | 'catalogPrices'> & {
+type GateRow = Omit<Gate, 'constraints' | 'catalogTerms'> & {
   readonly constraints: unknown;
   readonly catalogPrices: Readonly<Record<string, number | null>> | null;
+  readonly catalogApprovals: readonly string[];
 };
 type CountedRow = GateRow & GateStats;
 
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
-  g.constraints, g.catalog_prices AS "catalogPrices", g.version, g.created_at_ms AS "createdAtMs",
+  g.constraints, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs"`;
 
 const stats = (sql: Database) => sql`
@@ -33,7 +34,10 @@ const toGate = (row: GateRow): Gate => ({
   description: row.description,
   trustLevel: row.trustLevel,
   constraints: readStoredConstraints(row.constraints, 'gate'),
-  catalogPrices: row.catalogPrices === null ? null : parseCatalogPrices(row.catalogPrices),
+  catalogTerms:
+    row.catalogPrices === null
+      ? null
+      : parseCatalogTerms({ prices: row.catalogPrices, approvals: row.catalogApprovals }),
   version: row.version,
   createdAtMs: row.createdAtMs,
   updatedAtMs: row.updatedAtMs,
@@ -49,16 +53,24 @@ const toCountedGate = (row: CountedRow): CountedGate => ({
   },
 });
 
-const pricesText = ({ catalogPrices }: Gate): string | null =>
-  catalogPrices === null ? null : JSON.stringify(renderCatalogPrices(catalogPrices));
+/** The two columns that hold the terms of the catalog. */
+function termColumns({ catalogTerms }: Gate): {
+  readonly prices: string | null;
+  readonly approvals: string[];
+} {
+  if (catalogTerms === null) return { prices: null, approvals: [] };
+  const { prices, approvals } = renderCatalogTerms(catalogTerms);
+  return { prices: JSON.stringify(prices), approvals: [...approvals] };
+}
 
 export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
+  const { prices, approvals } = termColumns(gate);
   await tx`
-    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices, version,
-      created_at_ms, updated_at_ms)
+    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices,
+      catalog_approvals, version, created_at_ms, updated_at_ms)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
-      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${pricesText(gate)}::text::jsonb,
-      ${gate.version}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
+      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${prices}::text::jsonb,
+      ${approvals}::text[], ${gate.version}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
 }
 
 /** Deleted gates are gone for everybody. */
@@ -105,10 +117,11 @@ export async function listGates(sql: Database, owner: Owner, page: PageRequest):
 }
 
 export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> {
+  const { prices, approvals } = termColumns(gate);
   await tx`
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
-      catalog_prices = ${pricesText(gate)}::text::jsonb, version = ${gate.version}, updated_at_ms = ${gate.updatedAtMs}
+      catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version}, updated_at_ms = ${gate.updatedAtMs}
     WHERE gate_id = ${gate.gateId}`;
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
@@ -10,8 +10,10 @@ import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
+import { findKeyByToken } from '../oauth/access-token.ts';
+import { challenge, challengeForToken } from '../oauth/challenge.ts';
 
-/** Who is calling: the API key of the request, and whose it is. */
+/** Who is calling: the API key of the request, or the one that its access token stands for, and whose it is. */
 export interface Caller {
   readonly accountId: AccountId;
   readonly keyId: ApiKeyId;
@@ -27,6 +29,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a key needs for this route; null: no key at all. Every route declares it. */
     scope?: Scope | null;
+    /** In place of an API key: an access token of the authorization server, which opens nothing else (decisions §13). Such a route declares no scope. */
+    credential?: 'access_token';
     /** Besides the scope: only keys of the operator. */
     operatorOnly?: boolean;
   }
@@ -49,7 +53,10 @@ export const callerOf = (request: FastifyRequest): Caller =>
  * An address that does not exist answers 404 to everybody. A key is looked up for every request, so that deletion,
  * expiry and suspension bind at once. What the key may do is the part of `installScopes`.
  */
-export function installAuth(app: FastifyInstance, deps: Pick<Deps, 'sql' | 'clock' | 'logger'>): void {
+export function installAuth(
+  app: FastifyInstance,
+  deps: Pick<Deps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl'>,
+): void {
   const noteUse = keyUseNotes(app, deps);
   app.decorateRequest('caller', null);
   app.decorate('routeScopes', []);
@@ -60,11 +67,16 @@ export function installAuth(app: FastifyInstance, deps: Pick<Deps, 'sql' | 'cloc
   });
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) throw new ApiError('route_not_found');
-    if (request.routeOptions.config.scope === null) return;
+    const { scope, credential } = request.routeOptions.config;
+    if (scope === null && credential === undefined) return;
     // Answers to somebody, some of them with secrets: nothing in between may keep one.
     reply.header('cache-control', 'no-store');
     const nowMs = deps.clock.now();
-    const key = await authenticate(deps, request.headers.authorization, nowMs);
+    const { authorization } = request.headers;
+    const key =
+      credential === undefined
+        ? await authenticate(deps, authorization, nowMs)
+        : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
     noteUse(key, nowMs);
     request.caller = {
@@ -119,6 +131,22 @@ async function authenticate(
   const isValid = key !== null && (key.expiresAtMs === null || nowMs < key.expiresAtMs);
   if (!isValid) throw new ApiError('unauthorized');
   return key;
+}
+
+/** Says in the header of a 401 where a client gets a token. */
+async function authenticateToken(
+  deps: Parameters<typeof findKeyByToken>[0],
+  header: string | undefined,
+  nowMs: UnixMillis,
+  reply: FastifyReply,
+): Promise<PresentedKey> {
+  const presented = bearerPattern.exec(header ?? '')?.[1];
+  const key = presented === undefined ? null : await findKeyByToken(deps, presented, nowMs);
+  if (key !== null) return key;
+  reply.header('www-authenticate', header === undefined ? challenge(deps) : challengeForToken(deps));
+  throw new ApiError('unauthorized', {
+    message: 'This endpoint needs a valid access token of this service; an API key does not open it.',
+  });
 }
 
 /** Writes `last_used_at` beside the request, never before it, and not again within `limits.keyUseWriteIntervalMs`. */

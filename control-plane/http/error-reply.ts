@@ -46,7 +46,10 @@ export function errorReplies(deps: Pick<Deps, 'logger' | 'metrics' | 'random' | 
       const answered = toApiError(error);
       if (answered.status >= 500) report(error, answered, request);
       reply.code(answered.status).header('x-request-id', request.id).header('cache-control', 'no-store');
-      if (answered.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="agent-trust"');
+      // Where another credential than an API key is asked for, whoever refused has said so.
+      if (answered.code === 'unauthorized' && !reply.hasHeader('www-authenticate')) {
+        reply.header('www-authenticate', 'Bearer realm="agent-trust"');
+      }
       // Fastify closes the connection after every refused body, because more of it might follow. Once it has been read, nothing does.
       if (request.raw.complete) reply.removeHeader('connection');
       reply.type('application/json; charset=utf-8').send(renderError(answered, request.id));

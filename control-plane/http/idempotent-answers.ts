@@ -80,9 +80,9 @@ async function lockAndRead(
         DELETE FROM idempotent_answers
         WHERE key_id = ${keyId} AND idempotency_key = ${idempotencyKey} AND created_at_ms <= ${expiredSinceMs}`,
       tx`
-        DELETE FROM idempotent_answers WHERE (key_id, idempotency_key) IN (
-          SELECT key_id, idempotency_key FROM idempotent_answers WHERE created_at_ms <= ${expiredSinceMs}
-          ORDER BY created_at_ms LIMIT ${limits.idempotentAnswersPerTrimMax} FOR UPDATE SKIP LOCKED)`,
+        DELETE FROM idempotent_answers WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM idempotent_answers WHERE created_at_ms <= ${expiredSinceMs}
+          ORDER BY created_at_ms LIMIT ${limits.idempotentAnswersPerTrimMax} FOR UPDATE SKIP LOCKED))`,
       tx`SET LOCAL lock_timeout TO DEFAULT`,
       tx<AnswerRow[]>`
         SELECT fingerprint, status, body FROM idempotent_answers

@@ -60,7 +60,7 @@ function bodyReader(schema: TSchema): (data: unknown) => unknown {
 }
 
 /** PostgreSQL can hold U+0000 neither in text nor in jsonb; said here, it is the caller's error and has a name. */
-function refuseNul(value: unknown, at: string): void {
+export function refuseNul(value: unknown, at: string): void {
   if (typeof value === 'string') {
     if (value.includes('\0')) throw invalidRequest(at || 'body', 'A text must not contain U+0000.');
   } else if (typeof value === 'object' && value !== null) {

@@ -87,6 +87,14 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       requested: 50.01,
       reset_at: null,
     },
+    {
+      decision: 'SUSPEND',
+      reason: 'approval_required',
+      attestation_id: null,
+      constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
+      approval_id: 'appr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      expires_at: '2026-11-20T10:41:42.231Z',
+    },
   ],
   GateTest: [
     {
@@ -128,6 +136,23 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       used: 0,
       requested: 80,
       reset_at: null,
+    },
+  ],
+  Approval: [
+    {
+      approval_id: 'appr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      status: 'pending',
+      passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+      agent_id: 'buyer-1',
+      gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+      request_hash: 'sha256:4d6e2b8f0c1a3957e8d4f6b2a0c9e7153b5d7f91a3c5e7092b4d6f8a1c3e5f70',
+      permission_key: 'orders:create',
+      amount_usd: 250,
+      created_at: '2026-11-20T10:36:42.231Z',
+      expires_at: '2026-11-20T10:41:42.231Z',
+      resolved_at: null,
+      resolved_by: null,
+      note: null,
     },
   ],
   Attestation: [
@@ -388,6 +413,77 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   ],
   ApiKeyDeletion: [
     { key_id: 'key_01m7w8f9mppcefh1g74923bzh5', deleted: true, deleted_at: '2026-11-20T10:36:42.010Z' },
+  ],
+  NewWebhook: [
+    {
+      webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa',
+      url: 'https://hooks.example.com/agent-trust',
+      events: ['passport.revoked', 'spend_limit.approaching'],
+      description: 'Pages whoever is on call',
+      status: 'enabled',
+      disabled_reason: null,
+      failing_since: null,
+      created_at: '2026-11-20T10:36:42.020Z',
+      updated_at: '2026-11-20T10:36:42.020Z',
+      secret: 'whsec_…',
+    },
+  ],
+  Webhook: [
+    {
+      webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa',
+      url: 'https://hooks.example.com/agent-trust',
+      events: ['passport.revoked', 'spend_limit.approaching'],
+      description: 'Pages whoever is on call',
+      status: 'enabled',
+      disabled_reason: null,
+      failing_since: null,
+      created_at: '2026-11-20T10:36:42.020Z',
+      updated_at: '2026-11-20T10:36:42.020Z',
+    },
+  ],
+  WebhookDeletion: [
+    { webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa', deleted: true, deleted_at: '2026-11-20T10:36:42.030Z' },
+  ],
+  WebhookRecovered: [{ requeued: 12, has_more: false }],
+  Delivery: [
+    {
+      delivery_id: 'dlv_01m7w8f9p4q6r8s9t0v1w2x3yz',
+      webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa',
+      event_id: 'evt_01m7w8f9p4a1b2c3d4e5f6g7hj',
+      event: 'passport.revoked',
+      status: 'succeeded',
+      payload: {
+        event: 'passport.revoked',
+        timestamp: '2026-11-20T10:36:42.024Z',
+        data: {
+          passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+          agent_id: 'buyer-1',
+          revoked_at: '2026-11-20T10:36:42.024Z',
+          reason: 'unspecified',
+        },
+      },
+      attempt_count: 2,
+      attempts: [
+        {
+          attempt: 2,
+          started_at: '2026-11-20T10:36:47.301Z',
+          latency_ms: 41,
+          status_code: 204,
+          error: null,
+          response: '',
+        },
+        {
+          attempt: 1,
+          started_at: '2026-11-20T10:36:42.061Z',
+          latency_ms: 12,
+          status_code: 503,
+          error: null,
+          response: 'restarting',
+        },
+      ],
+      next_attempt_at: null,
+      created_at: '2026-11-20T10:36:42.024Z',
+    },
   ],
   NewAccount: [
     {

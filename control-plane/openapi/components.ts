@@ -13,6 +13,7 @@ import {
   ApiKeyRoll,
   NewApiKeyAnswer,
 } from '../../shared/wire/api-key.ts';
+import { ApprovalAnswer, ApprovalResolution } from '../../shared/wire/approval.ts';
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
 import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
@@ -43,6 +44,17 @@ import {
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
 import { TemplateAnswer, TemplateCreation } from '../../shared/wire/template.ts';
+import {
+  DeliveryAnswer,
+  NewWebhookAnswer,
+  WebhookAnswer,
+  WebhookCreation,
+  WebhookDeletion,
+  WebhookRecovery,
+  WebhookRecoveryAnswer,
+  WebhookTest,
+  WebhookUpdate,
+} from '../../shared/wire/webhook.ts';
 import { ReadinessAnswer } from '../http/operations.ts';
 
 /**
@@ -78,6 +90,9 @@ export const namedSchemas = {
   GateTest: GateTestAnswer,
   CheckRequest: CheckBody,
   Decision: DecisionAnswer,
+  ApprovalResolution,
+  Approval: ApprovalAnswer,
+  ApprovalPage: PageAnswer(ApprovalAnswer),
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,
@@ -89,7 +104,7 @@ export const namedSchemas = {
   Template: TemplateAnswer,
   TemplatePage: PageAnswer(TemplateAnswer),
   ApiKeyCreation,
-  ApiKeyRoll,
+  Roll: ApiKeyRoll,
   ApiKey: ApiKeyAnswer,
   NewApiKey: NewApiKeyAnswer,
   ApiKeyPage: PageAnswer(ApiKeyAnswer),
@@ -99,6 +114,17 @@ export const namedSchemas = {
   Account: AccountAnswer,
   NewAccount: NewAccountAnswer,
   AccountPage: PageAnswer(AccountAnswer),
+  WebhookCreation,
+  WebhookUpdate,
+  WebhookTest,
+  WebhookRecovery,
+  Webhook: WebhookAnswer,
+  NewWebhook: NewWebhookAnswer,
+  WebhookPage: PageAnswer(WebhookAnswer),
+  WebhookDeletion,
+  WebhookRecovered: WebhookRecoveryAnswer,
+  Delivery: DeliveryAnswer,
+  DeliveryPage: PageAnswer(DeliveryAnswer),
   Jwks: JwksAnswer,
   KeyRotationRequest: KeyRotation,
   KeyRotation: KeyRotationAnswer,

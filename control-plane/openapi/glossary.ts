@@ -141,6 +141,21 @@ export const glossary: Readonly<Record<string, string>> = {
   requested: 'How much more was asked for.',
   reset_at: 'When the window of the limit ends; null: it has none.',
 
+  // Approvals
+  approval_id: 'Id of the approval, `appr_…`.',
+  'Approval.status': '`approved` until it is used, denied or its time is over.',
+  'Approval.passport_id': 'The passport whose agent asks.',
+  'Approval.agent_id': 'The agent that asks, as its owner named it.',
+  'Approval.gate_id': 'The gate that it asks at.',
+  'Approval.permission_key': 'What it asks for.',
+  'Approval.created_at': 'When it asked.',
+  'Approval.expires_at': 'When the time to say yes or no is over; once approved, the time to use it.',
+  amount_usd: 'What it wants to spend; null: no amount. Held until the approval ends.',
+  resolved_at: 'When a person said yes or no; null: nobody did.',
+  resolved_by: '`key_id` of the API key that did; null: nobody did.',
+  note: 'What that person wrote; null: nothing.',
+  'ApprovalResolution.note': "Why, for the record and for the agent's owner. At most 500 characters.",
+
   // Attestations
   attestations: 'The records of this page.',
   next_cursor: '`cursor` of the page behind this one; null: there is none.',
@@ -157,8 +172,13 @@ export const glossary: Readonly<Record<string, string>> = {
   signing_key_id: '`kid` of the key that signed, in the JWKS.',
   amount_micro_usd: 'What was to be spent, in millionths of a USD; null: no amount.',
   pii: 'Where personal data was found. Never what.',
+  request_redacted:
+    'With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.',
+  redactions: 'What was replaced in `request_redacted`.',
   pointer: 'JSON pointer into the request.',
   'Attestation.type': 'Kind of personal data.',
+  'Decision.type': 'Kind of personal data.',
+  'GateTest.type': 'Kind of personal data.',
   resolution: 'How a SUSPEND was resolved; null for every other record.',
   source: 'Id of the sidecar that decided, or `control-plane`.',
   'Attestation.test': 'Whether it was a gate test.',
@@ -191,7 +211,7 @@ export const glossary: Readonly<Record<string, string>> = {
   mode: 'Which of two separate worlds it belongs to.',
   prefix: 'First 12 characters of the key, to recognise it by.',
   last4: 'Last 4 characters of the key.',
-  overlap_s: 'How long the old key goes on working, in seconds. Default 0.',
+  overlap_s: 'How long the old one goes on working beside the new one, in seconds. Default 0.',
   account_id: 'Id of the account, `acct_…`.',
   plan: 'What the account has bought; decides its limits.',
   limits: 'Request limits of its own, for the enterprise plan; null: none.',
@@ -209,6 +229,36 @@ export const glossary: Readonly<Record<string, string>> = {
   previous: 'The key that it replaces.',
   retired_at: 'From when on the key no longer signs; null: it does, or will.',
   compromised: 'Whether somebody else may have the private key: what it signed proves nothing.',
+
+  // Webhooks
+  webhook_id: 'Id of the webhook, `wh_…`.',
+  url: 'Where events are sent, over https; null: nowhere, its deliveries wait to be fetched.',
+  'WebhookUpdate.url': 'Where events are sent, over https.',
+  events: 'The events that it is told of.',
+  disabled_reason:
+    'Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three days; `unread`: nobody fetched for an hour; null: it is enabled.',
+  failing_since: 'When the first attempt after the last success failed; null: none did.',
+  secret: 'With which deliveries are signed: `whsec_` and base64. Shown this once; kept sealed.',
+  'WebhookTest.event': 'What to send. Default: the first event that the webhook is told of.',
+  'WebhookRecovery.since': 'Whatever was made from this time on.',
+  requeued: 'How many deliveries go out again.',
+  has_more: 'Whether there are more: call again.',
+  delivery_id: 'Id of the delivery, `dlv_…`.',
+  event_id:
+    'Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.',
+  event: 'What happened.',
+  'Delivery.status':
+    '`pending`: it waits for an attempt, or one is under way; `failed`: given up until it is sent again.',
+  payload: 'The body that is sent.',
+  attempt_count: 'How many attempts there were.',
+  attempts: 'The newest attempts, the last one first.',
+  attempt: 'Number of the attempt, from 1.',
+  started_at: 'When the attempt began.',
+  latency_ms: 'How long it took, in milliseconds.',
+  status_code: 'HTTP status of the answer; null: there was none.',
+  'Delivery.error': 'Why there was no answer; null: there was one.',
+  response: 'The first KiB of the answer, without what looks like a secret; null: there was none.',
+  next_attempt_at: 'When the next attempt is due; null: none is.',
 
   // Everywhere
   id: 'The id of this object under its short name.',
@@ -260,6 +310,8 @@ const pathIds: Readonly<Record<string, string>> = {
   templates: 'template_id',
   'api-keys': 'key_id',
   accounts: 'account_id',
+  webhooks: 'webhook_id',
+  deliveries: 'delivery_id',
 };
 
 const meaningOf = (owner: string, name: string): string | undefined =>
@@ -268,21 +320,22 @@ const meaningOf = (owner: string, name: string): string | undefined =>
 export function describeField(owner: string, name: string, field: Schema): Schema {
   const description = meaningOf(owner, name);
   return {
-    ...field,
     ...(description === undefined ? {} : { description }),
+    // Where a field brings words of its own, they are the better ones.
+    ...field,
     ...(isTime(name, field) ? { format: 'date-time' } : {}),
   };
 }
 
 const isTime = (name: string, { type, enum: values }: Schema): boolean =>
-  (name.endsWith('_at') || ['timestamp', 'not_before', 'since', 'until'].includes(name)) &&
+  (/_(?:at|since)$/.test(name) || ['timestamp', 'not_before', 'since', 'until'].includes(name)) &&
   [type].flat().includes('string') &&
   values === undefined;
 
 export function describeParameter(path: string, parameter: Parameter): Parameter {
   const { name, schema } = parameter;
-  const owner =
-    parameter.in === 'path' ? pathIds[path.split('/').at(-2 - Number(!path.endsWith('}'))) ?? ''] : name;
+  const parts = path.split('/');
+  const owner = parameter.in === 'path' ? pathIds[parts[parts.indexOf(`{${name}}`) - 1] ?? ''] : name;
   const description = meaningOf('', owner ?? name);
   const timed = isTime(name, schema) ? { ...schema, format: 'date-time' } : schema;
   return { ...parameter, schema: timed, ...(description === undefined ? {} : { description }) };

@@ -129,7 +129,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Gates',
     summary: 'Ask what a gate would decide',
     description:
-      'The same decision as a check, in other words. Reads live counters and takes from none; the record is marked as a test.',
+      'The same decision as a check, in other words. Reads live counters and takes from none, opens no approval, and passes over an ' +
+      '`idempotency_key`; the record is marked as a test.',
     errors: ['gate_not_found'],
     body: GateTestBody,
   },
@@ -168,8 +169,9 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Enforcement',
     summary: 'Decide whether this passport may do this at this gate, now',
     description:
-      'PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision core.',
-    errors: ['gate_not_found'],
+      'PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision core. With ' +
+      '`request.idempotency_key` the request is charged once, and asked again it gets the first PERMIT again.',
+    errors: ['gate_not_found', 'idempotency_conflict'],
     body: CheckBody,
   },
   'POST /v1/enforce': {
@@ -178,8 +180,37 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Decide without a gate in the address',
     description:
       'With `request.gate_id` like a check at that gate; without it the passport alone is checked.',
-    errors: ['gate_not_found'],
+    errors: ['gate_not_found', 'idempotency_conflict'],
     body: CheckBody,
+  },
+
+  'GET /v1/approvals': {
+    id: 'listApprovals',
+    tag: 'Approvals',
+    summary: 'List approvals at your gates, newest first',
+    description: 'With `status` those that are in this state now: what nobody resolved in time is `expired`.',
+  },
+  'GET /v1/approvals/:id': {
+    id: 'getApproval',
+    tag: 'Approvals',
+    summary: 'Get an approval',
+    errors: ['approval_not_found'],
+  },
+  'POST /v1/approvals/:id/approve': {
+    id: 'approveApproval',
+    tag: 'Approvals',
+    summary: 'Say yes to a request',
+    description:
+      'The agent then sends the same request once more, with `approval_id`, before `expires_at`, which starts anew. Everything but the ' +
+      'question to a person is checked again then.',
+    errors: ['approval_not_found', 'approval_already_resolved'],
+  },
+  'POST /v1/approvals/:id/deny': {
+    id: 'denyApproval',
+    tag: 'Approvals',
+    summary: 'Say no to a request',
+    description: 'The money that was held for it is free at once.',
+    errors: ['approval_not_found', 'approval_already_resolved'],
   },
 
   'GET /v1/attestations': {
@@ -265,6 +296,74 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'API keys',
     summary: 'Delete an API key at once',
     errors: ['api_key_not_found'],
+  },
+
+  'POST /v1/webhooks': {
+    id: 'createWebhook',
+    tag: 'Webhooks',
+    summary: 'Subscribe an endpoint to events',
+    description:
+      'Each event is sent as a POST, signed as Standard Webhooks has it with `secret`, which is shown this once. With `url` null nothing is sent: ' +
+      'fetch the deliveries, as `agent-trust webhooks listen` does. See docs/webhooks.md.',
+  },
+  'GET /v1/webhooks': { id: 'listWebhooks', tag: 'Webhooks', summary: 'List webhooks, newest first' },
+  'GET /v1/webhooks/:id': {
+    id: 'getWebhook',
+    tag: 'Webhooks',
+    summary: 'Get a webhook',
+    errors: ['webhook_not_found'],
+  },
+  'PUT /v1/webhooks/:id': {
+    id: 'updateWebhook',
+    tag: 'Webhooks',
+    summary: 'Change a webhook',
+    description:
+      'Only what is present changes. What waits for a disabled one goes out when it is enabled again.',
+    errors: ['webhook_not_found'],
+  },
+  'DELETE /v1/webhooks/:id': {
+    id: 'deleteWebhook',
+    tag: 'Webhooks',
+    summary: 'Delete a webhook',
+    description: 'What has not been delivered to it never is.',
+    errors: ['webhook_not_found'],
+  },
+  'POST /v1/webhooks/:id/roll-secret': {
+    id: 'rollWebhookSecret',
+    tag: 'Webhooks',
+    summary: 'Replace the secret of a webhook by a new one',
+    description:
+      'For `overlap_s` each delivery carries a signature by both. The new `secret` is shown this once.',
+    errors: ['webhook_not_found'],
+  },
+  'POST /v1/webhooks/:id/test': {
+    id: 'testWebhook',
+    tag: 'Webhooks',
+    summary: 'Send an event with sample data to a webhook',
+    description: 'Answers the delivery before it is made; get it again to see what came of it.',
+    errors: ['webhook_not_found'],
+  },
+  'GET /v1/webhooks/:id/deliveries': {
+    id: 'listDeliveries',
+    tag: 'Webhooks',
+    summary: 'List what was sent to a webhook, newest first',
+    description: 'With the newest 20 attempts of each. Deliveries are kept for 30 days.',
+    errors: ['webhook_not_found'],
+  },
+  'POST /v1/webhooks/:id/deliveries/:delivery_id/resend': {
+    id: 'resendDelivery',
+    tag: 'Webhooks',
+    summary: 'Send a delivery again',
+    description: 'Whatever came of it, at once, with the same `webhook-id`, and on a schedule of its own.',
+    errors: ['webhook_not_found', 'delivery_not_found'],
+  },
+  'POST /v1/webhooks/:id/recover': {
+    id: 'recoverWebhook',
+    tag: 'Webhooks',
+    summary: 'Send again what has failed since a time',
+    description:
+      'Whatever was made since then and has failed, for good or so far; at most 10,000 at a time, the oldest first.',
+    errors: ['webhook_not_found'],
   },
 
   'POST /v1/accounts': {

@@ -4,9 +4,10 @@ import { describeField } from './glossary.ts';
 
 /**
  * A schema as it is published: the one that validates, said in the way that readers and generators of OpenAPI 3.1 know best. It
- * accepts exactly the same values. A part that is one of the named ones becomes a reference to it.
+ * accepts exactly the same values. A part that is one of the named ones becomes a reference to it. `owner`: whose fields they are, for
+ * words that the glossary keeps for that one.
  */
-export type PublishSchema = (schema: Schema) => Schema;
+export type PublishSchema = (schema: Schema, owner?: string) => Schema;
 
 /** The named schemas as they are published, and how every other one is published beside them. */
 export function schemaPublisher(named: Readonly<Record<string, Schema>>): {
@@ -23,7 +24,7 @@ export function schemaPublisher(named: Readonly<Record<string, Schema>>): {
     schemas: Object.fromEntries(
       plain.map(([name, schema]) => [name, describeFields(mapParts(schema, refer), name)]),
     ),
-    publish: (schema) => describeFields(refer(simplify(schema))),
+    publish: (schema, owner) => describeFields(refer(simplify(schema)), owner),
   };
 }
 

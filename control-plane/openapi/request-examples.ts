@@ -68,6 +68,8 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   revokePassport: { reason: { value: { reason: 'laptop stolen' } } },
+  approveApproval: { note: { value: { note: 'Ordered by Ms Okafor' } } },
+  denyApproval: { note: { value: { note: 'Not before the next quarter' } } },
   createGate: {
     reference: {
       summary: 'Reference',
@@ -157,6 +159,23 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   rollApiKey: { overlap: { value: { overlap_s: 3_600 } } },
+  createWebhook: {
+    endpoint: {
+      value: {
+        url: 'https://hooks.example.com/agent-trust',
+        events: ['passport.revoked', 'spend_limit.approaching'],
+        description: 'Pages whoever is on call',
+      },
+    },
+    fetched: { summary: 'To be fetched', value: { url: null, events: ['passport.denied'] } },
+  },
+  updateWebhook: {
+    events: { value: { events: ['passport.revoked'] } },
+    disabling: { value: { status: 'disabled' } },
+  },
+  rollWebhookSecret: { overlap: { value: { overlap_s: 86_400 } } },
+  testWebhook: { event: { value: { event: 'passport.revoked' } } },
+  recoverWebhook: { since: { value: { since: '2026-11-20T00:00:00Z' } } },
   createAccount: {
     pro: { value: { name: 'Globex', plan: 'pro' } },
     enterprise: {

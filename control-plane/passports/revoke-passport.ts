@@ -2,11 +2,12 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import type { Deps } from '../deps.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
 import { readHeads } from '../sync/feed-store.ts';
+import { emitEvents } from '../webhooks/emit-events.ts';
 import { lockPassport, setPassportRevoked } from './passport-store.ts';
 
 export interface Revocation {
@@ -40,6 +41,13 @@ export async function revokePassport(
       };
     }
     await setPassportRevoked(tx, passportId, { reason, nowMs });
+    const data = {
+      passport_id: passportId,
+      agent_id: passport.agentId,
+      revoked_at: renderTime(nowMs),
+      reason,
+    };
+    await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [owner], data, timestampMs: nowMs }]);
     const globalRevision = await change(globalFeed, {
       kind: 'passport.standing',
       body: { passport_id: passportId, standing: 'revoked', expires_at_ms: passport.expiresAtMs },

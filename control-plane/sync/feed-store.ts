@@ -75,9 +75,9 @@ export async function readEntries(
  */
 export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<number> {
   const removed = await sql`
-    DELETE FROM changes WHERE (feed_id, revision) IN (
-      SELECT feed_id, revision FROM changes WHERE created_at_ms < ${nowMs - limits.changeRetentionMs}
+    DELETE FROM changes WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM changes WHERE created_at_ms < ${nowMs - limits.changeRetentionMs}
         AND revision < (SELECT head.revision FROM feeds head WHERE head.feed_id = changes.feed_id)
-      ORDER BY created_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED)`;
+      ORDER BY created_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
   return removed.count;
 }

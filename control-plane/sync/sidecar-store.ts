@@ -70,11 +70,11 @@ async function makeRoom(
   }
   if (silent < limits.sidecarsPerAccountMax) return;
   await sql`
-    DELETE FROM sidecars WHERE sidecar_id IN (
+    DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
       SELECT sidecar_id FROM sidecars
       WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId} AND last_seen_at_ms <= ${connectedSinceMs}
         AND NOT EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id)
-      ORDER BY last_seen_at_ms LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED)`;
+      ORDER BY last_seen_at_ms LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { assert } from '../errors/assert.ts';
 import type { Mode } from '../model/mode.ts';
@@ -36,6 +37,13 @@ export function parseApiKey(text: string): { readonly mode: Mode } | null {
 
 /** Hex SHA-256: all that is kept of a key. Its 178 bits of chance need no slow hash. */
 export const hashApiKey = (key: string): string => sha256Hex(key);
+
+/** Whether the hash is that of this key, in a time that does not depend on how much of it is. */
+export function isKeyOfHash(key: string, keyHash: string): boolean {
+  const given = Buffer.from(hashApiKey(key));
+  const expected = Buffer.from(keyHash);
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
 
 const hasChecksum = (key: string): boolean =>
   key.slice(-checksumChars) === checksum(key.slice(0, -checksumChars));

@@ -1,4 +1,4 @@
-import type { CatalogPrices } from '../model/catalog.ts';
+import type { CatalogTerms } from '../model/catalog.ts';
 import type { DecisionReason } from '../model/decision.ts';
 import { type PermissionKey, permissionArea } from '../model/permission.ts';
 import type { VerifiedPassport } from './facts.ts';
@@ -10,7 +10,7 @@ import type { VerifiedPassport } from './facts.ts';
 export function checkPermission(
   requested: PermissionKey | null,
   passport: VerifiedPassport,
-  catalog: CatalogPrices | null,
+  catalog: CatalogTerms | null,
 ): DecisionReason | null {
   if (requested === null) return 'permission_missing';
   if (!grants(passport.permissions, requested)) return 'permission_not_granted';

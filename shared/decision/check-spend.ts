@@ -1,6 +1,8 @@
+import { assert } from '../errors/assert.ts';
 import type { MicroUsd } from '../model/money.ts';
+import { missedWindow } from './check-windows.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
-import type { LimitMiss, RequestFacts, VerifiedPassport } from './facts.ts';
+import type { LimitMiss, QuotaView, RequestFacts, VerifiedPassport } from './facts.ts';
 
 /** The only currency there is (decisions §5); no currency named means this one. */
 export const isDollars = (currency: string | null): boolean => currency === null || currency === 'USD';
@@ -13,21 +15,42 @@ export function countedAmount(policy: CompiledPolicy, request: RequestFacts): Mi
   if (!isDollars(request.currency)) return null;
   if (request.amountMicroUsd !== null) return request.amountMicroUsd;
   if (policy.catalog === null || request.permissionKey === null) return null;
-  return policy.catalog.get(request.permissionKey) ?? null;
+  return policy.catalog.get(request.permissionKey)?.priceMicroUsd ?? null;
 }
 
-/** The limit on a single transaction: the gate's and the passport's both apply, so the lower one does. */
-export function perTransactionLimit(policy: CompiledPolicy, passport: VerifiedPassport): MicroUsd | null {
+/** Whether there is a limit on money at all, the gate's or the passport's own. */
+export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
+  policy.perTransactionMicroUsd !== null ||
+  passport.perTransactionMicroUsd !== null ||
+  policy.spendWindows.length > 0 ||
+  passport.spendWindows.length > 0;
+
+/**
+ * How the amount misses the limits on money: first the one on a single transaction, where waiting never helps, then the windows. Nothing is needed
+ * of a window for no money, and for money that an approval holds already (decisions §8).
+ */
+export function missedSpend(
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  amount: MicroUsd | null,
+  money: { readonly quota: QuotaView; readonly isHeld: boolean },
+): LimitMiss | 'unknown' | null {
+  const { spend } = money.quota;
+  assert(
+    spend.length === policy.spendWindows.length + passport.spendWindows.length,
+    'the view lists every limit on money',
+  );
+  if (amount === null || amount === 0) return null;
+  const limit = perTransactionLimit(policy, passport);
+  if (limit !== null && amount > limit)
+    return { unit: 'micro_usd', limit, used: 0, requested: amount, resetAtMs: null };
+  return money.isHeld ? null : missedWindow(spend, amount, 'micro_usd');
+}
+
+/** The gate's and the passport's both apply, so the lower one does. */
+function perTransactionLimit(policy: CompiledPolicy, passport: VerifiedPassport): MicroUsd | null {
   const atGate = policy.perTransactionMicroUsd;
   const ofPassport = passport.perTransactionMicroUsd;
   if (atGate === null) return ofPassport;
   return ofPassport !== null && ofPassport < atGate ? ofPassport : atGate;
-}
-
-const nothing = 0 as MicroUsd;
-
-/** How the amount misses the limit on one transaction; null where it does not. Waiting never helps here. */
-export function missedPerTransaction(limit: MicroUsd, amount: MicroUsd | null): LimitMiss | null {
-  if (amount === null || amount <= limit) return null;
-  return { limit, used: nothing, requested: amount, resetAtS: null };
 }

@@ -1,11 +1,13 @@
-import type { CatalogPrices } from '../model/catalog.ts';
-import type { Constraints } from '../model/constraints.ts';
+import type { CatalogTerms } from '../model/catalog.ts';
+import type { ApprovalRule, Constraints, PiiControls } from '../model/constraints.ts';
 import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
+import type { WindowLimit } from '../quota/window-limit.ts';
 import { type CompiledDomains, compileDomains } from './compile-domains.ts';
+import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
 
 /** Whose passports are let in: the own account's (`'own'`), anybody's (`'any'`), or those of the named issuers and no others. */
 type TrustedIssuers = 'own' | 'any' | ReadonlySet<IssuerId>;
@@ -23,9 +25,13 @@ export interface CompiledPolicy {
   /** Whether a request must name a permission. One that is named is checked everywhere. */
   readonly requiresPermission: boolean;
   /** Null: nothing is published, and every permission of the passport's will do. */
-  readonly catalog: CatalogPrices | null;
+  readonly catalog: CatalogTerms | null;
   readonly allowedDomains: CompiledDomains | null;
+  readonly pii: PiiControls | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
+  readonly spendWindows: readonly WindowLimit[];
+  readonly rateWindows: readonly WindowLimit[];
+  readonly approvals: ApprovalRule | null;
 }
 
 /** A gate with everything done that depends on the gate alone. Made once for each version of it. */
@@ -50,9 +56,10 @@ export function compileGate(
     readonly trustLevel: TrustTier;
     readonly constraints: Constraints;
   },
-  catalog: CatalogPrices | null = null,
+  catalog: CatalogTerms | null = null,
 ): CompiledGate {
-  const { allowedDomains, spendLimits, trustedIssuers } = gate.constraints;
+  const { allowedDomains, spendLimits, rateLimits, trustedIssuers, piiControls, approvals } =
+    gate.constraints;
   return {
     mode: gate.mode,
     accountId: gate.accountId,
@@ -62,7 +69,11 @@ export function compileGate(
     requiresPermission: true,
     catalog,
     allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),
+    pii: piiControls,
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
+    spendWindows: compileSpendWindows(spendLimits, 'gate'),
+    rateWindows: compileRateWindows(rateLimits, 'gate'),
+    approvals,
     gateId: gate.gateId,
     version: gate.version,
   };
@@ -83,7 +94,11 @@ const withoutGate = (mode: Mode): CompiledPolicy =>
     requiresPermission: false,
     catalog: null,
     allowedDomains: null,
+    pii: null,
     perTransactionMicroUsd: null,
+    spendWindows: [],
+    rateWindows: [],
+    approvals: null,
   });
 
 const policiesWithoutGate: Readonly<Record<Mode, CompiledPolicy>> = {

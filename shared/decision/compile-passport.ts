@@ -1,5 +1,6 @@
 import type { PassportClaims } from '../model/passport-claims.ts';
 import { compileDomains } from './compile-domains.ts';
+import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
 import type { VerifiedPassport } from './facts.ts';
 
 /**
@@ -7,7 +8,7 @@ import type { VerifiedPassport } from './facts.ts';
  * signature verified: `keyId` is the key that did, `tokenHash` the hex SHA-256 of the whole token.
  */
 export function compilePassport(claims: PassportClaims, keyId: string, tokenHash: string): VerifiedPassport {
-  const { allowedDomains, spendLimits } = claims.constraints;
+  const { allowedDomains, spendLimits, rateLimits, approvals } = claims.constraints;
   return {
     passportId: claims.passportId,
     issuerId: claims.issuerId,
@@ -20,6 +21,9 @@ export function compilePassport(claims: PassportClaims, keyId: string, tokenHash
     expiresAtS: claims.expiresAtS,
     allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
+    spendWindows: compileSpendWindows(spendLimits, 'passport'),
+    rateWindows: compileRateWindows(rateLimits, 'passport'),
+    approvals,
     keyId,
     tokenHash,
   };

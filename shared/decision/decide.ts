@@ -1,32 +1,49 @@
+import { must } from '../errors/assert.ts';
+import type { PiiFinding } from '../model/attestation.ts';
 import type { DecisionReason } from '../model/decision.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { UnixMillis } from '../model/time.ts';
+import { checkPresentedApproval, demandedApprovalMs, hasApprovalRule } from './check-approval.ts';
 import { checkDomain, hasDomainList } from './check-domain.ts';
 import { checkFreshness } from './check-freshness.ts';
 import { checkIssuer } from './check-issuer.ts';
 import { checkPassport } from './check-passport.ts';
 import { checkPermission } from './check-permission.ts';
+import { checkPii, reportedFindings } from './check-pii.ts';
+import { hasRateLimit, missedRate } from './check-rate.ts';
 import { type CheckSet, check, listChecks } from './check-set.ts';
-import { countedAmount, isDollars, missedPerTransaction, perTransactionLimit } from './check-spend.ts';
+import { countedAmount, hasSpendLimit, isDollars, missedSpend } from './check-spend.ts';
 import { checkTrustLevel } from './check-trust-level.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
-import type { Decision, LimitMiss, PassportFacts, QuotaView, RequestFacts } from './facts.ts';
+import type {
+  Decision,
+  LimitMiss,
+  PassportFacts,
+  QuotaView,
+  RequestFacts,
+  Unknown,
+  VerifiedPassport,
+} from './facts.ts';
 
 /**
  * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of decisions §5, the first
  * BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it settles which reason a caller
  * sees, and that nobody learns from a later check what an earlier one keeps from him.
  *
- * Pure, synchronous and total: a refusal is a value. Every comparison with time uses the one `nowMs`. Takes nothing from
- * any counter: `charge` says what the caller must take, with no await between reading `quota` and taking it.
- * `evaluated` holds the checks that were configured and reached. The places of `proof_of_possession`, `pii_controls`,
- * `rate_limit` and `approval` stand in `checkNames`; a gate or passport that asks for one of them cannot be made yet.
+ * Pure, synchronous and total: a refusal is a value, and so is what it does not know (`unknown`). Every comparison with time uses the
+ * one `nowMs`. Takes nothing from any counter: `charge` says what the caller must take, with no await between reading `quota` and
+ * taking it. Throws only where its caller did not do his part: a policy with PII controls needs a request that was scanned, and limits
+ * on windows a view of each of them.
+ * `evaluated` holds the checks that were configured and reached. The place of `proof_of_possession` stands in `checkNames`; a gate
+ * that asks for it cannot be made yet.
+ *
+ * Here stand the checks of who asks; those of what is asked and what it costs follow.
  */
 export function decide(
   policy: CompiledPolicy,
   facts: PassportFacts,
   request: RequestFacts,
-  _quota: QuotaView,
+  quota: QuotaView,
   nowMs: UnixMillis,
 ): Decision {
   const amount = countedAmount(policy, request);
@@ -58,32 +75,102 @@ export function decide(
     if (refusal !== null) return block(refusal, reached, amount);
   }
 
-  // There are no approvals yet: one that is presented can belong to no request (decisions §8).
-  if (request.approvalId !== null) return block('approval_mismatch', reached, amount);
+  return decideOnRequest({ policy, passport, request, quota, amount }, reached);
+}
+
+/** What the later checks read, and what the earlier ones found. */
+interface Matter {
+  readonly policy: CompiledPolicy;
+  readonly passport: VerifiedPassport;
+  readonly request: RequestFacts;
+  readonly quota: QuotaView;
+  readonly amount: MicroUsd | null;
+}
+
+/** The checks of what is asked: the approval that is presented, where it goes, what stands in it. */
+function decideOnRequest(matter: Matter, before: CheckSet): Decision {
+  const { policy, passport, request, amount } = matter;
+  let reached = before;
+  const presented = checkPresentedApproval(policy, request);
+  if (presented === 'unknown') return undecided('approval', reached, amount, noFindings);
+  if (presented !== null) return block(presented, reached, amount);
 
   if (hasDomainList(policy, passport)) {
     reached |= check.domain_allowlist;
-    refusal = checkDomain(policy, passport, request.domain);
+    const refusal = checkDomain(policy, passport, request.domain);
     if (refusal !== null) return block(refusal, reached, amount);
   }
 
+  if (policy.pii === null) return decideOnCost(matter, reached, noFindings);
+  reached |= check.pii_controls;
+  const scan = must(request.pii, 'a request at a gate with PII controls was scanned');
+  const pii = reportedFindings(policy.pii, scan);
+  const refusal = checkPii(policy.pii, scan);
+  if (refusal !== null) return block(refusal, reached, amount, pii);
+  return decideOnCost(matter, reached, pii);
+}
+
+/** The last checks: what it costs, how often it comes, and whether somebody has to be asked first. */
+function decideOnCost(
+  { policy, passport, request, quota, amount }: Matter,
+  before: CheckSet,
+  pii: readonly PiiFinding[],
+): Decision {
+  let reached = before;
   // Another currency blocks here also where no limit is set: its number must never be taken for one of dollars.
-  if (!isDollars(request.currency)) return block('currency_unsupported', reached | check.spend_limit, amount);
-  const limit = perTransactionLimit(policy, passport);
-  if (limit !== null) {
+  if (!isDollars(request.currency))
+    return block('currency_unsupported', reached | check.spend_limit, amount, pii);
+  // Pending or approved: the approval holds the money of its request already.
+  const isHeld = request.approval !== 'none';
+  if (hasSpendLimit(policy, passport)) {
     reached |= check.spend_limit;
-    const miss = missedPerTransaction(limit, amount);
-    if (miss !== null) return block('spend_limit_exceeded', reached, amount, miss);
+    const miss = missedSpend(policy, passport, amount, { quota, isHeld });
+    if (miss === 'unknown') return undecided('leases', reached, amount, pii);
+    if (miss !== null) return block('spend_limit_exceeded', reached, amount, pii, miss);
   }
 
-  return permit(reached, amount);
+  if (hasRateLimit(policy, passport)) {
+    reached |= check.rate_limit;
+    const miss = missedRate(policy, passport, quota);
+    if (miss === 'unknown') return undecided('leases', reached, amount, pii);
+    if (miss !== null) return block('rate_limit_exceeded', reached, amount, pii, miss);
+  }
+
+  if (hasApprovalRule(policy, passport, request)) {
+    reached |= check.approval;
+    if (request.approval === 'pending') return suspend(null, reached, amount, pii);
+    const demandedMs = demandedApprovalMs(policy, passport, request, amount);
+    if (demandedMs !== null) {
+      // An approval is bound to a gate: where there is none, nobody can be asked.
+      if (policy.accountId === null) return block('approval_required', reached, amount, pii);
+      return suspend(demandedMs, reached, amount, pii);
+    }
+  }
+
+  return {
+    outcome: 'PERMIT',
+    reason: null,
+    evaluated: listChecks(reached),
+    amountMicroUsd: amount,
+    charge: { moneyMicroUsd: isHeld ? noMoney : (amount ?? noMoney), requests: 1 },
+    limitMiss: null,
+    unknown: null,
+    pii,
+    isRedacted: pii.length > 0 && policy.pii?.mode === 'redact',
+    approvalExpiresInMs: null,
+  };
 }
+
+const noMoney = 0 as MicroUsd;
+const noFindings: readonly PiiFinding[] = Object.freeze([]);
 
 function block(
   reason: DecisionReason,
   reached: CheckSet,
   amount: MicroUsd | null,
+  pii: readonly PiiFinding[] = noFindings,
   limitMiss: LimitMiss | null = null,
+  unknown: Unknown | null = null,
 ): Decision {
   return {
     outcome: 'BLOCK',
@@ -92,18 +179,36 @@ function block(
     amountMicroUsd: amount,
     charge: null,
     limitMiss,
+    unknown,
+    pii,
+    isRedacted: false,
+    approvalExpiresInMs: null,
   };
 }
 
-const noMoney = 0 as MicroUsd;
+/** What stands if the caller cannot find it out: no answer is ever given on a guess. */
+const undecided = (
+  unknown: Unknown,
+  reached: CheckSet,
+  amount: MicroUsd | null,
+  pii: readonly PiiFinding[],
+): Decision => block('quota_unavailable', reached, amount, pii, null, unknown);
 
-function permit(reached: CheckSet, amount: MicroUsd | null): Decision {
-  return {
-    outcome: 'PERMIT',
-    reason: null,
-    evaluated: listChecks(reached),
-    amountMicroUsd: amount,
-    charge: { moneyMicroUsd: amount ?? noMoney },
-    limitMiss: null,
-  };
-}
+/** `expiresInMs` null: it waits already, and holds its money. */
+const suspend = (
+  expiresInMs: number | null,
+  reached: CheckSet,
+  amount: MicroUsd | null,
+  pii: readonly PiiFinding[],
+): Decision => ({
+  outcome: 'SUSPEND',
+  reason: 'approval_required',
+  evaluated: listChecks(reached),
+  amountMicroUsd: amount,
+  charge: expiresInMs === null ? null : { moneyMicroUsd: amount ?? noMoney, requests: 0 },
+  limitMiss: null,
+  unknown: null,
+  pii,
+  isRedacted: false,
+  approvalExpiresInMs: expiresInMs,
+});

@@ -1,10 +1,15 @@
+import type { PresentedApproval } from '../model/approval.ts';
+import type { PiiFinding } from '../model/attestation.ts';
+import type { ApprovalRule } from '../model/constraints.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
-import type { UnixSeconds } from '../model/time.ts';
+import type { PiiScan } from '../model/pii.ts';
+import type { UnixMillis, UnixSeconds } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
+import type { WindowLimit } from '../quota/window-limit.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
 /** Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain (decisions §9). */
@@ -33,6 +38,9 @@ export interface VerifiedPassport {
   /** The passport's own constraints; they count besides the gate's. */
   readonly allowedDomains: CompiledDomains | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
+  readonly spendWindows: readonly WindowLimit[];
+  readonly rateWindows: readonly WindowLimit[];
+  readonly approvals: ApprovalRule | null;
   /** The key that signed it. */
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
@@ -68,31 +76,59 @@ export interface RequestFacts {
   /** Canonical host name. */
   readonly domain: string | null;
   readonly approvalId: ApprovalId | null;
+  /** What stands behind `approvalId`: `none` without one, `unasked` until the store of approvals was asked. */
+  readonly approval: PresentedApproval;
+  readonly idempotencyKey: string | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
   readonly requestHash: string;
+  /** What a scan for the types of the policy found; null where it was not scanned, which is so where the policy has no PII controls. */
+  readonly pii: PiiScan | null;
 }
 
-/** Plain numbers about the windows this request would draw on. No window is enforced yet; the type names the place. */
+/** One window that a request would draw on, as it is known here and now. Units are requests or micro-USD. */
+export interface WindowView {
+  readonly limit: number;
+  /** Units that can be taken at once. */
+  readonly available: number;
+  /** Units that are taken or given out to others, as far as known. */
+  readonly used: number;
+  /** The ledger was asked for this request: what is not available is not to be had now. */
+  readonly isSettled: boolean;
+  /** Null: not known yet. */
+  readonly endsAtMs: UnixMillis | null;
+}
+
+/** Plain numbers about the windows this request would draw on: first those of the policy, then the passport's own, each in their order there. */
 export interface QuotaView {
-  readonly windows: readonly [];
+  readonly spend: readonly WindowView[];
+  readonly rate: readonly WindowView[];
 }
 
 /** The view of a request that draws on no window. */
-export const noWindows: QuotaView = Object.freeze({ windows: [] as const });
+export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [] });
 
-/** What a PERMIT must take. Nothing yet; money and rate units follow with the leases. */
-interface Charge {
+/** What the caller takes from every window of the view: with a PERMIT at once, with a SUSPEND the money only, for the approval to hold. */
+export interface Charge {
   readonly moneyMicroUsd: MicroUsd;
+  readonly requests: 0 | 1;
 }
 
-/** How a limit was missed, for the agent that wants to do better (decisions §5). Money in micro-USD. */
+/** How a limit was missed, for the agent that wants to do better (decisions §5). */
 export interface LimitMiss {
-  readonly limit: MicroUsd;
-  readonly used: MicroUsd;
-  readonly requested: MicroUsd;
+  readonly unit: 'micro_usd' | 'requests';
+  readonly limit: number;
+  readonly used: number;
+  readonly requested: number;
   /** Null: waiting does not help. */
-  readonly resetAtS: UnixSeconds | null;
+  readonly resetAtMs: UnixMillis | null;
 }
+
+/**
+ * What the caller has to find out before this can be decided: it does so, once or as long as its time lasts, and decides again. `leases`: units
+ * of at least one window of the view that is not settled. `approval`: what stands behind the approval. Where it cannot, the
+ * decision stands as it is: BLOCK `quota_unavailable`.
+ */
+export type Unknown = 'leases' | 'approval';
 
 export interface Decision {
   readonly outcome: Outcome;
@@ -101,6 +137,14 @@ export interface Decision {
   readonly evaluated: readonly CheckName[];
   /** The amount that counted, in dollars: the request's, or the catalog's price. Null where neither gave one, or one in another currency. */
   readonly amountMicroUsd: MicroUsd | null;
+  /** Null for a BLOCK, and for a SUSPEND whose approval is pending already. */
   readonly charge: Charge | null;
   readonly limitMiss: LimitMiss | null;
+  readonly unknown: Unknown | null;
+  /** Findings that go into answer and record. */
+  readonly pii: readonly PiiFinding[];
+  /** The caller answers a copy of the request without what was found (`redact`). */
+  readonly isRedacted: boolean;
+  /** Of a SUSPEND that opens an approval: how long it waits. */
+  readonly approvalExpiresInMs: number | null;
 }

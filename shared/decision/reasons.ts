@@ -14,7 +14,7 @@ export interface ReasonRow {
 const final = (detail: string): ReasonRow => ({ detail, retryable: false, afterMs: null });
 const passing = (detail: string, afterMs: number | null): ReasonRow => ({ detail, retryable: true, afterMs });
 
-/** Every reason there is. That of a limit is also retryable or not with its window; who renders it looks at that. */
+/** Every reason there is. Whether that of a limit is retryable, and when, depends on its window; who renders it looks at that. */
 export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   passport_malformed: final('The passport is not a well-formed passport token.'),
   passport_signature_invalid: final('The signature of the passport does not verify.'),
@@ -35,18 +35,21 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   permission_not_in_catalog: final('The permission is not in the catalog of the gate.'),
   domain_not_allowed: final('The domain is not among those allowed.'),
   domain_missing: final('Only certain domains are allowed, and the request names none.'),
-  pii_detected: final('The request holds personal data.'),
+  pii_detected: final('The request holds personal data, or more text than is scanned for them.'),
   currency_unsupported: final('Only amounts in USD are supported.'),
   spend_limit_exceeded: final('The amount passes a spend limit.'),
   rate_limit_exceeded: passing('The rate limit is used up.', null),
-  quota_unavailable: passing('The limits cannot be reached right now.', limits.quotaRetryMs),
+  quota_unavailable: passing(
+    'The limits, or the approval, cannot be looked up right now.',
+    limits.quotaRetryMs,
+  ),
   state_stale: passing(
     'What is known of the passport is too old for the trust level of the gate.',
     limits.heartbeatIntervalMs,
   ),
-  approval_required: final('Somebody has to approve the request.'),
+  approval_required: final('Somebody has to approve the request, and only a gate can ask for that.'),
   approval_denied: final('The approval was denied.'),
   approval_expired: final('The approval has expired.'),
   approval_used: final('The approval was used before.'),
-  approval_mismatch: final('The approval belongs to another request.'),
+  approval_mismatch: final('There is no such approval of this request.'),
 };

@@ -52,13 +52,26 @@ export interface Catalog extends CatalogContent {
   readonly signature: string;
 }
 
-/** A catalog as a decision reads it: every permission there is, with its price per call in USD or null. */
-export type CatalogPrices = ReadonlyMap<PermissionKey, MicroUsd | null>;
+/** What a decision reads of one permission. */
+export interface PermissionTerms {
+  /** Per call. Null: there is no such price in USD. */
+  readonly priceMicroUsd: MicroUsd | null;
+  /** Somebody has to approve each request for it (decisions §8). */
+  readonly requiresApproval: boolean;
+}
+
+/** A catalog as a decision reads it: every permission there is, and on which terms. */
+export type CatalogTerms = ReadonlyMap<PermissionKey, PermissionTerms>;
+
+export const catalogTerms = (permissions: readonly CatalogEntry[]): CatalogTerms =>
+  new Map(
+    permissions.map(({ key, pricing, requiresApproval }) => [
+      key,
+      { priceMicroUsd: pricePerCall(pricing), requiresApproval },
+    ]),
+  );
 
 /** Prices by the minute, for a subscription or in another currency are no amount of a single request. */
-export const catalogPrices = (permissions: readonly CatalogEntry[]): CatalogPrices =>
-  new Map(permissions.map(({ key, pricing }) => [key, pricePerCall(pricing)]));
-
 function pricePerCall(pricing: Pricing | null): MicroUsd | null {
   if (pricing === null || pricing.model !== 'per_call' || pricing.currency !== 'USD') return null;
   return microUsdFromCents(pricing.priceCents);

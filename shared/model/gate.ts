@@ -1,4 +1,4 @@
-import type { CatalogPrices } from './catalog.ts';
+import type { CatalogTerms } from './catalog.ts';
 import type { Constraints } from './constraints.ts';
 import type { AccountId, GateId } from './ids.ts';
 import type { Mode } from './mode.ts';
@@ -15,7 +15,7 @@ export interface Gate {
   readonly trustLevel: TrustTier;
   readonly constraints: Constraints;
   /** Of its newest catalog; null: none is published. */
-  readonly catalogPrices: CatalogPrices | null;
+  readonly catalogTerms: CatalogTerms | null;
   /** Rises by one with every change; an approval is bound to it. */
   readonly version: number;
   readonly createdAtMs: UnixMillis;

@@ -5,18 +5,23 @@ export type AccountId = Branded<string, 'AccountId'>;
 export type ApiKeyId = Branded<string, 'ApiKeyId'>;
 export type ApprovalId = Branded<string, 'ApprovalId'>;
 export type AttestationId = Branded<string, 'AttestationId'>;
+export type DeliveryId = Branded<string, 'DeliveryId'>;
+export type EventId = Branded<string, 'EventId'>;
 export type GateId = Branded<string, 'GateId'>;
 export type IssuerId = Branded<string, 'IssuerId'>;
 export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
 export type SidecarId = Branded<string, 'SidecarId'>;
 export type TemplateId = Branded<string, 'TemplateId'>;
+export type WebhookId = Branded<string, 'WebhookId'>;
 
 /** Every kind of id with its type. The prefix of the text is the key of this map. */
 interface IdTypes {
   readonly acct: AccountId;
   readonly appr: ApprovalId;
   readonly att: AttestationId;
+  readonly dlv: DeliveryId;
+  readonly evt: EventId;
   readonly gate: GateId;
   readonly iss: IssuerId;
   readonly key: ApiKeyId;
@@ -24,6 +29,7 @@ interface IdTypes {
   readonly req: RequestId;
   readonly side: SidecarId;
   readonly tmpl: TemplateId;
+  readonly wh: WebhookId;
 }
 
 export type IdPrefix = keyof IdTypes;

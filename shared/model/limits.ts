@@ -38,6 +38,10 @@ export const limits = {
   idempotencyWaitMsMax: 5 * secondMs,
   /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
   idempotentAnswersPerTrimMax: 10,
+  /** How long the first PERMIT under a `request.idempotency_key` is answered again (decisions §5). */
+  permitClaimKeptMs: 24 * hourMs,
+  /** Claims that are over, removed for each new one: they go faster than they come. */
+  permitClaimsPerTrimMax: 10,
   reasonCharsMax: 500,
   /** `metadata` and `subject` as JSON: they travel in answers, and `subject` is read by people. */
   freeFormBytesMax: 16 * 1024,
@@ -53,6 +57,16 @@ export const limits = {
   responseTimeMsMax: dayMs,
   /** A held amount is money that nobody else can spend: a week of it is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
+  /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
+  approvalHoldsMax: 4,
+  /** Of one passport at one gate: more than anybody looks through, and one that asks without end neither fills the list nor keeps other gates from asking. */
+  approvalsPendingMax: 100,
+  /** An approval whose time is over is written as expired, and its money freed, at most this long after; within twice that with a busy database. */
+  approvalSweepIntervalMs: secondMs,
+  /** One that cannot be written as expired is tried again, and reported again, after this. */
+  approvalPutOffMs: minuteMs,
+  /** Approvals that expire in one transaction: what they hold is given back in one call to the ledger. More follow at once. */
+  approvalsPerSweepMax: 100,
   /** RFC 1035: 253 characters of text. */
   domainCharsMax: 253,
   /** A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body. */
@@ -62,8 +76,19 @@ export const limits = {
   /** Freshness of the sidecar's state by trust level (decisions §4). L1 has no bound. */
   stateAgeL2MsMax: 60 * secondMs,
   stateAgeL3MsMax: 5 * secondMs,
+  /** How long a request waits for leases, and for an approval or an idempotency key to be settled, all in all (decisions §5 and §6). */
+  quotaWaitMsMax: 250,
   /** When a BLOCK `quota_unavailable` is worth another try: as long as a lease is waited for (decisions §6). */
   quotaRetryMs: 250,
+  /**
+   * Settlements of one sidecar under way, those included whose outcome nobody waits for any more: about a second of a control plane's work.
+   * Beyond it a request is blocked at once, so that an ailing control plane is not asked ever more.
+   */
+  settlementsMax: 1_024,
+  /** Longest pause before a settlement without an answer is sent again: all of them together then ask about 140 times a second. */
+  settlementRetryLastMs: 10 * secondMs,
+  /** So long a settlement whose call failed may still be at work in the database: as long as that lets one statement wait. */
+  settlementDoubtMs: 30 * secondMs,
   /** Heads are read from PostgreSQL and published this often (architecture §4). */
   heartbeatIntervalMs: secondMs,
   /** One long poll; well below the L3 bound, so that one lost answer does not make the state stale. */
@@ -95,8 +120,13 @@ export const limits = {
   snapshotFileChangesMax: 100_000,
   /** One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of its catalog, are 105 MB. */
   changesBytesMax: 128 * 1024 * 1024,
-  /** Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one to spare. */
-  controlPlaneConnectionsMax: 4,
+  /** Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one lease call, one to spare. */
+  controlPlaneConnectionsMax: 5,
+  /**
+   * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each waits for one transaction: at 5 ms that is
+   * 5,000 a second, more than one replica commits.
+   */
+  settlementConnectionsMax: 25,
   /** With a push the pull is the check behind it, and the proof that nothing was missed. */
   pullIntervalMs: secondMs,
   /** Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood of calls. */
@@ -124,12 +154,23 @@ export const limits = {
   verifyBatchMax: 32,
   /** Threads that verify, per listening thread: about 10 MB each, and four check 70,000 unseen passports a second. */
   verifyThreadsMax: 4,
+  /**
+   * A decision of the control plane that others were quicker than is made anew, with what they have left; the last time it asks nobody and
+   * answers `quota_unavailable` instead. Two are the rule, because who lost once knows what is left.
+   */
+  enforcementTriesMax: 5,
   /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
   decisionDeadlineMs: 2 * secondMs,
   /** Findings of personal data in one record (decisions §7). */
   piiFindingsMax: 32,
+  /** Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room (decisions §7). */
+  piiScanCharsMax: 16 * 1024,
+  /** Checks of candidates for a phone number in one scan: each takes 5 to 20 us on a free core. A scan that would need more is not complete. */
+  piiPhoneChecksMax: 256,
   /** A JSON pointer into a request; its parts are keys that the caller chose. */
   piiPointerCharsMax: 512,
+  /** One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms. */
+  piiTurnMsMax: 5,
   /** One record in the spool as JSON: a usual one has 700 characters, one full of long pointers stays below this. */
   spoolRecordCharsMax: 128 * 1024,
   /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
@@ -156,16 +197,121 @@ export const limits = {
   passportDaysMax: 3_650,
   /** More than there are scopes, aliases included. */
   scopesPerKeyMax: 32,
-  /** After a roll the old key may work for a week: long enough to change it everywhere, too short to be forgotten. */
+  /** After a roll the old key, or the old secret of a webhook, may work for a week: long enough to change it everywhere, too short to be forgotten. */
   keyOverlapMsMax: 7 * dayMs,
   /** Limits of an enterprise plan: larger ones mean none. */
   planRequestsMax: 1_000_000_000,
+  /** Returns in one lease call, and asks: both together are one statement of the ledger. A sidecar that needs more makes the next call. */
+  leasesPerCallMax: 250,
+  /** A lease call with as many of both: 300 characters each at most. */
+  leaseCallBytesMax: 256 * 1024,
+  /**
+   * Of what is left in a window after all that is needed now, one part in so many is leased ahead. With fewer than 17 units left nobody gets
+   * one that somebody else may need first, so that several sidecars use a window to its last unit.
+   */
+  leaseAheadPart: 16,
+  /** A holder that holds nothing any more and has not called for so long is forgotten: longer than any call is repeated. */
+  leaseHolderKeptMs: dayMs,
+  /** Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call: this many restarts back, none is under way any more. */
+  leaseHoldersPerSidecarMax: 64,
+  /** Silent holders forgotten by a new one: they go faster than they come. */
+  leaseHoldersPerTrimMax: 10,
+  /** A PERMIT that arrives this long after its window has ended counts for no alert any more: nobody could act on one. */
+  spendCountedMs: 7 * dayMs,
+  /** A sidecar leases so much ahead, by what was taken of late: many times what a call takes, and a fraction of a second for others to miss it. */
+  leaseAheadMs: 200,
+  /** Demand is measured over no less: the requests of one event-loop turn are no rate. */
+  leaseSampleMsMin: 20,
+  /** Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s with the call (decisions §6). */
+  leaseIdleMs: 600,
+  leaseSweepMs: 200,
+  /** A window that has run dry is asked about again after this: while it is dry, a flood of requests makes 40 calls a second, not 500. */
+  leaseDryPauseMs: 25,
+  /** One attempt of a lease call or a settlement: the next one is answered the same, so there is no use in patience. */
+  quotaCallMsMax: secondMs,
+  /** At its end a sidecar gives back what it holds for at most so long; the rest is free when its window ends. */
+  leaseStopMsMax: secondMs,
+  /** Requests that wait for leases: a quarter second at 20,000 a second. More are blocked at once. */
+  leaseWaitersMax: 5_000,
+  /** Windows of counters that a sidecar knows of, about 1 KB each: as many passports as it remembers, with a minute and a day each. */
+  leasedWindowsMax: 100_000,
+  /** Windows that are looked at to make room for one: most of those that were not used of late hold nothing. */
+  leasedWindowsPerTrimMax: 16,
+  /** Which windows a passport draws on at a gate, remembered so often; then all of that is found out again. */
+  leaseViewsMax: 100_000,
   /** Windows of the quota ledger in one statement: all of them stay locked until it commits. */
   quotaWindowsPerCallMax: 500,
   /** Ended windows removed by a call that makes new ones. */
   quotaWindowsPerTrimMax: 1_000,
   /** An ended window is kept this long: clocks of replicas that differ less, or are set back by less, still find what they had counted. */
   quotaWindowKeptMs: hourMs,
+  /** Endpoints of one account in one mode: each multiplies what every event of the account writes. */
+  webhooksPerAccountMax: 16,
+  /** A longer URL is cut by something on its way. */
+  webhookUrlCharsMax: 2_048,
+  /** One attempt, from the name of the host to the last byte of the answer: a receiver that needs longer should answer first and work then. */
+  webhookTimeoutMs: 10 * secondMs,
+  /** After this the delivery of a replica that died in the middle of an attempt is anybody's again. */
+  webhookLeaseMs: 30 * secondMs,
+  /** Of an answer that much is kept in the log of attempts. */
+  webhookAnswerBytesMax: 1024,
+  /** Attempts at once to one endpoint from one replica; halved for each that has failed in a row, down to one. */
+  webhookConcurrencyMax: 16,
+  /** Attempts at once from one replica, and as many connections to one host: endpoints that share it do not wait for each other. */
+  webhookAttemptsAtOnceMax: 512,
+  /** One endpoint takes at most this part of the attempts that are left: however many hang at once, the next one still finds some. */
+  webhookRoomShares: 8,
+  /** A connection without a request is closed after this, whatever its server asks for: strangers choose how many hosts there are. */
+  webhookKeepAliveMs: 2 * secondMs,
+  /** Endpoints that failed last and have nothing under way, remembered so that they get fewer attempts at once. */
+  webhookLoadsMax: 10_000,
+  /** Queues looked at in one step, from where the last step ended: with thousands of failing endpoints a step stays short. */
+  webhookQueuesPerLookMax: 64,
+  /** An idle replica looks for due deliveries this often. */
+  webhookPollMs: 100,
+  /** `Retry-After` of an endpoint counts up to here: one that wants more has made a mistake, or is disabled soon. */
+  webhookRetryAfterMsMax: hourMs,
+  /** An endpoint at which no attempt has succeeded for so long is disabled. */
+  webhookFailingMsMax: 3 * dayMs,
+  /** An endpoint without a URL from which nobody has fetched for so long is disabled. */
+  webhookUnreadMsMax: hourMs,
+  /** Attempts of one delivery that are answered: two full schedules. */
+  webhookAttemptsShownMax: 20,
+  /** Deliveries that one call of `recover` sends again; the answer says whether there are more. */
+  webhookRecoveredPerCallMax: 10_000,
+  /** Events, deliveries and attempts are kept for so long. */
+  webhookDeliveryKeptMs: 30 * dayMs,
+  /** Old ones removed at a time, and how often: faster than they come, in short statements. */
+  webhookDeliveriesPerTrimMax: 5_000,
+  webhookTrimIntervalMs: minuteMs,
+  /** At the stop of a replica: time for the attempts under way; the others are given back and go out again elsewhere. */
+  webhookDrainMs: 3 * secondMs,
+  /** Whoever gets hold of an access token of `/mcp` has it for so long; its client gets the next one by itself. */
+  oauthAccessTokenMs: 10 * minuteMs,
+  /** An authorization code travels from the browser to the client, and is redeemed at once. */
+  oauthCodeMs: minuteMs,
+  /** A person finds an API key and pastes it. */
+  oauthConsentMs: 10 * minuteMs,
+  /** Keys that may be tried on one consent page: typing errors, no guessing. */
+  oauthConsentAttemptsMax: 5,
+  /** A connection of a client lasts so long at most, with however many refresh tokens; then a person consents anew. */
+  oauthGrantMs: 30 * dayMs,
+  /** What the authorization server keeps and nobody may use any more, removed for each new row. */
+  oauthArtifactsPerTrimMax: 10,
+  /** Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest make room: no caller fills the disk. */
+  oauthArtifactsPerParentMax: 1000,
+  /** Client metadata documents are a kilobyte or two; their draft asks servers to stop at 5 KB. */
+  oauthClientDocumentBytesMax: 5 * 1024,
+  oauthClientDocumentMsMax: 2 * secondMs,
+  /** Anybody can make us fetch one: together they keep neither us nor others busy. */
+  oauthClientFetchesAtOnceMax: 32,
+  /** Nor do strangers who name a host keep its webhooks waiting for a connection: they share `webhookConnectionsPerHostMax`. */
+  oauthClientFetchesPerHostMax: 4,
+  /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
+  oauthClientDocumentKeptMsMin: 10 * minuteMs,
+  oauthClientDocumentKeptMsMax: hourMs,
+  /** The form of the consent page: an API key and a token of its own. */
+  oauthFormBytesMax: 4 * 1024,
   /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */
   requestReadMsMax: 30 * secondMs,
   /** A record may carry a time this far ahead: finds seconds taken for milliseconds, not clocks that drift. */
@@ -259,6 +405,26 @@ mustHold(
   limits.jwksAgeMsMax + 10 * limits.signingKeysReadIntervalMs < limits.signingKeyLeadMs,
   'a cached JWKS of the slowest replica holds every key that signs',
 );
+mustHold(
+  limits.quotaWaitMsMax <= limits.quotaRetryMs,
+  'whoever tries again does not meet the wait that has just failed',
+);
+mustHold(
+  limits.quotaWaitMsMax < limits.decisionDeadlineMs,
+  'who waits for a lease in vain still gets a decision',
+);
+mustHold(
+  2 * limits.leaseIdleMs + limits.leaseSweepMs <= 1.5 * secondMs,
+  'idle units are on their way early enough to be back within 2 s',
+);
+mustHold(
+  2 * limits.quotaCallMsMax < limits.settlementDoubtMs,
+  'a settlement that nobody waits for is not begun after the doubt about it has ended',
+);
+mustHold(
+  limits.leaseStopMsMax * 2 < limits.drainMsMax,
+  'a sidecar that stops gives back, and has time left to ship',
+);
 mustHold(limits.verifyBatchMax <= limits.verifyQueueMax, 'a batch fits in the queue');
 mustHold(limits.verifyBatchMax <= 32, 'a task answers with one bit per token in one 32-bit number');
 mustHold(limits.exportStallMsMax < limits.exportMsMax, 'an export may stall and go on');
@@ -280,10 +446,35 @@ mustHold(
   'exports leave connections for everybody else',
 );
 mustHold(
+  2 * limits.leasesPerCallMax <= limits.quotaWindowsPerCallMax,
+  'the returns and the asks of a lease call are one statement of the ledger',
+);
+mustHold(
+  2 * limits.leasesPerCallMax * 400 < limits.leaseCallBytesMax,
+  'the largest lease call fits in its body',
+);
+mustHold(
+  limits.approvalsPerSweepMax * limits.approvalHoldsMax <= limits.quotaWindowsPerCallMax,
+  'what a full batch of approvals holds goes back in one call',
+);
+mustHold(
   limits.quotaWindowsPerTrimMax >= 2 * limits.quotaWindowsPerCallMax,
   'ended windows go faster than new ones come',
 );
 mustHold(
   limits.idempotencyWaitMsMax < limits.databaseStatementMsMax,
   'a duplicate gives up waiting before its statement is ended',
+);
+mustHold(
+  2 * limits.webhookTimeoutMs < limits.webhookLeaseMs,
+  'an attempt is over and written down well before its lease ends',
+);
+mustHold(limits.webhookDrainMs < limits.drainMsMax, 'the attempts under way fit into an orderly stop');
+mustHold(
+  limits.webhookConcurrencyMax * limits.webhookRoomShares < limits.webhookAttemptsAtOnceMax,
+  'some busy endpoints have all the attempts they may have',
+);
+mustHold(
+  limits.oauthConsentMs <= limits.oauthClientDocumentKeptMsMin,
+  'the client that a person consents to is the one that was shown',
 );

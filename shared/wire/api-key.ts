@@ -16,7 +16,7 @@ export const ApiKeyCreation = closed({
   mode: Type.Optional(Type.Enum(modes)),
 });
 
-/** `POST /api-keys/:id/roll`: how long the old key goes on working beside the new one, in seconds. Default 0. */
+/** `POST /api-keys/:id/roll`, and of a webhook's secret: how long the old one goes on working beside the new one, in seconds. Default 0. */
 export const ApiKeyRoll = closed({
   overlap_s: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.keyOverlapMsMax / 1_000 })),
 });

@@ -5,7 +5,7 @@ import {
   type Catalog,
   type CatalogContent,
   type CatalogEntry,
-  type CatalogPrices,
+  type CatalogTerms,
   type Pricing,
   pricingModels,
 } from '../model/catalog.ts';
@@ -90,7 +90,7 @@ export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
 
 /**
  * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single permission or stands there
- * twice, and for an approval, which no build enforces yet.
+ * twice.
  */
 export function parseCatalogPublication(
   publication: Static<typeof CatalogPublication>,
@@ -108,12 +108,6 @@ export function parseCatalogPublication(
     }
     if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key stands in this catalog twice.`);
     known.add(key);
-    if (given.requires_approval === true) {
-      throw invalidRequest(
-        `${param}.requires_approval`,
-        `${param}.requires_approval is not available yet, and would not be enforced. Leave it out.`,
-      );
-    }
     if (given.pricing) boundFreeForm(`${param}.pricing`, given.pricing);
     return entryOf(given, key);
   });
@@ -210,18 +204,37 @@ const entryShape = Compile(EntryAnswer);
 export const parseCatalogEntry = (value: unknown): CatalogEntry | null =>
   entryShape.Check(value) && isRequestablePermission(value.key) ? entryOf(value, value.key) : null;
 
-/** As sidecars and the gate's row hold them. */
-export const renderCatalogPrices = (prices: CatalogPrices): Readonly<Record<string, number | null>> =>
-  Object.fromEntries(prices);
+/** The terms of a catalog as sidecars and the gate's row hold them: every permission with its price per call or null, and those that need an approval. */
+interface WrittenTerms {
+  readonly prices: Readonly<Record<string, number | null>>;
+  readonly approvals: readonly string[];
+}
 
-/** Reads what `renderCatalogPrices` writes. Throws for anything else: a price that is passed over would let requests through for nothing. */
-export function parseCatalogPrices(value: Readonly<Record<string, number | null>>): CatalogPrices {
-  return new Map(
-    Object.entries(value).map(([key, price]) => {
+export function renderCatalogTerms(terms: CatalogTerms): WrittenTerms {
+  const all = [...terms];
+  return {
+    prices: Object.fromEntries(all.map(([key, { priceMicroUsd }]) => [key, priceMicroUsd])),
+    approvals: all.filter(([, { requiresApproval }]) => requiresApproval).map(([key]) => key),
+  };
+}
+
+/**
+ * Reads what `renderCatalogTerms` writes. Throws for anything else: a price that is passed over would let requests through for nothing,
+ * and an approval that is passed over would let them through unasked.
+ */
+export function parseCatalogTerms({ prices, approvals }: WrittenTerms): CatalogTerms {
+  const terms: CatalogTerms = new Map(
+    Object.entries(prices).map(([key, price]) => {
       if (!isRequestablePermission(key)) throw new TypeError('a catalog holds permission keys');
-      const amount = price === null ? null : parseMicroUsd(price);
-      if (price !== null && amount === null) throw new TypeError(`the price of ${key} is whole micro-USD`);
-      return [key, amount];
+      const priceMicroUsd = price === null ? null : parseMicroUsd(price);
+      if (price !== null && priceMicroUsd === null)
+        throw new TypeError(`the price of ${key} is whole micro-USD`);
+      return [key, { priceMicroUsd, requiresApproval: approvals.includes(key) }];
     }),
   );
+  for (const key of approvals) {
+    if (!isRequestablePermission(key) || !terms.has(key))
+      throw new TypeError('only what is offered can need an approval');
+  }
+  return terms;
 }

@@ -4,6 +4,7 @@ import { isJsonObject } from '../crypto/json-object.ts';
 import type { RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { type ApprovalId, type GateId, isId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
 import { type MicroUsd, parseUsd } from '../model/money.ts';
 import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import { parseHost, parseUrlHost } from './domain.ts';
@@ -76,23 +77,21 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 /**
  * Reads the context of decisions §5 out of a request; everything else in it counts for the hash only. A name that is present must
  * hold a value of its kind, null included, and two names for one thing must agree: throws `invalid_request` naming the field
- * otherwise. `at` is where the request stands in the body.
+ * otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
+ * `unasked`, and `pii` is null.
  */
 export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
-  // A client that sends one relies on being charged once. It is refused until that is so, never ignored.
-  if (request['idempotency_key'] !== undefined) {
-    throw invalidRequest(
-      `${at}.idempotency_key`,
-      `${at}.idempotency_key is not available yet: leave it out.`,
-    );
-  }
+  const approvalId = readSynonyms(request, at, approvalIdNames);
   return {
     permissionKey: readSynonyms(request, at, permissionNames),
     amountMicroUsd: readSynonyms(request, at, amountNames),
     currency: readSynonyms(request, at, currencyNames),
     domain: readSynonyms(request, at, domainNames),
-    approvalId: readSynonyms(request, at, approvalIdNames),
+    approvalId,
+    approval: approvalId === null ? 'none' : 'unasked',
+    idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
     requestHash: hashRequest(request),
+    pii: null,
   };
 }
 
@@ -143,6 +142,21 @@ const domainNames: readonly Reading<string>[] = [
 const readApprovalId = (value: unknown): ApprovalId | null => (isId('appr', value) ? value : null);
 const approvalIdNames: readonly Reading<ApprovalId>[] = [
   { name: 'approval_id', read: readApprovalId, demand: 'must be an approval_id' },
+];
+
+const readIdempotencyKey = (value: unknown): string | null =>
+  typeof value === 'string' &&
+  value.length >= 1 &&
+  value.length <= limits.idempotencyKeyCharsMax &&
+  !value.includes('\0')
+    ? value
+    : null;
+const idempotencyKeyNames: readonly Reading<string>[] = [
+  {
+    name: 'idempotency_key',
+    read: readIdempotencyKey,
+    demand: `must be a string of 1 to ${limits.idempotencyKeyCharsMax} characters, none of them NUL`,
+  },
 ];
 
 function readSynonyms<Value extends string | number>(

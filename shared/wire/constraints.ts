@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { type ApiError, invalidRequest } from '../errors/api-error.ts';
+import { approvalExpiryMsDefault } from '../model/approval.ts';
 import {
   type ApprovalRule,
   type Constraints,
@@ -23,23 +24,7 @@ import { parseDomainPattern } from './domain.ts';
 import { closed, type FreeForm } from './fields.ts';
 import { shapeReader } from './shape.ts';
 
-/**
- * The constraints of decisions §4 that this build does not enforce yet. They are understood, and refused with 400 wherever they could
- * be set: a limit that is ignored is worse than none. Whoever builds the check deletes the row.
- */
-const notEnforcedYet: readonly (readonly [key: string, subkey?: string])[] = [
-  ['rate_limits', 'requests_per_minute'],
-  ['rate_limits', 'requests_per_hour'],
-  ['rate_limits', 'requests_per_day'],
-  ['rate_limits', 'per'],
-  ['spend_limits', 'daily_usd'],
-  ['spend_limits', 'monthly_usd'],
-  ['pii_controls'],
-  ['approvals'],
-];
-
 const alertAtDefault = 0.8;
-const approvalExpiryMsDefault = 300 * secondMs;
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** At most 6 decimals and 1e9, which `parseUsd` sees to. */
@@ -136,14 +121,18 @@ export const noConstraints: Constraints = Object.freeze({
 
 /**
  * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole: absent is not configured.
- * Throws `invalid_request` naming the field for an unknown key, a wrong value, and, but for a template, whatever is not enforced yet.
+ * Throws `invalid_request` naming the field for an unknown key, a wrong value, and, but for a template, a `proof_of_possession` that is
+ * required: it is not enforced yet (decisions §16), and a constraint that is ignored is worse than none.
  */
 export function parseConstraints(
   value: unknown,
   where: { readonly param: 'constraints'; readonly of: 'gate' | 'template' | 'passport' },
 ): Constraints {
   const given: GateConstraints = readConstraints[where.of](value);
-  if (where.of !== 'template') refuseNotEnforced(given, where.param);
+  if (where.of !== 'template' && given.proof_of_possession === 'required') {
+    const param = `${where.param}.proof_of_possession`;
+    throw invalidRequest(param, `${param} is not available yet, and would not be enforced. Leave it out.`);
+  }
   return {
     rateLimits: given.rate_limits === undefined ? null : parseRateLimits(given.rate_limits),
     spendLimits:
@@ -164,21 +153,6 @@ export function parseConstraints(
     proofOfPossession: given.proof_of_possession ?? 'off',
   };
 }
-
-function refuseNotEnforced(given: GateConstraints, param: string): void {
-  const sections: Readonly<Record<string, unknown>> = given;
-  for (const [key, subkey] of notEnforcedYet) {
-    const section = sections[key];
-    if (typeof section !== 'object' || section === null) continue;
-    if (subkey === undefined) throw notAvailable(`${param}.${key}`);
-    if (Object.hasOwn(section, subkey)) throw notAvailable(`${param}.${key}.${subkey}`);
-  }
-  // Decisions §16. `off` asks for nothing.
-  if (given.proof_of_possession === 'required') throw notAvailable(`${param}.proof_of_possession`);
-}
-
-const notAvailable = (param: string) =>
-  invalidRequest(param, `${param} is not available yet, and would not be enforced. Leave it out.`);
 
 const parseRateLimits = (given: NonNullable<GateConstraints['rate_limits']>): RateLimits => ({
   requestsPerMinute: given.requests_per_minute ?? null,

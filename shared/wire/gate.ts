@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
-import type { Catalog, CatalogEntry } from '../model/catalog.ts';
+import type { Catalog, CatalogEntry, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
 import type { Template } from '../model/template.ts';
@@ -11,7 +11,7 @@ import {
   CatalogPublication,
   parseCatalogPublication,
   renderCatalog,
-  renderCatalogPrices,
+  renderCatalogTerms,
 } from './catalog.ts';
 import {
   GateConstraints,
@@ -106,7 +106,7 @@ export interface NewGate {
 
 /**
  * Reads a new gate. `template` is the one that the body names; what it says counts where the body is silent, and nothing of it is
- * referred to later. Throws `invalid_request` naming the field, also for what the template brought and nobody enforces yet.
+ * referred to later. Throws `invalid_request` naming the field, also for what the template brought.
  */
 export function parseGateCreation(body: Static<typeof GateCreation>, template: Template | null): NewGate {
   const trustLevel = readTrustLevel(body) ?? template?.trustLevel ?? null;
@@ -227,5 +227,10 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   version: gate.version,
   trust_level: gate.trustLevel,
   constraints: { ...renderConstraints(gate.constraints) },
-  ...(gate.catalogPrices === null ? {} : { catalog: renderCatalogPrices(gate.catalogPrices) }),
+  ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),
 });
+
+function renderTermsForSidecars(terms: CatalogTerms): Pick<GateBody, 'catalog' | 'catalog_approvals'> {
+  const { prices, approvals } = renderCatalogTerms(terms);
+  return { catalog: prices, ...(approvals.length === 0 ? {} : { catalog_approvals: approvals }) };
+}

@@ -25,12 +25,20 @@ export function parseJsonText(text: string): unknown {
 function assertSafeJson(value: unknown): void {
   const fault = findFault(value, 0);
   if (fault === null) return;
-  const param = fault.path.length === 0 ? 'body' : fault.path.reverse().join('.').slice(0, paramCharsMax);
-  throw invalidRequest(param, fault.sentence);
+  const path = fault.path.reverse();
+  const strange = path.findIndex((name) => typeof name === 'string' && !plainName.test(name));
+  const shown = (strange === -1 ? path : path.slice(0, strange)).join('.').slice(0, paramCharsMax);
+  throw invalidRequest(shown === '' ? 'body' : shown, fault.sentence);
 }
 
 /** A caller's own member names stand in the error; a few of them show the place. */
 const paramCharsMax = 100;
+
+/**
+ * A name that may be personal data itself (an address, a number, an account) stands in no error: its object is named instead. What looks like the
+ * name of a field is none: letters, with a few digits at the end.
+ */
+const plainName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
 
 interface Fault {
   /** Innermost first: filled in on the way out, so that a sound value costs no list. */

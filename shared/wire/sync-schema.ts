@@ -28,10 +28,10 @@ import type {
 
 const idPattern = (prefix: IdPrefix): string => `${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}`;
 
-const IdOf = <P extends IdPrefix>(prefix: P) =>
+export const IdOf = <P extends IdPrefix>(prefix: P) =>
   Type.Unsafe<Id<P>>(Type.String({ pattern: `^${idPattern(prefix)}$` }));
 
-const Millis = Type.Unsafe<UnixMillis>(Type.Integer({ minimum: 0, maximum: latestUnixMs }));
+export const Millis = Type.Unsafe<UnixMillis>(Type.Integer({ minimum: 0, maximum: latestUnixMs }));
 /** 0: nothing has changed yet. */
 const Revision = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const Feed = Type.Unsafe<FeedId>(Type.String({ pattern: `^(?:global|${idPattern('acct')})$` }));
@@ -46,6 +46,7 @@ const GateState = Type.Object({
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),
+  catalog_approvals: Type.Optional(Type.Array(Type.String())),
 });
 
 const ApiKeyState = Type.Object({
@@ -221,14 +222,14 @@ const errorAnswer = readerOf(
   }),
 );
 
-type Reader<T> = (value: unknown) => T | null;
+export type Reader<T> = (value: unknown) => T | null;
 
-function readerOf<Schema extends TSchema>(schema: Schema): Reader<Static<Schema>> {
+export function readerOf<Schema extends TSchema>(schema: Schema): Reader<Static<Schema>> {
   const validator = Compile(schema);
   return (value) => (validator.Check(value) ? (value as Static<Schema>) : null);
 }
 
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

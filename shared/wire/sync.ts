@@ -13,8 +13,10 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *
  * version history
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
+ *   2  2026-11  leases and settlements; gates with the permissions that need an approval. A sidecar of version 1 would let them through
+ *               unasked, and is turned away
  */
-export const syncVersion = 1;
+export const syncVersion = 2;
 
 /** The global feed carries ids only; an account's feed carries its gates and its callers' keys. */
 export const globalFeed = 'global';
@@ -33,6 +35,8 @@ export interface GateBody {
   readonly constraints: Readonly<Record<string, unknown>>;
   /** Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no catalog is published. */
   readonly catalog?: Readonly<Record<string, number | null>> | null;
+  /** Those of its permissions that need an approval. Absent: none. From version 2. */
+  readonly catalog_approvals?: readonly string[];
 }
 
 export interface ApiKeyBody {

@@ -1,67 +1,50 @@
 import { isUtf8 } from 'node:buffer';
-import { type CompiledGate, noGate } from '../../shared/decision/compile-gate.ts';
-import { decide } from '../../shared/decision/decide.ts';
-import {
-  type Decision,
-  noWindows,
-  type PassportFacts,
-  type PassportStanding,
-  type RequestFacts,
-  type VerifiedPassport,
-} from '../../shared/decision/facts.ts';
+import { noGate } from '../../shared/decision/compile-gate.ts';
+import type { RequestFacts } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { assert, must } from '../../shared/errors/assert.ts';
-import type { DecisionReason, Outcome } from '../../shared/model/decision.ts';
-import type { AccountId, AttestationId, RequestId } from '../../shared/model/ids.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
-import type { Clock } from '../../shared/runtime/clock.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { Random } from '../../shared/runtime/random.ts';
 import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
-import { decisionJson } from '../../shared/wire/decision.ts';
+import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { RecordOwner, Spool } from '../attest/spool.ts';
-import type { BodyHandler, Reply, RequestHead, Responder } from '../http/server.ts';
+import type { FirstPermit } from '../../shared/wire/settlement.ts';
+import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
+import type { LeaseHolder } from '../leases/lease-holder.ts';
+import type { AskOutcome } from '../leases/waiters.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Authenticate, authenticator, type Caller, type KnownCallers } from './callers.ts';
-import { type OpenCall, type OpenCalls, openCalls } from './open-calls.ts';
+import { type Answerer, Call, type Made } from './call.ts';
+import { type Authenticate, authenticator } from './callers.ts';
+import { decideCall, findGate, redactedOf, type SectionDeps } from './decide-call.ts';
+import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
+import { type OpenCalls, openCalls } from './open-calls.ts';
 import { errorReply, jsonReply } from './replies.ts';
+import { ScanBudget } from './scan-budget.ts';
+import type { SettlementOutcome, Settlements } from './settle.ts';
+import { lookUpOf } from './settlement-of.ts';
+import { learnOfLeases, learnOfSettlement, Waiting } from './waiting.ts';
 
-/** What a decision reads of the replica. Every question is answered from memory, with what is in force at that moment. */
-interface EnforcementState extends KnownCallers {
-  /** Null until the first snapshot is loaded: nothing can be decided before. */
-  readonly accountId: AccountId | null;
-  /** Of the sidecar's account, not deleted; whatever text is asked for. */
-  gate(gateId: string): CompiledGate | null;
-  standing(passport: VerifiedPassport): PassportStanding;
-}
-
-export interface EnforcerDeps {
-  readonly state: EnforcementState;
+export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases' | 'scans'> {
   readonly verifier: PassportVerifier;
-  /** Where records go before answers do. */
-  readonly spool: Pick<Spool, 'isFull' | 'append'>;
-  readonly clock: Clock;
-  readonly random: Random;
+  readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask'>;
+  readonly settlements: Pick<Settlements, 'settle'>;
+  /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
+  readonly quotaWaitMs?: number;
   readonly logger: Logger;
 }
 
-interface DecisionCount {
-  readonly outcome: Outcome;
-  readonly reason: DecisionReason | null;
-  readonly count: number;
-}
-
 /**
- * The shell around `decide`: who calls, what is asked, who the passport is, and a record before each answer
- * (decisions §5, in that order). It answers with an error of the catalogue, or with a decision whose record is in the spool file.
+ * The shell around `decide`: who calls, what is asked, who the passport is, what is left to take, and a record before each answer (decisions
+ * §5, in that order). It answers with an error of the catalogue, or with a decision whose record is in the spool file or committed at the
+ * control plane; a SUSPEND with an approval that is committed there.
  */
 export interface Enforcer {
   /** `gateId`: as it stands in the address, unchecked; null for `/enforce`, which may name a gate in its request. Never throws. */
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
-  /** Decisions whose record was written since the start, one row for each outcome and reason that occurred. */
+  /** Decisions that stand since the start, one row for each outcome and reason that occurred. A first PERMIT that is answered again is none. */
   readonly decisions: Iterable<DecisionCount>;
   /** Requests answered 503 because the deadline passed or the spool was full. */
   readonly shed: number;
@@ -75,26 +58,34 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
   return new DecidingEnforcer(deps);
 }
 
-class DecidingEnforcer implements Enforcer {
+/**
+ * The way of a call. Nearly all go straight down, in one turn of the event loop; who has to ask somebody decides anew when he has heard.
+ *
+ *     handle ─> begin ──────known passport─────> conclude ─> decideCall ─> recorded ─> answerDecision
+ *                 └─> verifier ─> afterVerifying ─┘ ↑ ↑           ├─> leases ─> heardLeases ───┐
+ *                                                   │ └───────────│────────────────────────────┘
+ *                                                   │             ├─> look_up, settle ─> heardSettlement ─> answerDecision, answerSuspended
+ *                                                   └─────────────│───────────────────────────┘
+ *                                                                 └─> answer ─> answerKnown
+ */
+class DecidingEnforcer implements Enforcer, Answerer {
   shed = 0;
   internalErrors = 0;
   readonly #deps: EnforcerDeps;
+  readonly #section: SectionDeps;
   readonly #authenticate: Authenticate;
   readonly #open: OpenCalls;
-  /** By reason, which tells the outcome too. */
-  readonly #decisions = new Map<
-    DecisionReason | null,
-    { outcome: Outcome; reason: DecisionReason | null; count: number }
-  >();
+  readonly #decisions = new DecisionCounts();
 
   constructor(deps: EnforcerDeps) {
     this.#deps = deps;
     this.#authenticate = authenticator(deps.state);
+    this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
     this.#open = openCalls({ clock: deps.clock, onLate: () => this.shed++ });
   }
 
   get decisions(): Iterable<DecisionCount> {
-    return this.#decisions.values();
+    return this.#decisions.rows();
   }
 
   get openCalls(): number {
@@ -124,84 +115,149 @@ class DecidingEnforcer implements Enforcer {
     try {
       const { passport: token, request } = parseCheckBody(parseBody(body));
       if (call.gateId === null) call.gateId = parseGateChoice(request);
+      call.asked = request;
       call.request = parseRequestFacts(request);
       // Before any cryptography, and again when it decides.
-      if (call.gateId !== null) this.#gate(call.gateId, call.caller);
+      if (call.gateId !== null) findGate(this.#deps.state, call.gateId, call.caller);
       const passport = this.#deps.verifier.known(token);
-      if (passport === null) this.#deps.verifier.verify(token, (outcome) => this.#resume(call, outcome));
+      if (passport === null)
+        this.#deps.verifier.verify(token, (outcome) => this.#afterVerifying(call, outcome));
       else this.#conclude(call, { kind: 'verified', passport });
     } catch (error) {
-      this.#open.answer(call, this.#errorReply(error, call.requestId));
+      this.#answerError(call, error);
     }
   }
 
-  /** After verification, maybe in a later turn: the client may have gone, and whatever was looked up before has aged. */
-  #resume(call: Call, outcome: TokenOutcome): void {
+  /** Maybe in a later turn: the client may have gone, and whatever was looked up before has aged. */
+  #afterVerifying(call: Call, outcome: TokenOutcome): void {
     if (!this.#open.isWanted(call)) return;
     try {
       this.#conclude(call, outcome);
     } catch (error) {
-      this.#open.answer(call, this.#errorReply(error, call.requestId));
+      this.#answerError(call, error);
     }
   }
 
   #conclude(call: Call, outcome: TokenOutcome): void {
-    if (outcome.kind === 'overloaded' || this.#deps.spool.isFull) throw new ApiError('overloaded');
+    if (outcome.kind === 'overloaded') throw new ApiError('overloaded');
     if (outcome.kind === 'unavailable') {
       throw new ApiError('service_unavailable', {
         message: 'Passports cannot be verified now. Try again shortly.',
       });
     }
-    const request = must(call.request, 'the body is parsed before the token is verified');
-
-    // Sync section: from here to `append` nothing is awaited, so that one moment's state decides and is recorded.
-    const nowMs = this.#deps.clock.now();
-    const accountId = must(this.#deps.state.accountId, 'a state that was loaded stays');
-    // The key may have been deleted while the body was on its way.
-    this.#authenticate(call.authorization, 'enforcement:check', nowMs);
-    const gate = call.gateId === null ? null : this.#gate(call.gateId, call.caller);
-    const facts = this.#factsOf(outcome);
-    const decision = decide(gate ?? noGate(call.caller.mode), facts, request, noWindows, nowMs);
-    assert(decision.outcome !== 'SUSPEND', 'no gate can ask for an approval yet');
-    const attestationId = this.#deps.random.newId('att', nowMs);
-    call.made = { decision, attestationId, nowMs };
-    const about = { facts, gate, request, callerMode: call.caller.mode, accountId };
-    this.#deps.spool.append(recordOf(call.made, about), call);
+    call.token = outcome;
+    this.#decide(call);
   }
 
-  #factsOf(outcome: SettledToken): PassportFacts {
-    if (outcome.kind === 'refused') return outcome;
-    return {
-      kind: 'verified',
-      passport: outcome.passport,
-      standing: this.#deps.state.standing(outcome.passport),
-    };
+  /** One pass, and the question that it leaves. */
+  #decide(call: Call): void {
+    if (this.#deps.spool.isFull) throw new ApiError('overloaded');
+    const step = decideCall(this.#section, call);
+    if (step === 'leases') this.#askLeases(call);
+    else if (step === 'look_up') this.#lookUp(call);
+    else if (step === 'settle') this.#settle(call);
+    else if (step === 'later') setImmediate(() => this.#decideAgain(call));
+    else if (step === 'answer') this.#answerKnown(call);
   }
 
-  /** Who asked may see only gates of his own mode; another mode's gate does not exist for him (decisions §2). */
-  #gate(gateId: string, caller: Caller): CompiledGate {
-    const gate = this.#deps.state.gate(gateId);
-    if (gate === null || gate.mode !== caller.mode) throw new ApiError('gate_not_found');
-    return gate;
+  /** Who waited. A client that went away meanwhile leaves nothing behind: nothing is taken for it, and nothing recorded. */
+  #decideAgain(call: Call): void {
+    if (!this.#open.isWanted(call)) return;
+    try {
+      this.#decide(call);
+    } catch (error) {
+      this.#answerError(call, error);
+    }
   }
 
-  /** The record of the call is written. */
+  /** Everything that it lacks at once: money and requests. One that waits for a person needs a request to be left, and takes none. */
+  #askLeases(call: Call): void {
+    const { decision, view } = madeOf(call);
+    const isHeld = requestOf(call).approval !== 'none';
+    const need = {
+      moneyMicroUsd: isHeld ? noMoney : (decision.amountMicroUsd ?? noMoney),
+      requests: 1,
+    } as const;
+    const { untilMs } = this.#waitingOf(call);
+    this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, untilMs, (outcome) =>
+      this.#heardLeases(call, outcome),
+    );
+  }
+
+  #heardLeases(call: Call, outcome: AskOutcome): void {
+    learnOfLeases(this.#waitingOf(call), outcome);
+    this.#decideAgain(call);
+  }
+
+  #lookUp(call: Call): void {
+    const settlement = lookUpOf(madeOf(call), requestOf(call));
+    call.settlement = { settlement, holder: this.#deps.leases.holder, taken: null };
+    this.#settle(call);
+  }
+
+  #settle(call: Call): void {
+    const prepared = must(call.settlement, 'it was prepared by the pass that wants it');
+    call.settlement = null;
+    const { untilMs } = this.#waitingOf(call);
+    this.#deps.settlements.settle(prepared, untilMs, (outcome) => this.#heardSettlement(call, outcome));
+  }
+
+  #heardSettlement(call: Call, outcome: SettlementOutcome): void {
+    try {
+      if (outcome.kind === 'committed') this.answerDecision(call);
+      else if (outcome.kind === 'conflict') throw new ApiError('idempotency_conflict');
+      else if (outcome.kind === 'suspended' && madeOf(call).decision.outcome === 'SUSPEND') {
+        this.#answerSuspended(call, { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms });
+      } else {
+        learnOfSettlement(call, this.#waitingOf(call), outcome);
+        this.#decideAgain(call);
+      }
+    } catch (error) {
+      this.#answerError(call, error);
+    }
+  }
+
+  /** All its waiting together is counted from its first question on. */
+  #waitingOf(call: Call): Waiting {
+    const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
+    call.waiting ??= new Waiting((clock.monotonic() + quotaWaitMs) as MonotonicMillis);
+    return call.waiting;
+  }
+
   answerDecision(call: Call): void {
-    const { decision, attestationId } = must(call.made, 'a record is of a decision');
-    this.#count(decision);
-    this.#open.answer(call, jsonReply(200, decisionJson(decision, attestationId), call.requestId));
+    const made = madeOf(call);
+    this.#decisions.count(made.decision);
+    this.#open.answer(call, jsonReply(200, decisionJson(made.decision, made), call.requestId));
   }
 
-  /** The record of the call is lost, and its decision with it. */
   answerLost(call: Call): void {
     this.#open.answer(call, this.#errorReply(new ApiError('overloaded'), call.requestId));
   }
 
-  #count(decision: Decision): void {
-    const counted = this.#decisions.get(decision.reason);
-    if (counted !== undefined) counted.count++;
-    else
-      this.#decisions.set(decision.reason, { outcome: decision.outcome, reason: decision.reason, count: 1 });
+  /** It is attested when somebody resolves it (decisions §8). */
+  #answerSuspended(call: Call, approval: NonNullable<Waiting['approval']>): void {
+    const { decision, nowMs } = madeOf(call);
+    this.#decisions.count(decision);
+    const answered = { attestationId: null, approval, redacted: null, nowMs };
+    this.#open.answer(call, jsonReply(200, decisionJson(decision, answered), call.requestId));
+  }
+
+  /** With what stands at the control plane already: the first PERMIT of its key, or the approval it waits for. */
+  #answerKnown(call: Call): void {
+    const { first, approval } = must(call.waiting, 'only who has asked knows');
+    if (first !== null) this.#answerFirst(call, first);
+    else this.#answerSuspended(call, must(approval, 'an approval that is pending has an end'));
+  }
+
+  #answerFirst(call: Call, first: FirstPermit): void {
+    const { pii } = madeOf(call).gate ?? noGate(call.caller.mode);
+    const redacted = pii?.mode === 'redact' && first.pii.length > 0 ? redactedOf(call, pii) : null;
+    const answer = JSON.stringify(renderFirstPermit(first, redacted));
+    this.#open.answer(call, jsonReply(200, answer, call.requestId));
+  }
+
+  #answerError(call: Call, error: unknown): void {
+    this.#open.answer(call, this.#errorReply(error, call.requestId));
   }
 
   #errorReply(error: unknown, requestId: RequestId): Reply {
@@ -215,95 +271,10 @@ class DecidingEnforcer implements Enforcer {
   }
 }
 
-/** What was decided, by which record, when. */
-interface Made {
-  readonly decision: Decision;
-  readonly attestationId: AttestationId;
-  readonly nowMs: UnixMillis;
-}
+const noMoney = 0 as MicroUsd;
 
-/** A request from its body to its answer. It owns its record itself: two closures for each would be garbage. */
-class Call implements OpenCall, RecordOwner {
-  readonly requestId: RequestId;
-  readonly responder: Responder;
-  readonly openedAtMs: MonotonicMillis;
-  readonly caller: Caller;
-  readonly authorization: string;
-  /** From the address; set once from the request, where the address is `/enforce`. */
-  gateId: string | null;
-  /** Set once, when the body is parsed. */
-  request: RequestFacts | null = null;
-  /** Set once, just before the record is appended. */
-  made: Made | null = null;
-  readonly #enforcer: DecidingEnforcer;
-
-  constructor(
-    enforcer: DecidingEnforcer,
-    head: Pick<Call, 'requestId' | 'caller' | 'gateId' | 'authorization'>,
-    responder: Responder,
-    openedAtMs: MonotonicMillis,
-  ) {
-    this.requestId = head.requestId;
-    this.responder = responder;
-    this.openedAtMs = openedAtMs;
-    this.caller = head.caller;
-    this.authorization = head.authorization;
-    this.gateId = head.gateId;
-    this.#enforcer = enforcer;
-  }
-
-  onWritten(): void {
-    this.#enforcer.answerDecision(this);
-  }
-
-  onFailed(): void {
-    this.#enforcer.answerLost(this);
-  }
-}
-
-/** A token about which something is known. */
-type SettledToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
-
-/**
- * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the account: a made-up
- * token must not write into the chain of the passport it names (decisions §9). A key that was found to be compromised after its token
- * was remembered has verified nothing either.
- */
-function recordOf(
-  made: Made,
-  about: {
-    readonly facts: PassportFacts;
-    readonly gate: CompiledGate | null;
-    readonly request: RequestFacts;
-    readonly callerMode: Mode;
-    readonly accountId: AccountId;
-  },
-): SpooledRecord {
-  const { decision } = made;
-  const passport =
-    about.facts.kind === 'verified' && decision.reason !== 'passport_unknown_key'
-      ? about.facts.passport
-      : null;
-  const gateId = about.gate?.gateId ?? null;
-  return {
-    id: made.attestationId,
-    chain_id: passport?.passportId ?? gateId ?? about.accountId,
-    passport_id: passport?.passportId ?? null,
-    gate_id: gateId,
-    decision: decision.outcome,
-    reason: decision.reason,
-    request_hash: about.request.requestHash,
-    permission_key: about.request.permissionKey,
-    amount_micro_usd: decision.amountMicroUsd,
-    constraints_evaluated: decision.evaluated,
-    pii: noFindings,
-    timestamp_ms: made.nowMs,
-    token_hash: passport?.tokenHash ?? null,
-    caller_mode: about.callerMode,
-  };
-}
-
-const noFindings: SpooledRecord['pii'] = [];
+const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
+const requestOf = (call: Call): RequestFacts => must(call.request, 'a call that was decided was parsed');
 
 /**
  * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would replace what is no UTF-8:

@@ -3,6 +3,16 @@ import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
+import { parseLeaseOutcome } from '../../shared/wire/lease-call-schema.ts';
+import {
+  type LookUpSettlement,
+  type PermitSettlement,
+  parseSettlementAnswer,
+  type SettlementAnswer,
+  type SettlementCall,
+  type SuspendSettlement,
+} from '../../shared/wire/settlement.ts';
 import {
   type AckRequest,
   type ChangesAnswer,
@@ -41,8 +51,18 @@ export interface ControlPlaneClient {
   ack(applied: Position): Promise<void>;
   /** `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch. */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
+  /** As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing about the call. */
+  lease(call: Omit<LeaseCall, keyof Speaker>): Promise<LeaseAnswer | 'holder_unknown'>;
+  /** One attempt, as the newest connection, of a settlement in whose name that holder has taken. Throws where nothing is known of its outcome. */
+  settle(
+    settlement: PermitSettlement | SuspendSettlement | LookUpSettlement,
+    holder: string,
+  ): Promise<SettlementAnswer>;
   close(): Promise<void>;
 }
+
+/** Who speaks, in every call that only a connection may make. */
+type Speaker = Pick<SettlementCall, 'sidecar_id' | 'connection_id'>;
 
 /** The control plane has answered, and not what was asked for. */
 export class ControlPlaneError extends Error {
@@ -68,6 +88,14 @@ export class ControlPlaneError extends Error {
     return this.code === 'precondition_failed';
   }
 
+  /**
+   * The control plane itself has turned the call away, and so has not begun with it. What a proxy says, or an answer that nobody understands, tells
+   * nothing about the database.
+   */
+  get isTurnedAway(): boolean {
+    return this.code !== null && this.status >= 400 && this.status < 500;
+  }
+
   /** The control plane itself says that this sidecar's API key is none of its, or may not connect. What stands in between says no such code. */
   get refusesKey(): boolean {
     return this.code === 'unauthorized' || this.code === 'insufficient_scope';
@@ -88,17 +116,16 @@ const smallAnswerBytesMax = 1024 * 1024;
 
 export function controlPlaneClient(options: ControlPlaneClientOptions): ControlPlaneClient {
   const { sidecarId, clock } = options;
-  const pool = new Pool(options.origin, {
-    connections: limits.controlPlaneConnectionsMax,
-    // Each call has its own deadline.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  // Each call has its own deadline.
+  const poolOf = (connections: number): Pool =>
+    new Pool(options.origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
+  const pool = poolOf(limits.controlPlaneConnectionsMax);
+  const settling = poolOf(limits.settlementConnectionsMax);
   const headers = { authorization: `Bearer ${options.apiKey}` };
   let connection: ControlPlaneConnection | null = null;
 
   const call = async (request: Call): Promise<Answer> => {
-    const { statusCode, body } = await pool.request({
+    const { statusCode, body } = await (request.by ?? pool).request({
       method: request.body === undefined ? 'GET' : 'POST',
       path: `/v1/sync/${request.path}`,
       headers: request.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
@@ -183,7 +210,35 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
       if (parsed.kind === 'reconnect') forget(speaker);
       return parsed;
     },
-    close: () => pool.destroy(),
+    lease: (body) =>
+      asConnected(async ({ connectionId }) => {
+        const answer = await call({
+          path: 'leases',
+          body: JSON.stringify({
+            sidecar_id: sidecarId,
+            connection_id: connectionId,
+            ...body,
+          } satisfies LeaseCall),
+          bytesMax: limits.leaseCallBytesMax,
+          timeMsMax: limits.quotaCallMsMax,
+        });
+        const outcome = parseLeaseOutcome(answer.status, answer.text);
+        if (outcome?.kind === 'granted') return outcome.answer;
+        if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
+        throw errorOf('leases', answer);
+      }),
+    settle: (settlement, holder) =>
+      asConnected(({ connectionId }) => {
+        const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
+        const body = { ...speaker, ...settlement } satisfies SettlementCall;
+        return ask(
+          { path: 'settlements', body: JSON.stringify(body), by: settling, timeMsMax: limits.quotaCallMsMax },
+          parseSettlementAnswer,
+        );
+      }),
+    close: async () => {
+      await Promise.all([pool.destroy(), settling.destroy()]);
+    },
   };
 }
 
@@ -194,6 +249,8 @@ interface Call {
   readonly body?: string | Uint8Array;
   readonly bytesMax?: number;
   readonly timeMsMax?: number;
+  /** Default: the connections of all calls that are not many. */
+  readonly by?: Pool;
 }
 
 interface Answer {

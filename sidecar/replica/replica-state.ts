@@ -7,7 +7,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import { parseScope, type Scope } from '../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { parseCatalogPrices } from '../../shared/wire/catalog.ts';
+import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 import type { ApiKeyBody, Change, GateBody, Snapshot } from '../../shared/wire/sync.ts';
 import { makeStandings, type Standings } from './standings.ts';
@@ -103,7 +103,9 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       trustLevel: gate.trust_level,
       constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
     },
-    gate.catalog ? parseCatalogPrices(gate.catalog) : null,
+    gate.catalog
+      ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })
+      : null,
   );
   state.gates.set(gate.gate_id, compiled);
 }

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serviceKeys } from '../../shared/client/service-keys.ts';
 import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { PermissionKey } from '../../shared/model/permission.ts';
 import { parseSnapshot } from '../../shared/wire/sync-schema.ts';
 import { stateOf } from '../../sidecar/replica/replica-state.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -35,7 +34,7 @@ const complete = {
   risk_level: 'medium',
   sla: { uptime_basis_points: 9_990, response_time_ms: 250 },
   platform_fee: { basis_points: 150 },
-  requires_approval: false,
+  requires_approval: true,
 };
 const minimal = { key: 'orders:read' };
 const minimalAnswered = {
@@ -98,7 +97,7 @@ describe('POST /gates/:id/catalog', () => {
     expect((await api.call({ url: `/v1/gates/${gate_id}` })).headers['etag']).toBe('"7"');
   });
 
-  it('tells the sidecars each permission with its price per call in USD', async () => {
+  it('tells the sidecars each permission with its price per call in USD, and which need an approval', async () => {
     const { gate_id } = await api.createGate();
     const before = (await api.changes(feed)).length;
     await publish(gate_id, [
@@ -118,7 +117,15 @@ describe('POST /gates/:id/catalog', () => {
       'orders:euro': null,
       'orders:free': 0,
     };
-    const common = { gate_id, account_id: feed, mode: 'live', trust_level: 'L1', constraints: {}, catalog };
+    const common = {
+      gate_id,
+      account_id: feed,
+      mode: 'live',
+      trust_level: 'L1',
+      constraints: {},
+      catalog,
+      catalog_approvals: ['orders:create'],
+    };
     expect((await api.changes(feed)).slice(before)).toEqual([
       { kind: 'gate.put', body: { ...common, version: 2 } },
       { kind: 'gate.put', body: { ...common, version: 3 } },
@@ -135,7 +142,11 @@ describe('POST /gates/:id/catalog', () => {
     expect(catalogOf(gate_id)).toEqual({ 'orders:create': 250_000, 'orders:read': null });
     expect(catalogOf(bare.gate_id)).toBe(null);
     const state = stateOf(snapshot, api.deps.ed25519);
-    expect(state.gates.get(gate_id)?.catalog?.get('orders:create' as PermissionKey)).toBe(250_000);
+    const terms = state.gates.get(gate_id)?.catalog;
+    expect([...(terms ?? [])].sort()).toEqual([
+      ['orders:create', { priceMicroUsd: 250_000, requiresApproval: true }],
+      ['orders:read', { priceMicroUsd: null, requiresApproval: false }],
+    ]);
     expect(state.gates.get(bare.gate_id)?.catalog).toBe(null);
   });
 
@@ -162,7 +173,7 @@ describe('POST /gates/:id/catalog', () => {
     [[{ key: 'Orders:create' }], 'permissions.0.key'],
     [[{ key: `orders:${'a'.repeat(122)}` }], 'permissions.0.key'],
     [[minimal, complete, minimal], 'permissions.2.key'],
-    [[{ ...minimal, requires_approval: true }], 'permissions.0.requires_approval'],
+    [[{ ...minimal, requires_approval: 'yes' }], 'permissions.0.requires_approval'],
     [[{ ...minimal, price: 5 }], 'permissions.0.price'],
     [[{ ...minimal, pricing: {} }], 'permissions.0.pricing.model'],
     [[{ ...minimal, pricing: { model: 'per_call' } }], 'permissions.0.pricing.price_cents'],

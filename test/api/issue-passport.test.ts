@@ -267,7 +267,7 @@ describe('400: a request that is not valid', () => {
     [{ public_key: 'rsa:AAAA' }, 'public_key'],
     [{ constraints: { spend_limit: {} } }, 'constraints.spend_limit'],
     [
-      { constraints: { rate_limits: { requests_per_minute: 5 } } },
+      { constraints: { rate_limits: { requests_per_minute: 0.5 } } },
       'constraints.rate_limits.requests_per_minute',
     ],
     [{ constraints: { trusted_issuers: ['*'] } }, 'constraints.trusted_issuers'],

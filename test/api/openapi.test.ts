@@ -13,7 +13,7 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { catalogue } from '../../shared/errors/catalogue.ts';
 import { type Api, documentOf, startApi } from '../support/api.ts';
-import { answerOf, closedThroughout, inlined, operationsOf } from '../support/document.ts';
+import { answerOf, closedThroughout, inlined, operationsOf, undocumented } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 
 const snapshot = new URL('../../docs/openapi.json', import.meta.url);
@@ -69,9 +69,9 @@ describe('what is served', () => {
 });
 
 describe('operations', () => {
-  it('are all routes but those that only our own programs call', () => {
+  it('are all routes but those between our own programs and those of JSON-RPC and OAuth', () => {
     const routes = api.app.routeScopes
-      .filter(({ method, url }) => method !== 'HEAD' && !/^\/(?:v1\/sync\/|docs|openapi\.json)/.test(url))
+      .filter(({ method, url }) => method !== 'HEAD' && !undocumented.test(url))
       .map(({ method, url }) => `${method} ${url}`);
     expect(routes.toSorted()).toEqual(Object.keys(operations).toSorted());
     const documented = operationsOf(document).map(({ key }) => key.replaceAll(/\{(\w+)\}/g, ':$1'));

@@ -20,6 +20,8 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'gates:update': ['PUT /gates/x', 'POST /gates/x/catalog'],
   'gates:manage': ['DELETE /gates/x'],
   'enforcement:check': ['POST /gates/x/check', 'POST /enforce'],
+  'approvals:read': ['GET /approvals', 'GET /approvals/x'],
+  'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
   'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],
   'issuers:create': ['POST /issuers'],
   'issuers:read': ['GET /issuers', 'GET /issuers/x'],
@@ -33,12 +35,26 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /api-keys/x/roll',
     'DELETE /api-keys/x',
   ],
+  'webhooks:manage': [
+    'POST /webhooks',
+    'GET /webhooks',
+    'GET /webhooks/x',
+    'PUT /webhooks/x',
+    'DELETE /webhooks/x',
+    'POST /webhooks/x/roll-secret',
+    'POST /webhooks/x/test',
+    'GET /webhooks/x/deliveries',
+    'POST /webhooks/x/deliveries/x/resend',
+    'POST /webhooks/x/recover',
+  ],
   'sidecars:connect': [
     'POST /sync/connect',
     'GET /sync/snapshot',
     'GET /sync/changes',
     'POST /sync/ack',
     'POST /sync/attestations',
+    'POST /sync/leases',
+    'POST /sync/settlements',
   ],
   'admin:*': [
     'POST /accounts',
@@ -68,6 +84,9 @@ const publicOperations = [
   'GET /v1/discover',
   'GET /v1/gates/x/catalog',
 ];
+
+/** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
+const elsewhere = /^\/(?:docs|mcp|oauth|\.well-known\/oauth)/;
 
 /** Operations for live keys of the operator alone. */
 const operatorOnly = table['admin:*'] ?? [];
@@ -120,13 +139,13 @@ it.each(publicOperations)('%s needs no key', async (operation) => {
 describe('the table', () => {
   const normal = (operation: string): string => {
     const [method = '', path = ''] = operation.split(' ');
-    return `${method} ${urlOf(path).replace('/x', '/:id')}`;
+    return `${method} ${urlOf(path).replace('/x', '/:id').replace('deliveries/x', 'deliveries/:delivery_id')}`;
   };
 
   it('has every route, and nothing that is none', () => {
     const listed = [...rows.map(({ operation }) => operation), ...publicOperations].map(normal);
     const routes = api.app.routeScopes
-      .filter(({ method, url }) => method !== 'HEAD' && !url.startsWith('/docs'))
+      .filter(({ method, url }) => method !== 'HEAD' && !elsewhere.test(url))
       .map(({ method, url }) => `${method} ${url}`);
     expect(new Set(routes)).toEqual(new Set(listed));
     expect(new Set(listed).size).toBe(listed.length);

@@ -115,17 +115,20 @@ async function provoke(operation: Documented, code: ErrorCode): Promise<Reply> {
 /** The path with an id that nothing has. */
 function nobodys(path: string): string {
   const prefix = Object.entries(prefixes).find(([collection]) => path.includes(`/${collection}/`))?.[1];
-  return path.replace('{id}', `${prefix}_${'0'.repeat(26)}`);
+  const nothing = '0'.repeat(26);
+  return path.replace('{id}', `${prefix}_${nothing}`).replace('{delivery_id}', `dlv_${nothing}`);
 }
 
 const prefixes = {
   passports: 'pass',
   gates: 'gate',
+  approvals: 'appr',
   attestations: 'att',
   issuers: 'iss',
   templates: 'tmpl',
   'api-keys': 'key',
   accounts: 'acct',
+  webhooks: 'wh',
 };
 
 type Refusal = (operation: Documented) => Promise<Reply>;
@@ -176,6 +179,19 @@ const withOldTag: Refusal = async ({ id }) => {
   return api.call({ ...call, headers: { 'if-match': String(headers['etag']) } });
 };
 
+/** The key of a request at a gate, which stands in the request itself. */
+const withKeyOfAnother: Refusal = async ({ id }) => {
+  const call = await goodCall(id);
+  const { passport, request } = call.body as { passport: string; request: object };
+  const asking = (amount: number) =>
+    api.call({
+      ...call,
+      body: { passport, request: { ...request, amount, idempotency_key: `conflict-${id}` } },
+    });
+  expect((await asking(1)).body.decision).toBe('PERMIT');
+  return asking(2);
+};
+
 /** How each code is produced, for an operation of its own or for every one that has it. */
 const ownRefusals: Readonly<Record<string, Refusal>> = {
   unauthorized: withKey(() => null),
@@ -202,6 +218,8 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     expect((await api.call({ ...first, headers })).status).toBe(201);
     return api.call({ ...second, headers });
   },
+  'checkGate idempotency_conflict': withKeyOfAnother,
+  'enforce idempotency_conflict': withKeyOfAnother,
   agent_id_conflict: async ({ id }) => {
     const { agent_id } = await api.issuePassport();
     const call = await goodCall(id);
@@ -209,6 +227,11 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'suspendPassport passport_state_conflict': inState('revoke'),
   'reactivatePassport passport_state_conflict': inState('revoke'),
+  approval_already_resolved: async ({ id }) => {
+    const call = await goodCall(id);
+    expect((await api.call(call)).status).toBe(200);
+    return api.call(call);
+  },
   precondition_failed: withOldTag,
   'issuePassport issuer_not_found': withBody({
     agent_id: 'a',
@@ -220,6 +243,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     permissions: [],
     issuer_id: nobodys('/issuers/{id}').split('/').at(-1),
   }),
+  'resendDelivery delivery_not_found': async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, url: call.url.replace(/dlv_\w+/, `dlv_${'0'.repeat(26)}`) });
+  },
   'createGate template_not_found': withBody({ name: 'a', template_id: 'no-such-template' }),
   'enforce gate_not_found': withBody({
     passport: '',

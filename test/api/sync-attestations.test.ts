@@ -306,7 +306,10 @@ describe('POST /v1/sync/attestations', () => {
       const own = await connectSidecar(api);
       const record = permit();
       await own.send(1, [record]);
-      await expectTakenApart({ ...permit(), id: record.id }, 'there is an attestation with this id already');
+      await expectTakenApart(
+        permit({ id: record.id, amount_micro_usd: 1 }),
+        'there is an attestation with this id already',
+      );
     });
 
     it('an id that stands in the batch twice', async () => {

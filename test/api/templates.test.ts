@@ -17,9 +17,6 @@ const idsOf = (body: { items: { template_id: string }[] }) => body.items.map((ea
 const gateFrom = (templateId: string, body: object = {}) =>
   api.call({ url: '/v1/gates', body: { name: 'Orders', template_id: templateId, ...body } });
 
-/** What nobody enforces yet, taken away. */
-const withoutTheRest = { rate_limits: null, pii_controls: null, approvals: null };
-
 describe('built-in templates', () => {
   it.each(builtIn)('%s is there for everybody', async (templateId) => {
     const other = await api.createAccount();
@@ -36,10 +33,11 @@ describe('built-in templates', () => {
     });
   });
 
-  it.each(builtIn)('400: no gate of %s while it asks for what nobody enforces', async (templateId) => {
+  it.each(builtIn)('201: a gate of %s has its level and its constraints', async (templateId) => {
+    const { trust_level, constraints } = (await api.call({ url: `/v1/templates/${templateId}` })).body;
     const reply = await gateFrom(templateId);
-    expectError(reply, 'invalid_request', 'constraints.rate_limits.requests_per_minute');
-    expect(reply.body.error.message).toContain(`template ${templateId}`);
+    expect(reply.status).toBe(201);
+    expect(reply.body).toMatchObject({ trust_level, constraints });
   });
 });
 
@@ -71,21 +69,16 @@ describe('POST /templates', () => {
     expect(body).toMatchObject({ description: null, trust_level: null, constraints: {} });
   });
 
-  it('keeps constraints that are not enforced yet', async () => {
-    const constraints = {
-      rate_limits: { requests_per_minute: 5, per: 'passport' },
-      spend_limits: { daily_usd: 5 },
-      pii_controls: { mode: 'block' },
-      approvals: { above_usd: 1 },
-    };
+  it('keeps a constraint that is not enforced yet, but no gate can be made of it', async () => {
+    const constraints = { proof_of_possession: 'required' };
     const { body } = await post({ name: 'Later', constraints });
     expect(body.constraints).toEqual(constraints);
     expect((await api.call({ url: `/v1/templates/${body.template_id}` })).body).toEqual(body);
-    expectError(
-      await gateFrom(body.template_id, { trust_level: 'L1' }),
-      'invalid_request',
-      'constraints.rate_limits.requests_per_minute',
-    );
+    const reply = await gateFrom(body.template_id, { trust_level: 'L1' });
+    expectError(reply, 'invalid_request', 'constraints.proof_of_possession');
+    expect(reply.body.error.message).toContain(`template ${body.template_id}`);
+    const without = { trust_level: 'L1', constraints: { proof_of_possession: null } };
+    expect((await gateFrom(body.template_id, without)).status).toBe(201);
   });
 
   it.each<[object, string]>([
@@ -172,13 +165,15 @@ describe('POST /gates with template_id', () => {
     expect(body.trust_level).toBe('L3');
   });
 
-  it('makes a gate of a built-in template without what is not enforced yet', async () => {
-    const { status, body } = await gateFrom('read-only-research', { constraints: withoutTheRest });
+  it('merges over a built-in template too', async () => {
+    const own = { rate_limits: null, spend_limits: { daily_usd: 200 } };
+    const { status, body } = await gateFrom('payments-low-risk', { constraints: own });
     expect(status).toBe(201);
     expect(body).toMatchObject({
-      trust_level: 'L1',
-      constraints: { spend_limits: { per_transaction_usd: 0 } },
+      trust_level: 'L2',
+      constraints: { spend_limits: { per_transaction_usd: 50, daily_usd: 200, per: 'passport' } },
     });
+    expect(body.constraints).not.toHaveProperty('rate_limits');
   });
 
   it('400: where neither says the level', async () => {

@@ -109,7 +109,7 @@ describe('PUT /gates/:id', () => {
     [{ constraints: { alowed_domains: null } }, 'constraints.alowed_domains'],
     [{ constraints: { spend_limits: { per_tx: null } } }, 'constraints.spend_limits.per_tx'],
     [
-      { constraints: { rate_limits: { requests_per_minute: 5 } } },
+      { constraints: { rate_limits: { requests_per_minute: 0.5 } } },
       'constraints.rate_limits.requests_per_minute',
     ],
     [{ constraints: 'none' }, 'constraints'],

@@ -1,19 +1,45 @@
 import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import type { WindowName } from '../../shared/quota/window.ts';
 import type { Forgery } from './forge-token.ts';
 
-/** What has happened before the decision. */
+/** What has happened right before the decision, after all requests that came earlier. */
 type Circumstance =
   | 'passport revoked'
   | 'passport suspended'
   | 'issuer suspended'
   | 'account suspended'
-  | 'key compromised';
+  | 'key compromised'
+  /** What a sidecar does not know, it cannot find out. */
+  | 'control plane away';
 
 /** Stand in `trusted_issuers` for ids that only the runner knows. */
 export const ownIssuer = '$own_issuer';
 export const foreignIssuer = '$foreign_issuer';
+
+/** Whose passport: that of the case, or another one just like it. */
+export type Presenter = 'the passport' | 'another passport';
+/** Where a request came: at the gate of the case, at one without constraints, or at none (`/enforce` without a gate). */
+export type Place = 'the gate' | 'another gate' | 'no gate';
+
+/** A request that came before that of the case, all else being well. What it takes stays taken. */
+export interface EarlierRequest {
+  readonly by: Presenter;
+  readonly at: Place;
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly decision: Outcome;
+}
+
+/** An approval that was opened before: a request was suspended, and something became of it. */
+export interface EarlierApproval {
+  readonly by: Presenter;
+  readonly request: Readonly<Record<string, unknown>>;
+  /** `used`: approved, and the request came again. `gate changed`: approved, and the gate has another version since. */
+  readonly became: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'gate changed';
+  /** Whether the request of the case presents it. */
+  readonly isPresented: boolean;
+}
 
 /**
  * One decision as data: what is set up, what is asked, what has to come out. The same cases run against `decide`, the control plane
@@ -40,6 +66,9 @@ export interface DecisionCase {
   };
   /** What is done to the token on its way; null: nothing. */
   readonly forgery: Forgery | null;
+  /** In this order, before the approval. */
+  readonly earlier: readonly EarlierRequest[];
+  readonly approval: EarlierApproval | null;
   readonly circumstances: readonly Circumstance[];
   /** How old the state is that the decision is made on. Only a sidecar's is ever older than 0. */
   readonly stateAgeMs: number;
@@ -56,9 +85,21 @@ export interface Want {
   readonly reason: DecisionReason | null;
   readonly constraints_evaluated: readonly CheckName[];
   readonly retryable?: boolean;
-  /** In USD, of a limit that was missed. */
+  /** Of a limit that was missed, in USD or requests. */
   readonly limit?: number;
+  /** Default 0. */
+  readonly used?: number;
   readonly requested?: number;
+  /** The window at whose end the request may come again; left out: waiting does not help. */
+  readonly resets?: WindowName;
+  readonly pii?: readonly Finding[];
+  /** What `redact` makes of the request. */
+  readonly request_redacted?: Readonly<Record<string, unknown>>;
+}
+
+interface Finding {
+  readonly pointer: string;
+  readonly type: string;
 }
 
 /** How long the passports of the cases are valid. */
@@ -70,6 +111,10 @@ export interface CaseData {
   readonly gate?: Partial<NonNullable<DecisionCase['gate']>> | null;
   readonly passport?: Partial<DecisionCase['passport']>;
   readonly forgery?: Forgery;
+  /** Default: the passport of the case, at its gate, with the request of the case, and a PERMIT. */
+  readonly earlier?: readonly Partial<EarlierRequest>[];
+  /** Default: opened by the passport of the case with its request, and presented. */
+  readonly approval?: Partial<EarlierApproval> & Pick<EarlierApproval, 'became'>;
   readonly circumstances?: readonly Circumstance[];
   readonly stateAgeMs?: number;
   readonly sinceIssueMs?: number;
@@ -78,25 +123,41 @@ export interface CaseData {
   readonly want: Want;
 }
 
-export const complete = (data: CaseData): DecisionCase => ({
-  name: data.name,
-  gate: data.gate === null ? null : { trust_level: 'L1', constraints: {}, catalog: null, ...data.gate },
-  passport: {
-    issued_by: 'own',
-    mode: 'live',
-    permissions: ['orders:create'],
-    trust_tier: 'L1',
-    constraints: {},
-    ...data.passport,
-  },
-  forgery: data.forgery ?? null,
-  circumstances: data.circumstances ?? [],
-  stateAgeMs: data.stateAgeMs ?? 0,
-  sinceIssueMs: data.sinceIssueMs ?? null,
-  mode: data.mode ?? 'live',
-  request: data.request ?? { permission_key: 'orders:create' },
-  want: data.want,
-});
+const order = { permission_key: 'orders:create' };
+
+export function complete(data: CaseData): DecisionCase {
+  const request = data.request ?? order;
+  return {
+    name: data.name,
+    gate: data.gate === null ? null : { trust_level: 'L1', constraints: {}, catalog: null, ...data.gate },
+    passport: {
+      issued_by: 'own',
+      mode: 'live',
+      permissions: ['orders:create'],
+      trust_tier: 'L1',
+      constraints: {},
+      ...data.passport,
+    },
+    forgery: data.forgery ?? null,
+    earlier: (data.earlier ?? []).map((each) => ({
+      by: 'the passport',
+      at: data.gate === null ? 'no gate' : 'the gate',
+      request,
+      decision: 'PERMIT',
+      ...each,
+    })),
+    approval:
+      data.approval === undefined
+        ? null
+        : { by: 'the passport', request, isPresented: true, ...data.approval },
+    circumstances: data.circumstances ?? [],
+    stateAgeMs: data.stateAgeMs ?? 0,
+    sinceIssueMs: data.sinceIssueMs ?? null,
+    mode: data.mode ?? 'live',
+    request,
+    want: data.want,
+  };
+}
 
 /** The checks of a gate without constraints, by its trust level: L1 asks nothing of the age of the state. */
 export const atL1 = [
@@ -123,5 +184,12 @@ export const permit = (...evaluated: CheckName[]): Want => ({
 export const block = (reason: DecisionReason, ...evaluated: CheckName[]): Want => ({
   decision: 'BLOCK',
   reason,
+  constraints_evaluated: evaluated,
+});
+
+/** Somebody has to approve it first; the approval is always the last check. */
+export const suspend = (...evaluated: CheckName[]): Want => ({
+  decision: 'SUSPEND',
+  reason: 'approval_required',
   constraints_evaluated: evaluated,
 });

@@ -1,9 +1,14 @@
 import { expect } from 'vitest';
 import { reasons } from '../../shared/decision/reasons.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { approvalCases } from './approvals.cases.ts';
 import { catalogCases } from './catalog.cases.ts';
 import { complete, type DecisionCase, foreignIssuer, ownIssuer, type Want } from './decision-case.ts';
+import { limitCases } from './limits.cases.ts';
 import { orderCases } from './order.cases.ts';
 import { passportCases } from './passport.cases.ts';
+import { piiCases } from './pii.cases.ts';
 import { requestCases } from './request.cases.ts';
 import { trustCases } from './trust.cases.ts';
 
@@ -13,16 +18,20 @@ export const decisionCases: readonly DecisionCase[] = [
   ...requestCases,
   ...orderCases,
   ...catalogCases,
+  ...limitCases,
+  ...approvalCases,
+  ...piiCases,
 ].map(complete);
 
 /** What a runner must be able to arrange for a case besides the ordinary. */
-type Need = 'clock' | 'state age' | 'compromised key';
+type Need = 'clock' | 'state age' | 'compromised key' | 'control plane away';
 
 function needsOf(decisionCase: DecisionCase): readonly Need[] {
   const needs: Need[] = [];
   if (decisionCase.sinceIssueMs !== null) needs.push('clock');
   if (decisionCase.stateAgeMs > 0) needs.push('state age');
   if (decisionCase.circumstances.includes('key compromised')) needs.push('compromised key');
+  if (decisionCase.circumstances.includes('control plane away')) needs.push('control plane away');
   return needs;
 }
 
@@ -51,25 +60,71 @@ export const gateBodyOf = (
   ...(gate.catalog === null ? {} : { catalog: gate.catalog }),
 });
 
-/** Holds the answer of `check` or `enforce` against what the case wants: the whole of it, but for the id of the record. */
+/** The body of `POST /passports` without its agent. */
+export const passportBodyOf = (
+  passport: DecisionCase['passport'],
+  issuers: { readonly own: string; readonly foreign: string },
+): object => ({
+  issuer_id: issuers[passport.issued_by],
+  permissions: passport.permissions,
+  trust_tier: passport.trust_tier,
+  constraints: passport.constraints,
+  expires_in: '1h',
+});
+
+/**
+ * Holds the answer of `check` or `enforce` against what the case wants: the whole of it, but for ids, and for times only as far as they must
+ * agree with each other.
+ */
 export function expectAnswer(answer: Readonly<Record<string, unknown>>, want: Want): void {
-  const { attestation_id: attestationId, ...rest } = answer;
-  expect(attestationId).toMatch(/^att_[0-9a-z]{26}$/);
+  const { attestation_id, approval_id, expires_at, reset_at, retry, request_redacted, ...rest } = answer;
   expect(rest).toEqual({
     decision: want.decision,
     reason: want.reason,
     constraints_evaluated: want.constraints_evaluated,
-    ...(want.reason === null ? {} : explanationOf(want, want.reason)),
+    ...(want.decision === 'BLOCK' && want.reason !== null ? { detail: reasons[want.reason].detail } : {}),
+    ...(want.limit === undefined
+      ? {}
+      : { limit: want.limit, used: want.used ?? 0, requested: want.requested }),
+    ...(want.pii === undefined ? {} : { pii: want.pii }),
+    ...(want.request_redacted === undefined ? {} : { redactions: want.pii }),
   });
+  expect(withoutApproval(request_redacted)).toEqual(want.request_redacted);
+  const isSuspended = want.decision === 'SUSPEND';
+  expect(attestation_id).toEqual(isSuspended ? null : expect.stringMatching(/^att_[0-9a-z]{26}$/));
+  expect(approval_id).toEqual(isSuspended ? expect.stringMatching(/^appr_[0-9a-z]{26}$/) : undefined);
+  expect(expires_at).toEqual(isSuspended ? expect.stringMatching(/^\d{4}-.*T.*\.\d{3}Z$/) : undefined);
+  expectRetry({ retry, reset_at }, want);
 }
 
-const explanationOf = (want: Want, reason: NonNullable<Want['reason']>) => ({
-  detail: reasons[reason].detail,
-  retry: {
-    retryable: want.retryable ?? reasons[reason].retryable,
-    after_ms: reasons[reason].afterMs,
-  },
-  ...(want.limit === undefined
-    ? {}
-    : { limit: want.limit, used: 0, requested: want.requested, reset_at: null }),
-});
+/** The copy is of the request as it was sent, with the id that only the runner knows. */
+function withoutApproval(request: unknown): unknown {
+  if (typeof request !== 'object' || request === null) return request;
+  const { approval_id: _id, ...rest } = request as Readonly<Record<string, unknown>>;
+  return rest;
+}
+
+function expectRetry(
+  { retry, reset_at: resetAt }: { readonly retry: unknown; readonly reset_at: unknown },
+  { decision, reason, retryable, limit, resets }: Want,
+): void {
+  if (decision !== 'BLOCK' || reason === null) {
+    expect({ retry, resetAt }).toEqual({ retry: undefined, resetAt: undefined });
+    return;
+  }
+  if (resets === undefined) {
+    const isLimit = limit !== undefined;
+    expect(retry).toEqual({
+      retryable: retryable ?? (isLimit ? false : reasons[reason].retryable),
+      after_ms: isLimit ? null : reasons[reason].afterMs,
+    });
+    expect(resetAt).toBe(isLimit ? null : undefined);
+    return;
+  }
+  expect(retry).toEqual({ retryable: true, after_ms: expect.any(Number) });
+  const resetAtMs = Date.parse(String(resetAt));
+  const afterMs = (retry as { after_ms: number }).after_ms;
+  // In which window the decision was made follows from the two; it must be the one that ends at reset_at.
+  const window = windowAt(resets, (resetAtMs - Math.max(afterMs, 1)) as UnixMillis);
+  expect(window.endsAtMs).toBe(resetAtMs);
+}

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { InvariantError } from '../../shared/errors/assert.ts';
+import { parseMicroUsd } from '../../shared/model/money.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
 beforeEach(async () => {
@@ -35,4 +37,27 @@ it('appends nothing more after a broken invariant in the appender, and /readyz s
   expect((await api.call({ url: '/v1/gates' })).status).toBe(200);
   const [row] = await api.deps.sql<{ n: number }[]>`SELECT count(*) AS n FROM attestations`;
   expect(row?.n).toBe(1);
+});
+
+it('goes on after a broken invariant in what hangs on a record: only its own batch fails', async () => {
+  const passport = await api.issuePassport();
+  const gate = await api.createGate();
+  const sidecar = await connectSidecar(api);
+  // What another version of this program may have stored.
+  await api.deps.sql`
+    UPDATE gates SET constraints = '{"spend_limits": {"daily_usd": 10, "weekly_usd": 50}}' WHERE gate_id = ${gate.gate_id}`;
+  const spending = recordOf(
+    api,
+    { gateId: gate.gate_id, passport },
+    { amount_micro_usd: parseMicroUsd(1_000_000) },
+  );
+  expectError(await sidecar.send(1, [spending]), 'internal_error');
+
+  const elsewhere = await api.createGate();
+  const check = await api.call({
+    url: `/v1/gates/${elsewhere.gate_id}/check`,
+    body: { passport: passport.jwt, request: { permission_key: 'orders:create' } },
+  });
+  expect(check.body.decision).toBe('PERMIT');
+  expect((await api.call({ url: '/readyz', key: null })).status).toBe(200);
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ingestBatch } from '../../control-plane/attestations/ingest-batch.ts';
-import type { Database, Transaction } from '../../control-plane/deps.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
@@ -8,6 +7,7 @@ import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { startShipper } from '../../sidecar/attest/shipper.ts';
 import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
+import { faultyDatabase } from '../support/faulty-sql.ts';
 import {
   appendTurn,
   openTestSpool,
@@ -52,32 +52,6 @@ const idsOf = (records: readonly SpooledRecord[]) => records.map(({ id }) => id)
 async function expectTakenOnce(records: readonly SpooledRecord[]): Promise<void> {
   const ids = new Set(idsOf(records));
   expect((await expectSoundStore(api)).filter((id) => ids.has(id))).toEqual(idsOf(records));
-}
-
-/** The database, with the `failAt`-th statement of each transaction failing; 0: the commit, after it has happened. */
-function faultyDatabase(sql: Database, failAt: number): { readonly sql: Database; statements: number } {
-  const counted = {
-    statements: 0,
-    sql: new Proxy(sql, {
-      get: (target, name) => {
-        if (name !== 'begin') return Reflect.get(target, name);
-        return async (work: (tx: Transaction) => Promise<unknown>) => {
-          const result = await target.begin((tx) => work(failing(tx)));
-          if (failAt === 0) throw new Error('the connection broke while the commit was answered');
-          return result;
-        };
-      },
-    }),
-  };
-  const failing = (tx: Transaction): Transaction =>
-    new Proxy(tx, {
-      apply: (target, self, args) => {
-        counted.statements += 1;
-        if (counted.statements === failAt) throw new Error(`statement ${failAt} failed`);
-        return Reflect.apply(target, self, args);
-      },
-    });
-  return counted;
 }
 
 describe('ingest', () => {

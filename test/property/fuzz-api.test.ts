@@ -15,7 +15,7 @@ import { expectSignedCatalogs, expectSoundDatabase } from '../support/sound-data
 let api: Api;
 /** Who asks: the operator, another account, the test world, a key that may little, nobody, and two that are none. */
 let callers: readonly (string | null)[];
-const ids = /^(?:pass|gate|att|iss|tmpl|key|acct)_[0-9a-z]{26}$/;
+const ids = /^(?:pass|gate|appr|att|iss|tmpl|key|acct)_[0-9a-z]{26}$/;
 /** What the service has named so far, by kind; with ids that nothing has. What the test needs for itself is not among it. */
 const seen = new Map<string, string[]>();
 const kept = new Set<string>();
@@ -38,7 +38,7 @@ beforeAll(async () => {
   }
   kept.add((await api.call({ url: '/v1/api-keys', key: other.key })).body.items[0].key_id);
   kept.add((await api.call({ url: '/v1/api-keys', key: test.key })).body.items[0].key_id);
-  for (const prefix of ['pass', 'gate', 'att', 'iss', 'tmpl', 'key', 'acct']) {
+  for (const prefix of ['pass', 'gate', 'appr', 'att', 'iss', 'tmpl', 'key', 'acct']) {
     seen.set(prefix, [`${prefix}_${'0'.repeat(26)}`]);
   }
   seen.set('token', ['a.b.c']);

@@ -5,6 +5,7 @@ import { build } from '../../control-plane/app.ts';
 import type { Database, Deps } from '../../control-plane/deps.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
@@ -62,6 +63,8 @@ export interface ApiOptions {
   readonly logger?: Logger;
   /** What the control plane is to use instead of the test's own pool, from its first request on. */
   readonly wrapSql?: (sql: Database) => Database;
+  /** Whom it may call; default as in production. */
+  readonly outbound?: GuardedFetchOptions;
 }
 
 export async function startApi(options: ApiOptions = {}): Promise<Api> {
@@ -89,6 +92,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     signingKeys,
     appending: { isStopped: false },
     sealer: masterSealer,
+    outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     baseUrl: 'http://127.0.0.1:8080/v1',
     gateHost: 'http://127.0.0.1:8090',
     replicaId: 'replica-of-a-test',
@@ -162,6 +166,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     },
     close: async () => {
       await app.close();
+      await deps.outbound.close();
       await bus.close();
       await database.drop();
       held.throwMisfit();

@@ -35,6 +35,7 @@ const kindsOfFields: Readonly<Record<string, string>> = {
 const kindsOfPaths: Readonly<Record<string, string>> = {
   passports: 'pass',
   gates: 'gate',
+  approvals: 'appr',
   attestations: 'att',
   issuers: 'iss',
   templates: 'tmpl',

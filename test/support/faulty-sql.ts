@@ -1,4 +1,4 @@
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database, Transaction } from '../../control-plane/deps.ts';
 
 /** A database that fails every statement with `fault` while there is one, before anything is sent. */
 export function faultySql(): { fault: unknown; readonly wrap: (sql: Database) => Database } {
@@ -25,3 +25,32 @@ export function faultySql(): { fault: unknown; readonly wrap: (sql: Database) =>
 /** An error with a code, as drivers and operating systems make them. */
 export const codedError = (name: string, code: string): Error =>
   Object.assign(new Error(code), { name, code });
+
+/** The database, with the `failAt`-th statement of each transaction failing; 0: the commit, after it has happened. */
+export function faultyDatabase(
+  sql: Database,
+  failAt: number,
+): { readonly sql: Database; statements: number } {
+  const counted = {
+    statements: 0,
+    sql: new Proxy(sql, {
+      get: (target, name) => {
+        if (name !== 'begin') return Reflect.get(target, name);
+        return async (work: (tx: Transaction) => Promise<unknown>) => {
+          const result = await target.begin((tx) => work(failing(tx)));
+          if (failAt === 0) throw new Error('the connection broke while the commit was answered');
+          return result;
+        };
+      },
+    }),
+  };
+  const failing = (tx: Transaction): Transaction =>
+    new Proxy(tx, {
+      apply: (target, self, args) => {
+        counted.statements += 1;
+        if (counted.statements === failAt) throw new Error(`statement ${failAt} failed`);
+        return Reflect.apply(target, self, args);
+      },
+    });
+  return counted;
+}

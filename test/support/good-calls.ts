@@ -1,6 +1,7 @@
 import { exampleIds } from '../../control-plane/openapi/request-examples.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Api, Call } from './api.ts';
+import { openAnApproval } from './approvals.ts';
 
 /** Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they change. */
 export type GoodCalls = Readonly<Record<string, () => Promise<Call>>>;
@@ -17,9 +18,17 @@ export function goodCalls(api: Api): GoodCalls {
   const gateId = async (): Promise<string> => (await api.createGate()).gate_id;
   const keyId = async (): Promise<string> => (await api.createKey({ scopes: ['gates:read'] })).keyId;
   const issuerId = async (): Promise<string> => (await api.createIssuer()).issuer_id;
+  const approvalUrl = async (): Promise<string> => `/v1/approvals/${(await openAnApproval(api)).approvalId}`;
   const template = () => ({ url: '/v1/templates', body: { name: fresh('template') } });
   const catalog = { permissions: [{ key: 'orders:create' }] };
   const get = (url: string) => async () => ({ url });
+  const hook = { url: 'https://hooks.example.com/', events: ['gate.created'] };
+  /** In an account of its own, because there is a bound to how many an account has. */
+  const webhookCall = async (method: string, path: string, body?: object) => {
+    const { key } = await api.createAccount();
+    const { webhook_id } = (await api.call({ url: '/v1/webhooks', body: hook, key })).body;
+    return { method, url: `/v1/webhooks/${webhook_id}${path}`, key, ...(body === undefined ? {} : { body }) };
+  };
   const check = async () => ({
     passport: (await passport()).jwt,
     request: { permission_key: 'orders:create' },
@@ -102,6 +111,24 @@ export function goodCalls(api: Api): GoodCalls {
       url: `/v1/accounts/${(await api.createAccount()).accountId}`,
       body: { name: fresh('account') },
     }),
+    listApprovals: get('/v1/approvals'),
+    getApproval: async () => ({ url: await approvalUrl() }),
+    approveApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/approve` }),
+    denyApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/deny` }),
+    createWebhook: async () => ({ url: '/v1/webhooks', body: { ...hook, description: fresh('webhook') } }),
+    listWebhooks: get('/v1/webhooks'),
+    getWebhook: async () => webhookCall('GET', ''),
+    updateWebhook: async () => webhookCall('PUT', '', { description: fresh('webhook') }),
+    deleteWebhook: async () => webhookCall('DELETE', ''),
+    rollWebhookSecret: async () => webhookCall('POST', '/roll-secret', { overlap_s: 60 }),
+    testWebhook: async () => webhookCall('POST', '/test', {}),
+    listDeliveries: async () => webhookCall('GET', '/deliveries'),
+    resendDelivery: async () => {
+      const test = await webhookCall('POST', '/test', {});
+      const { body } = await api.call(test);
+      return { ...test, url: test.url.replace('/test', `/deliveries/${body.delivery_id}/resend`), body: {} };
+    },
+    recoverWebhook: async () => webhookCall('POST', '/recover', { since: '2026-01-01T00:00:00Z' }),
     getJwks: async () => ({ url: '/.well-known/jwks.json', key: null }),
     rotateSigningKey: async () => {
       // Rotations within the time until a new key signs are one; the one before is over by then.

@@ -12,7 +12,7 @@ import { freePort, type Program, type Programs, temporaryFolder } from './progra
  */
 export interface Installation {
   readonly adminKey: string;
-  startControlPlane(): Promise<Running>;
+  startControlPlane(env?: Readonly<Record<string, string>>): Promise<Running>;
   startSidecar(env?: Readonly<Record<string, string>>): Promise<Running>;
   /** Calls the first control plane with the admin key. */
   api(method: string, path: string, body?: unknown): Promise<Reply>;
@@ -89,13 +89,14 @@ export async function installation(
   return {
     adminKey,
     api,
-    startControlPlane: async () => {
+    startControlPlane: async (env = {}) => {
       const port = await freePort();
       const started = await run(['control-plane'], port, {
         PORT: String(port),
         DATABASE_URL: options.databaseUrl,
         MASTER_KEY: masterKey,
         ADMIN_API_KEY: adminKey,
+        ...env,
       });
       if (controlPlaneOrigin === '') controlPlaneOrigin = started.origin;
       return started;

@@ -26,7 +26,12 @@ export interface Program {
 }
 
 export async function compiledPrograms(): Promise<Programs> {
-  const command = join(await sharedService('programs'), 'deploy/agent-trust.js');
+  return programsIn(await sharedService('programs'));
+}
+
+/** Of a folder that `compilePrograms` has made. */
+export function programsIn(folder: string): Programs {
+  const command = join(folder, 'deploy/agent-trust.js');
   return { start: (args, env) => startProgram([command, ...args], env) };
 }
 

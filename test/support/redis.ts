@@ -46,7 +46,8 @@ function givenRedis(url: string): TestRedis {
   };
 }
 
-async function ownRedis(command: string): Promise<TestRedis> {
+/** Outside of a run of vitest: of this program. */
+export async function ownRedis(command: string): Promise<TestRedis> {
   let { server, port } = await startOnFreePort(command);
   const url = `redis://127.0.0.1:${port}`;
   let pausedPid: number | null = null;

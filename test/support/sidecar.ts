@@ -60,6 +60,8 @@ export interface TestSidecarOptions {
   /** Admin key of the account whose gates it serves. Default: the operator's. */
   readonly accountKey?: string;
   readonly logger?: Logger;
+  /** How long a request waits for leases and settlements. Default: as in earnest. */
+  readonly quotaWaitMs?: number;
 }
 
 export async function startTestSidecar(options: TestSidecarOptions): Promise<TestSidecar> {
@@ -80,6 +82,8 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     verifyThreads: 1,
     measuresProcess: true,
     drainMsMax: 1_000,
+    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
+    settlementDoubtMs: 500,
     clock,
     random: systemRandom(),
     logger,

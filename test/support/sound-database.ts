@@ -16,6 +16,10 @@ export const rules = {
   'revisions of a feed run without holes up to its head': `
     SELECT f.feed_id FROM feeds f LEFT JOIN changes c USING (feed_id) GROUP BY f.feed_id, f.revision
     HAVING count(c.revision) <> f.revision OR coalesce(max(c.revision), 0) <> f.revision`,
+  'holders of leases have no more of a window than the ledger counts': `
+    SELECT counter, window_name, starts_at_ms FROM quota_windows w
+    JOIN quota_leases l USING (counter, window_name, starts_at_ms)
+    GROUP BY counter, window_name, starts_at_ms, w.leased HAVING sum(l.units) > w.leased`,
   'every account has a feed': `
     SELECT account_id FROM accounts WHERE account_id NOT IN (SELECT feed_id FROM feeds)`,
   'the last change of a gate is what the gate is': `
@@ -29,7 +33,8 @@ export const rules = {
       OR (t.kind = 'gate.put' AND (
         (t.body->>'version')::bigint <> g.version OR t.body->>'trust_level' <> g.trust_level OR t.body->>'mode' <> g.mode
         OR t.body->'constraints' <> g.constraints
-        OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices))`,
+        OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices
+        OR coalesce(t.body->'catalog_approvals', '[]') <> to_jsonb(g.catalog_approvals)))`,
   'the last change of an API key is what the key is': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'key_id') body->>'key_id' AS key_id, feed_id, kind, body FROM changes
@@ -65,11 +70,14 @@ export const rules = {
     SELECT gate_id, 0 AS version FROM catalogs GROUP BY gate_id HAVING max(version) <> count(*)
     UNION ALL
     SELECT gate_id, version FROM catalog_entries GROUP BY gate_id, version HAVING max(position) + 1 <> count(*)`,
-  'a gate has the prices of its newest catalog': `
+  'a gate has the prices and approvals of its newest catalog': `
     SELECT g.gate_id FROM gates g LEFT JOIN (SELECT gate_id, max(version) AS version FROM catalogs GROUP BY gate_id) c USING (gate_id)
     WHERE (g.catalog_prices IS NULL) <> (c.version IS NULL)
       OR ARRAY(SELECT jsonb_object_keys(g.catalog_prices) ORDER BY 1) <>
-        ARRAY(SELECT entry->>'key' FROM catalog_entries e WHERE (e.gate_id, e.version) = (c.gate_id, c.version) ORDER BY 1)`,
+        ARRAY(SELECT entry->>'key' FROM catalog_entries e WHERE (e.gate_id, e.version) = (c.gate_id, c.version) ORDER BY 1)
+      OR ARRAY(SELECT unnest(g.catalog_approvals) ORDER BY 1) <> ARRAY(
+        SELECT entry->>'key' FROM catalog_entries e
+        WHERE (e.gate_id, e.version) = (c.gate_id, c.version) AND (entry->>'requires_approval')::boolean ORDER BY 1)`,
   'what is discovered is the newest catalog of every live gate': `
     WITH offered AS (
       SELECT e.gate_id, e.entry->>'key' AS permission_key, e.version, g.trust_level
@@ -99,7 +107,34 @@ export const rules = {
       UNION ALL SELECT FROM templates WHERE template_id = b.body->>'template_id'
       UNION ALL SELECT FROM issuers WHERE issuer_id = b.body->>'issuer_id' AND b.body->>'passport_id' IS NULL
       UNION ALL SELECT FROM api_keys WHERE key_id = b.body->>'key_id'
-      UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id')`,
+      UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id'
+      -- A deleted webhook leaves no row.
+      UNION ALL SELECT WHERE b.body->>'webhook_id' IS NOT NULL)`,
+  'what waits to be sent has an event, and what was attempted has its attempts': `
+    SELECT d.delivery_id FROM webhook_deliveries d LEFT JOIN webhook_events v USING (event_id)
+    WHERE v.event_id IS NULL OR d.attempts <> (SELECT count(*) FROM webhook_attempts a WHERE a.delivery_id = d.delivery_id)`,
+  'what an approval holds, or has spent, is given out in the ledger': `
+    SELECT * FROM (
+      SELECT held->>'counter' AS counter, held->>'window' AS window_name, (held->>'startsAtMs')::bigint AS starts_at_ms,
+        sum((held->>'units')::bigint) AS units
+      FROM approvals, jsonb_array_elements(holds) AS held WHERE due_at_ms IS NOT NULL OR status = 'used' GROUP BY 1, 2, 3
+    ) AS held JOIN quota_windows q USING (counter, window_name, starts_at_ms) WHERE q.leased < held.units`,
+  'each resolution of an approval is on record, once': `
+    WITH expected AS (
+      SELECT passport_id, gate_id, request_hash, resolution, count(*) AS times FROM approvals a, LATERAL (VALUES
+        ('approved', a.resolved_at_ms IS NOT NULL AND a.status <> 'denied'),
+        ('denied', a.status = 'denied'),
+        ('expired', a.status = 'expired' AND a.due_at_ms IS NULL)) AS r (resolution, has_happened)
+      WHERE has_happened GROUP BY 1, 2, 3, 4
+    ), recorded AS (
+      SELECT passport_id, gate_id, request_hash, resolution, count(*) AS times FROM attestations
+      WHERE resolution IS NOT NULL GROUP BY 1, 2, 3, 4
+    )
+    SELECT * FROM expected FULL JOIN recorded USING (passport_id, gate_id, request_hash, resolution)
+    WHERE expected.times IS DISTINCT FROM recorded.times`,
+  'what used an approval is on record': `
+    SELECT approval_id FROM approvals WHERE status = 'used' AND attestation_id NOT IN (
+      SELECT attestation_id FROM attestations WHERE decision = 'PERMIT')`,
   'each purpose has one key that is not retired': `
     SELECT purpose FROM signing_keys GROUP BY purpose HAVING count(*) FILTER (WHERE retired_at_ms IS NULL) <> 1`,
   'the last change of a signing key is what the key is': `

@@ -39,10 +39,9 @@ const rows = [...page.matchAll(/^\| `([A-Z]+ [^`]+)`( \(no `\/v1`\))?[^|]* \| (.
   ([, endpoint = '', outside, tests = '', works = '']) => ({
     endpoint,
     /** As the document names it. */
-    key: `${endpoint.replace(' /', outside === undefined ? ' /v1/' : ' /')}`.replaceAll(
-      /:id|\{gate_id\}/g,
-      '{id}',
-    ),
+    key: `${endpoint.replace(' /', outside === undefined ? ' /v1/' : ' /')}`
+      .replaceAll(/:id|\{gate_id\}/g, '{id}')
+      .replaceAll(/:([a-z_]+)/g, '{$1}'),
     tests: [...tests.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''),
     works,
   }),
@@ -58,7 +57,9 @@ describe('docs/api.md', () => {
 
   it('shows exactly the operations of the document', () => {
     const documented = operationsOf(document).map(({ key }) => key);
-    expect(working.map(({ key }) => key).toSorted()).toEqual(documented.toSorted());
+    // The tools describe themselves, by `tools/list`.
+    const inDocument = working.map(({ key }) => key).filter((key) => key !== 'POST {mcp_url}');
+    expect(inDocument.toSorted()).toEqual(documented.toSorted());
   });
 
   it('names tests that exist and that call the endpoint', () => {

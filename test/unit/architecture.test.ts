@@ -25,7 +25,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   quota: ['model', 'errors'],
   pii: ['model', 'errors'],
   decision: ['model', 'errors', 'quota'],
-  wire: ['model', 'errors', 'crypto', 'decision'],
+  wire: ['model', 'errors', 'crypto', 'quota', 'decision'],
   attestation: ['model', 'errors', 'crypto', 'wire'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };

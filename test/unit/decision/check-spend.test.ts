@@ -3,14 +3,15 @@ import { countedAmount } from '../../../shared/decision/check-spend.ts';
 import { compileGate } from '../../../shared/decision/compile-gate.ts';
 import { decide } from '../../../shared/decision/decide.ts';
 import { noWindows } from '../../../shared/decision/facts.ts';
-import type { CatalogPrices } from '../../../shared/model/catalog.ts';
-import type { MicroUsd } from '../../../shared/model/money.ts';
+import type { PresentedApproval } from '../../../shared/model/approval.ts';
+import type { CatalogTerms, PermissionTerms } from '../../../shared/model/catalog.ts';
+import type { PermissionKey } from '../../../shared/model/permission.ts';
 import { parseRequestFacts } from '../../../shared/wire/check.ts';
-import { aGate, aPassport, aStanding, nowMs, permissionKey } from './samples.ts';
+import { aGate, aPassport, aStanding, aWindow, decideAt, nowMs, permissionKey, usd } from './samples.ts';
 
-const priced: CatalogPrices = new Map<ReturnType<typeof permissionKey>, MicroUsd | null>([
-  [permissionKey('orders:create'), 250_000 as MicroUsd],
-  [permissionKey('orders:read'), null],
+const priced: CatalogTerms = new Map<PermissionKey, PermissionTerms>([
+  [permissionKey('orders:create'), { priceMicroUsd: usd(0.25), requiresApproval: false }],
+  [permissionKey('orders:read'), { priceMicroUsd: null, requiresApproval: false }],
 ]);
 
 describe('countedAmount', () => {
@@ -71,14 +72,102 @@ describe('a gate with a catalog', () => {
     expect(decideFor({ permission_key: 'orders:read' })).toMatchObject({
       outcome: 'PERMIT',
       amountMicroUsd: null,
-      charge: { moneyMicroUsd: 0 },
+      charge: { moneyMicroUsd: 0, requests: 1 },
     });
   });
 
   it('charges the amount that was permitted', () => {
     expect(decideFor({ permission_key: 'orders:read', amount: 0.2 })).toMatchObject({
       outcome: 'PERMIT',
-      charge: { moneyMicroUsd: 200_000 },
+      charge: { moneyMicroUsd: 200_000, requests: 1 },
     });
+  });
+});
+
+describe('a limit on the sum of amounts', () => {
+  const constraints = { spend_limits: { per_transaction_usd: 50, daily_usd: 100, monthly_usd: 1_000 } };
+  const day = (given: object) => aWindow({ limit: 100_000_000, available: 100_000_000, ...given });
+  const month = aWindow({ limit: 1_000_000_000, available: 1_000_000_000 });
+  const decideWith = (amount: number, spend = [day({}), month], approval: PresentedApproval = 'none') =>
+    decideAt({ constraints, request: { amountMicroUsd: usd(amount), approval }, quota: { spend } });
+
+  it('is met where every window has the money', () => {
+    expect(decideWith(30)).toMatchObject({
+      outcome: 'PERMIT',
+      evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit'],
+      charge: { moneyMicroUsd: 30_000_000, requests: 1 },
+    });
+  });
+
+  it.each([
+    [30, 'PERMIT'],
+    [30.000001, 'BLOCK'],
+  ])('is counted to the millionth of a dollar: %d of 30 is %s', (amount, outcome) => {
+    const spend = [day({ available: 30_000_000, used: 70_000_000, isSettled: true }), month];
+    expect(decideWith(amount, spend).outcome).toBe(outcome);
+  });
+
+  it('says how it was missed, and until when', () => {
+    const spend = [day({ available: 5_000_000, used: 95_000_000, isSettled: true }), month];
+    expect(decideWith(30, spend)).toMatchObject({
+      outcome: 'BLOCK',
+      reason: 'spend_limit_exceeded',
+      charge: null,
+      unknown: null,
+      limitMiss: {
+        unit: 'micro_usd',
+        limit: 100_000_000,
+        used: 95_000_000,
+        requested: 30_000_000,
+        resetAtMs: nowMs + 60_000,
+      },
+    });
+  });
+
+  it('is not decided where the ledger was not asked', () => {
+    expect(decideWith(30, [day({ available: 0 }), month])).toMatchObject({
+      outcome: 'BLOCK',
+      reason: 'quota_unavailable',
+      unknown: 'leases',
+      limitMiss: null,
+      charge: null,
+    });
+  });
+
+  it('comes after the limit on one transaction, which asks nobody', () => {
+    expect(decideWith(50.01, [day({ available: 0 }), month])).toMatchObject({
+      reason: 'spend_limit_exceeded',
+      unknown: null,
+      limitMiss: { limit: 50_000_000, used: 0, requested: 50_010_000, resetAtMs: null },
+    });
+  });
+
+  it('asks nothing of a request for no money', () => {
+    const empty = [day({ available: 0 }), aWindow({ limit: 0, available: 0 })];
+    expect(decideWith(0, empty)).toMatchObject({ outcome: 'PERMIT', charge: { moneyMicroUsd: 0 } });
+  });
+
+  it('asks nothing where an approval holds the money already, but for the limit on one transaction', () => {
+    const empty = [day({ available: 0, isSettled: true }), month];
+    expect(decideWith(30, empty, 'approved')).toMatchObject({
+      outcome: 'PERMIT',
+      amountMicroUsd: 30_000_000,
+      charge: { moneyMicroUsd: 0, requests: 1 },
+    });
+    expect(decideWith(50.01, empty, 'approved').reason).toBe('spend_limit_exceeded');
+  });
+
+  it('of the passport counts besides those of the gate', () => {
+    const passport = aPassport({ constraints: { spend_limits: { monthly_usd: 20 } } });
+    const own = aWindow({ limit: 20_000_000, available: 0, used: 20_000_000, isSettled: true });
+    const request = { amountMicroUsd: usd(10) };
+    expect(decideAt({ passport, request, quota: { spend: [own] } })).toMatchObject({
+      reason: 'spend_limit_exceeded',
+      limitMiss: { limit: 20_000_000 },
+    });
+  });
+
+  it('is never passed over where the view lacks a window', () => {
+    expect(() => decideWith(1, [day({})])).toThrow('the view lists every limit on money');
   });
 });

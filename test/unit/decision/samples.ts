@@ -1,9 +1,22 @@
+import { compileGate } from '../../../shared/decision/compile-gate.ts';
 import { compilePassport } from '../../../shared/decision/compile-passport.ts';
-import type { PassportStanding, VerifiedPassport } from '../../../shared/decision/facts.ts';
+import { decide } from '../../../shared/decision/decide.ts';
+import {
+  type Decision,
+  noWindows,
+  type PassportStanding,
+  type QuotaView,
+  type RequestFacts,
+  type VerifiedPassport,
+  type WindowView,
+} from '../../../shared/decision/facts.ts';
 import { must } from '../../../shared/errors/assert.ts';
+import type { CatalogTerms } from '../../../shared/model/catalog.ts';
 import { makeId } from '../../../shared/model/ids.ts';
+import { type MicroUsd, parseUsd } from '../../../shared/model/money.ts';
 import { isGrantablePermission, type PermissionKey } from '../../../shared/model/permission.ts';
 import { toSeconds, type UnixMillis } from '../../../shared/model/time.ts';
+import { parseRequestFacts } from '../../../shared/wire/check.ts';
 import { parseConstraints } from '../../../shared/wire/constraints.ts';
 
 export const nowMs = Date.UTC(2026, 10, 2, 9, 0, 0) as UnixMillis;
@@ -23,7 +36,9 @@ export const permissionKey = (text: string): PermissionKey =>
   must(isGrantablePermission(text) ? text : null, `${text} is a permission`);
 
 /** A live L1 passport of the gate's account, for `orders:create`, without end. */
-export const aPassport = (given: { readonly permissions?: readonly string[] } = {}): VerifiedPassport =>
+export const aPassport = (
+  given: { readonly permissions?: readonly string[]; readonly constraints?: object } = {},
+): VerifiedPassport =>
   compilePassport(
     {
       passportId: makeId('pass', nowMs, bytes),
@@ -35,7 +50,7 @@ export const aPassport = (given: { readonly permissions?: readonly string[] } = 
       agentName: 'Agent 1',
       permissions: (given.permissions ?? ['orders:create']).map(permissionKey),
       trustTier: 'L1',
-      constraints: parseConstraints({}, { param: 'constraints', of: 'passport' }),
+      constraints: parseConstraints(given.constraints ?? {}, { param: 'constraints', of: 'passport' }),
       issuedAtS: toSeconds(nowMs),
       notBeforeS: toSeconds(nowMs),
       expiresAtS: null,
@@ -54,3 +69,37 @@ export const aStanding = (given: Partial<PassportStanding> = {}): PassportStandi
   stateAgeMs: 0,
   ...given,
 });
+
+/** `orders:create`, and what else is given. */
+export const aRequest = (given: Partial<RequestFacts> = {}): RequestFacts => ({
+  ...parseRequestFacts({ permission_key: 'orders:create' }),
+  ...given,
+});
+
+/** A window of 100 units of which nothing is used, and all is to be had; it ends in a minute. */
+export const aWindow = (given: Partial<WindowView> = {}): WindowView => ({
+  limit: 100,
+  available: 100,
+  used: 0,
+  isSettled: false,
+  endsAtMs: (nowMs + 60_000) as UnixMillis,
+  ...given,
+});
+
+/** What a gate with these constraints and catalog decides of a passport and a request for which everything else is well. */
+export const decideAt = (given: {
+  readonly constraints?: object;
+  readonly catalog?: CatalogTerms;
+  readonly passport?: VerifiedPassport;
+  readonly request?: Partial<RequestFacts>;
+  readonly quota?: Partial<QuotaView>;
+}): Decision =>
+  decide(
+    compileGate(aGate(given.constraints), given.catalog ?? null),
+    { kind: 'verified', passport: given.passport ?? aPassport(), standing: aStanding() },
+    aRequest(given.request),
+    { ...noWindows, ...given.quota },
+    nowMs,
+  );
+
+export const usd = (amount: number): MicroUsd => must(parseUsd(amount), `${amount} is an amount`);

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../../shared/crypto/api-key.ts';
+import { compileDomains } from '../../../shared/decision/compile-domains.ts';
 import { type CompiledGate, compileGate } from '../../../shared/decision/compile-gate.ts';
 import type { PassportStanding } from '../../../shared/decision/facts.ts';
+import { piiTypes } from '../../../shared/model/constraints.ts';
 import type { AccountId, RequestId } from '../../../shared/model/ids.ts';
 import type { Mode } from '../../../shared/model/mode.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
@@ -12,7 +14,9 @@ import { noConstraints } from '../../../shared/wire/constraints.ts';
 import type { SpooledRecord } from '../../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../../sidecar/attest/spool.ts';
 import { type Enforcer, enforcer } from '../../../sidecar/enforce/enforce.ts';
+import type { PreparedSettlement, SettlementOutcome } from '../../../sidecar/enforce/settle.ts';
 import type { Reply, RequestHead } from '../../../sidecar/http/server.ts';
+import { leaseHolder } from '../../../sidecar/leases/lease-holder.ts';
 import { verifyPool } from '../../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
 import { passportVerifier, type Settle, type TokenOutcome } from '../../../sidecar/verify/verifier.ts';
@@ -47,6 +51,12 @@ const active: PassportStanding = {
   stateAgeMs: 0,
 };
 
+/** What was sent to the control plane, and the ear that waits for its answer. */
+interface Settling {
+  readonly prepared: PreparedSettlement;
+  readonly onOutcome: (outcome: SettlementOutcome) => void;
+}
+
 /** An enforcer whose state, verifier and spool stand still until the test moves them. */
 function setUp() {
   const gate = newGate();
@@ -61,6 +71,13 @@ function setUp() {
     outcome: null as TokenOutcome | null,
   };
   const asked: Settle[] = [];
+  const leases = leaseHolder({
+    client: { lease: () => Promise.reject(new Error('no limit is set here')) },
+    clock,
+    random,
+    logger: silentLogger,
+  });
+  const settling: Settling[] = [];
   const spooled: { readonly record: SpooledRecord; readonly owner: RecordOwner }[] = [];
   const cache = verifiedCache(10);
   const real = passportVerifier({
@@ -99,6 +116,10 @@ function setUp() {
       },
       append: (record, owner) => spooled.push({ record, owner }),
     },
+    leases,
+    settlements: {
+      settle: (prepared, _untilMs, onOutcome) => settling.push({ prepared, onOutcome }),
+    },
     clock,
     random,
     logger: silentLogger,
@@ -107,9 +128,10 @@ function setUp() {
     new Promise((resolve) => real.verify(token, resolve));
   const close = async () => {
     made.stop();
+    await leases.stop();
     await real.close();
   };
-  return { enforcer: made, world, gate, gates, asked, spooled, outcomeOf, close };
+  return { enforcer: made, world, gate, gates, asked, spooled, settling, outcomeOf, close };
 }
 
 /** Sends a body and holds the replies. */
@@ -242,6 +264,21 @@ describe('the enforcer', () => {
     expect([world.spooled.length, world.enforcer.openCalls]).toEqual([0, 0]);
   });
 
+  it('scans for personal data no longer than a moment in one turn, and decides every request in the end', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.gates.set(world.gate.gateId, { ...world.gate, pii: { mode: 'block', types: piiTypes } });
+    const text = '(202) 555-0143 or '.repeat(900);
+    const body = { passport: 'x', request: { ...request, text } };
+    const count = 40;
+    for (let n = 0; n < count; n++) send(world.enforcer, world.gate.gateId, body);
+    expect(world.spooled.length).toBeGreaterThan(0);
+    expect(world.spooled.length).toBeLessThan(count / 2);
+    await until(() => world.spooled.length === count, { what: 'every decision' });
+    expect(new Set(world.spooled.map(({ record }) => record.reason))).toEqual(new Set(['pii_detected']));
+  });
+
   it('finds no gate of the other mode, from the address and from the request', async () => {
     const world = setUp();
     close = world.close;
@@ -313,5 +350,145 @@ describe('the enforcer', () => {
     send(world.enforcer, world.gate.gateId, { passport: 5 });
     world.spooled[0]?.owner.onWritten();
     await until(() => world.enforcer.openCalls === 0, { what: 'no open request', timeoutMs: 1_000 });
+  });
+
+  describe('with an idempotency key', () => {
+    const keyed = { ...request, idempotency_key: 'order-1' };
+    const first = {
+      attestation_id: random.newId('att', now),
+      constraints_evaluated: ['passport'],
+      pii: [],
+    } as const;
+
+    async function permitted() {
+      const world = setUp();
+      close = world.close;
+      world.world.outcome = await world.outcomeOf(service.token());
+      const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const [sent] = world.settling;
+      if (sent === undefined) throw new Error('a PERMIT with a key is settled');
+      return { ...world, client, sent };
+    }
+
+    it('answers a PERMIT when it is committed, and spools nothing', async () => {
+      const { sent, client, spooled, enforcer } = await permitted();
+      expect(client.replies).toHaveLength(0);
+      expect(sent.prepared.settlement).toMatchObject({
+        kind: 'permit',
+        idempotency_key: 'order-1',
+        approval_id: null,
+        gate_version: 1,
+        record: { decision: 'PERMIT' },
+      });
+      sent.onOutcome({ kind: 'committed' });
+      const { settlement } = sent.prepared;
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'PERMIT',
+        attestation_id: settlement.kind === 'permit' ? settlement.record.id : null,
+      });
+      expect(spooled).toHaveLength(0);
+      expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+    });
+
+    it('answers the first PERMIT again, and counts and records no second one', async () => {
+      const { sent, client, spooled, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'replayed', first });
+      expect(bodies(client)).toEqual([
+        {
+          decision: 'PERMIT',
+          reason: null,
+          attestation_id: first.attestation_id,
+          constraints_evaluated: ['passport'],
+        },
+      ]);
+      expect([spooled.length, [...enforcer.decisions]]).toEqual([0, []]);
+    });
+
+    it('blocks a first PERMIT that comes back for a passport that was revoked meanwhile', async () => {
+      const { sent, client, spooled, world } = await permitted();
+      world.standing = { ...active, status: 'revoked' };
+      sent.onOutcome({ kind: 'replayed', first });
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    });
+
+    it('answers 409 where the key belongs to another request', async () => {
+      const { sent, client, spooled } = await permitted();
+      sent.onOutcome({ kind: 'conflict' });
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
+      expect(spooled).toHaveLength(0);
+    });
+
+    it.each([
+      ['unknown', { kind: 'unknown' }],
+      ['shed', { kind: 'shed' }],
+      ['refused', { kind: 'refused', message: 'no such gate' }],
+    ] as const)('blocks, with a record, where the outcome is %s', async (_kind, outcome) => {
+      const { sent, client, spooled, settling } = await permitted();
+      sent.onOutcome(outcome);
+      expect(client.replies).toHaveLength(0);
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'quota_unavailable',
+        attestation_id: spooled[0]?.record.id,
+        retry: { retryable: true },
+      });
+      expect([spooled.length, settling.length]).toEqual([1, 1]);
+    });
+
+    it('records nothing for a client that went away before its settlement failed', async () => {
+      const { sent, client, spooled, enforcer } = await permitted();
+      client.isAborted = true;
+      sent.onOutcome({ kind: 'unknown' });
+      expect([spooled.length, enforcer.openCalls, [...enforcer.decisions]]).toEqual([0, 0, []]);
+    });
+  });
+
+  it('holds every later check against a first PERMIT too, with an approval and without', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const keyed = { ...request, idempotency_key: 'order-1', approval_id: random.newId('appr', now) };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+    expect(world.settling[0]?.prepared.settlement.kind).toBe('look_up');
+    world.gates.set(world.gate.gateId, {
+      ...world.gate,
+      allowedDomains: compileDomains(['api.example.com']),
+    });
+    const first = { attestation_id: random.newId('att', now), constraints_evaluated: [], pii: [] };
+    world.settling[0]?.onOutcome({ kind: 'replayed', first });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'domain_missing' });
+  });
+
+  it('decides nothing on an approval before it is known what stands behind it', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const approvalId = random.newId('appr', now);
+    const presented = { ...request, approval_id: approvalId };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    expect(world.settling[0]?.prepared.settlement).toMatchObject({
+      kind: 'look_up',
+      approval_id: approvalId,
+    });
+    expect([client.replies.length, world.spooled.length]).toEqual([0, 0]);
+    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'denied', expires_at_ms: now });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_denied' });
+  });
+
+  it('decides again when another request was first to use its approval', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const presented = { ...request, approval_id: random.newId('appr', now) };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
+    expect(world.settling[1]?.prepared.settlement.kind).toBe('permit');
+    world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });
   });
 });

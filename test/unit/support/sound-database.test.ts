@@ -32,6 +32,11 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE feeds SET revision = revision + 1`,
     `DELETE FROM changes WHERE revision = 2`,
   ],
+  'holders of leases have no more of a window than the ledger counts': [
+    `WITH holder AS (INSERT INTO lease_holders VALUES ('x', 'side_x', 'acct_x', 1, '[]', 0)),
+      counted AS (INSERT INTO quota_windows VALUES ('gate_rate:x', 'day', 0, 1, 1))
+      INSERT INTO quota_leases VALUES ('x', 'gate_rate:x', 'day', 0, 1, 2)`,
+  ],
   'every account has a feed': [
     `INSERT INTO accounts VALUES ('acct_x', 'X', 'free', 'active', NULL, NULL, false, 0)`,
   ],
@@ -57,9 +62,10 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `INSERT INTO catalogs SELECT gate_id, 3, 0, '', '', '' FROM catalogs`,
     `UPDATE catalog_entries SET position = 1`,
   ],
-  'a gate has the prices of its newest catalog': [
+  'a gate has the prices and approvals of its newest catalog': [
     `UPDATE gates SET catalog_prices = NULL`,
     `UPDATE gates SET catalog_prices = catalog_prices || '{"a:b": 1}'`,
+    `UPDATE gates SET catalog_approvals = '{orders:read}'`,
     `INSERT INTO catalogs SELECT gate_id, 2, 0, '', '', '' FROM catalogs`,
   ],
   'what is discovered is the newest catalog of every live gate': [
@@ -74,6 +80,23 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
   'what a stored answer says was created is there': [
     `UPDATE idempotent_answers SET body = replace(body, 'pass_', 'pass_0') WHERE idempotency_key = 'issuePassport'`,
     `UPDATE idempotent_answers SET body = replace(body, '"version":1', '"version":2') WHERE idempotency_key = 'publishCatalog'`,
+  ],
+  'what an approval holds, or has spent, is given out in the ledger': [
+    `UPDATE quota_windows SET leased = leased - 1 WHERE counter IN (
+      SELECT holds->0->>'counter' FROM approvals WHERE status = 'pending')`,
+  ],
+  'each resolution of an approval is on record, once': [
+    `UPDATE attestations SET resolution = NULL WHERE resolution = 'denied'`,
+    `UPDATE attestations SET resolution = 'expired' WHERE resolution = 'approved'`,
+    `UPDATE approvals SET status = 'expired', due_at_ms = NULL WHERE status = 'pending'`,
+  ],
+  'what used an approval is on record': [
+    `UPDATE approvals SET status = 'used', due_at_ms = NULL, attestation_id = 'att_x' WHERE status = 'approved'`,
+  ],
+  'what waits to be sent has an event, and what was attempted has its attempts': [
+    `DELETE FROM webhook_events`,
+    `UPDATE webhook_deliveries SET attempts = 1`,
+    `INSERT INTO webhook_attempts SELECT delivery_id, 1, 0, 0, 200, NULL, '' FROM webhook_deliveries`,
   ],
   'each purpose has one key that is not retired': [
     `UPDATE signing_keys SET retired_at_ms = 1`,

@@ -66,6 +66,9 @@ describe('a token that the service signed', () => {
         expiresAtS: 200,
         allowedDomains: null,
         perTransactionMicroUsd: 5_000_000,
+        spendWindows: [],
+        rateWindows: [],
+        approvals: null,
         keyId: kid,
         tokenHash: sha256Hex(token),
       },
@@ -102,7 +105,7 @@ describe('a token that the service signed', () => {
     ['constraints', []],
     // Whoever does not know a restriction must not let its bearer pass.
     ['constraints', { only_on_sundays: true }],
-    ['constraints', { spend_limits: { daily_usd: 5 } }],
+    ['constraints', { spend_limits: { weekly_usd: 5 } }],
     ['acct', 'acct_1'],
     ['mode', 'dev'],
     ['iss_domain', 5],

@@ -109,6 +109,7 @@ describe('parseRequestFacts', () => {
       currency: 'USD',
       domain: 'API.example.com:443',
       approval_id: approvalId,
+      idempotency_key: 'order-7',
       note: 'kept for the hash only',
     };
     expect(parseRequestFacts(request)).toEqual({
@@ -117,6 +118,9 @@ describe('parseRequestFacts', () => {
       currency: 'USD',
       domain: 'api.example.com',
       approvalId,
+      approval: 'unasked',
+      idempotencyKey: 'order-7',
+      pii: null,
       requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
     });
   });
@@ -128,6 +132,9 @@ describe('parseRequestFacts', () => {
       currency: null,
       domain: null,
       approvalId: null,
+      approval: 'none',
+      idempotencyKey: null,
+      pii: null,
       requestHash: contentHash({}),
     });
   });
@@ -185,7 +192,10 @@ describe('parseRequestFacts', () => {
     ['url', '/orders'],
     ['url', 'ftp://a.example/'],
     ['url', null],
-    ['idempotency_key', 'k-1'],
+    ['idempotency_key', ''],
+    ['idempotency_key', 'k'.repeat(129)],
+    ['idempotency_key', 'k\0'],
+    ['idempotency_key', 7],
     ['idempotency_key', null],
     ['approval_id', 'appr_1'],
     ['approval_id', null],
@@ -194,6 +204,10 @@ describe('parseRequestFacts', () => {
       code: 'invalid_request',
       param: `request.${name}`,
     });
+  });
+
+  it.each(['k', 'k'.repeat(128), 'Bestellung \u{1f9fe} 7'])('takes the idempotency_key %j', (key) => {
+    expect(parseRequestFacts({ idempotency_key: key }).idempotencyKey).toBe(key);
   });
 
   it('takes the longest permission', () => {

@@ -16,7 +16,16 @@ describe('constraints of a gate', () => {
 
   it('are read into units of the model', () => {
     const given = {
-      spend_limits: { per_transaction_usd: 12.345678, per: 'passport', alert_at: 0.5 },
+      rate_limits: { requests_per_minute: 0, requests_per_hour: 10, requests_per_day: 100, per: 'passport' },
+      spend_limits: {
+        per_transaction_usd: 12.345678,
+        daily_usd: 0,
+        monthly_usd: 1e9,
+        per: 'passport',
+        alert_at: 0.5,
+      },
+      pii_controls: { mode: 'redact', types: ['iban', 'email', 'iban'] },
+      approvals: { above_usd: 0.5, permissions: ['orders:*', 'orders:*'], expires_in_s: 60 },
       allowed_domains: ['API.example.com:443', '*.bücher.example', 'api.example.com'],
       trusted_issuers: [issuerId, issuerId],
       proof_of_possession: 'off',
@@ -25,11 +34,14 @@ describe('constraints of a gate', () => {
       ...noConstraints,
       spendLimits: {
         perTransactionMicroUsd: 12_345_678,
-        dailyMicroUsd: null,
-        monthlyMicroUsd: null,
+        dailyMicroUsd: 0,
+        monthlyMicroUsd: 1e15,
         per: 'passport',
         alertAt: 0.5,
       },
+      rateLimits: { requestsPerMinute: 0, requestsPerHour: 10, requestsPerDay: 100, per: 'passport' },
+      piiControls: { mode: 'redact', types: ['email', 'iban'] },
+      approvals: { aboveMicroUsd: 500_000, permissions: ['orders:*'], expiresInMs: 60_000 },
       allowedDomains: ['api.example.com', '*.xn--bcher-kva.example'],
       trustedIssuers: [issuerId],
     });
@@ -39,6 +51,16 @@ describe('constraints of a gate', () => {
     expect(gate({ allowed_domains: [], trusted_issuers: [] })).toMatchObject({
       allowedDomains: [],
       trustedIssuers: [],
+    });
+  });
+
+  it('have defaults where little is said', () => {
+    const given = { rate_limits: {}, spend_limits: {}, pii_controls: { mode: 'block' }, approvals: {} };
+    expect(gate(given)).toMatchObject({
+      rateLimits: { requestsPerMinute: null, requestsPerHour: null, requestsPerDay: null, per: 'gate' },
+      spendLimits: { perTransactionMicroUsd: null, dailyMicroUsd: null, per: 'gate', alertAt: 0.8 },
+      piiControls: { types: ['email', 'phone', 'payment_card', 'iban', 'us_ssn', 'ip_address'] },
+      approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 300_000 },
     });
   });
 
@@ -73,6 +95,20 @@ describe('constraints of a gate', () => {
     ['constraints.trusted_issuers.0', { trusted_issuers: ['iss_1'] }],
     ['constraints.trusted_issuers.1', { trusted_issuers: [issuerId, '*'] }],
     ['constraints.proof_of_possession', { proof_of_possession: true }],
+    ['constraints.rate_limits.requests_per_minute', { rate_limits: { requests_per_minute: -1 } }],
+    ['constraints.rate_limits.requests_per_hour', { rate_limits: { requests_per_hour: 1.5 } }],
+    ['constraints.rate_limits.requests_per_day', { rate_limits: { requests_per_day: '5' } }],
+    ['constraints.rate_limits.requests_per_week', { rate_limits: { requests_per_week: 5 } }],
+    ['constraints.spend_limits.daily_usd', { spend_limits: { daily_usd: -0.01 } }],
+    ['constraints.spend_limits.monthly_usd', { spend_limits: { monthly_usd: 0.0000001 } }],
+    ['constraints.pii_controls.mode', { pii_controls: {} }],
+    ['constraints.pii_controls.mode', { pii_controls: { mode: 'warn' } }],
+    ['constraints.pii_controls.types', { pii_controls: { mode: 'block', types: [] } }],
+    ['constraints.pii_controls.types.0', { pii_controls: { mode: 'block', types: ['name'] } }],
+    ['constraints.approvals.above_usd', { approvals: { above_usd: 0.0000001 } }],
+    ['constraints.approvals.permissions.0', { approvals: { permissions: ['orders'] } }],
+    ['constraints.approvals.expires_in_s', { approvals: { expires_in_s: 0 } }],
+    ['constraints.approvals.expires_in_s', { approvals: { expires_in_s: 604_801 } }],
     ['constraints', []],
     ['constraints', null],
     ['constraints', 'none'],
@@ -81,37 +117,30 @@ describe('constraints of a gate', () => {
   });
 });
 
-describe('a constraint that is not enforced yet', () => {
-  it.each([
-    ['constraints.rate_limits.requests_per_minute', { rate_limits: { requests_per_minute: 10 } }],
-    ['constraints.rate_limits.requests_per_hour', { rate_limits: { requests_per_hour: 10 } }],
-    ['constraints.rate_limits.requests_per_day', { rate_limits: { requests_per_day: 0 } }],
-    ['constraints.rate_limits.per', { rate_limits: { per: 'gate' } }],
-    ['constraints.spend_limits.daily_usd', { spend_limits: { daily_usd: 5, per_transaction_usd: 1 } }],
-    ['constraints.spend_limits.monthly_usd', { spend_limits: { monthly_usd: 5 } }],
-    ['constraints.pii_controls', { pii_controls: { mode: 'log_only' } }],
-    ['constraints.approvals', { approvals: { above_usd: 5 } }],
-    ['constraints.proof_of_possession', { proof_of_possession: 'required' }],
-  ])('is refused: %s', (param, value) => {
-    const error = refusal(() => gate(value));
-    expect(error).toMatchObject({ code: 'invalid_request', param });
+describe('a proof of possession', () => {
+  it('is refused where it is required, because nothing enforces it yet', () => {
+    const error = refusal(() => gate({ proof_of_possession: 'required' }));
+    expect(error).toMatchObject({ code: 'invalid_request', param: 'constraints.proof_of_possession' });
     expect(error.message).toContain('not available yet');
   });
 
-  it.each([
-    ['constraints.spend_limits.daily_usd', { spend_limits: { daily_usd: 5 } }],
-    ['constraints.rate_limits.requests_per_minute', { rate_limits: { requests_per_minute: 10 } }],
-    ['constraints.approvals', { approvals: {} }],
-  ])('is refused in a passport too: %s', (param, value) => {
-    const error = refusal(() => passport(value));
-    expect(error).toMatchObject({ code: 'invalid_request', param });
-    expect(error.message).toContain('not available yet');
+  it('may be required by a template, which binds nobody', () => {
+    const template = parseConstraints(
+      { proof_of_possession: 'required' },
+      { param: 'constraints', of: 'template' },
+    );
+    expect(template.proofOfPossession).toBe('required');
   });
 });
 
 describe('constraints of a passport', () => {
-  it('are a limit on one transaction and a list of domains', () => {
-    const given = { spend_limits: { per_transaction_usd: 5 }, allowed_domains: ['*.example.com'] };
+  it('are limits, approvals and a list of domains', () => {
+    const given = {
+      rate_limits: { requests_per_minute: 5 },
+      spend_limits: { per_transaction_usd: 5, daily_usd: 10, monthly_usd: 100 },
+      approvals: { above_usd: 2 },
+      allowed_domains: ['*.example.com'],
+    };
     expect(renderConstraints(passport(given))).toEqual(given);
   });
 
@@ -120,6 +149,7 @@ describe('constraints of a passport', () => {
     ['constraints.pii_controls', { pii_controls: { mode: 'block' } }],
     ['constraints.proof_of_possession', { proof_of_possession: 'off' }],
     ['constraints.spend_limits.per', { spend_limits: { per: 'passport' } }],
+    ['constraints.rate_limits.per', { rate_limits: { per: 'passport' } }],
   ])('are refused where they belong to a gate: %s', (param, value) => {
     expect(refusal(() => passport(value))).toMatchObject({ code: 'invalid_request', param });
   });

@@ -5,11 +5,18 @@ import { reasons } from '../../../shared/decision/reasons.ts';
 import { type CheckName, decisionReasons } from '../../../shared/model/decision.ts';
 import { makeId } from '../../../shared/model/ids.ts';
 import type { MicroUsd } from '../../../shared/model/money.ts';
-import type { UnixMillis, UnixSeconds } from '../../../shared/model/time.ts';
-import { decisionJson, renderDecision, renderGateTest } from '../../../shared/wire/decision.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import {
+  type Answered,
+  decisionJson,
+  renderDecision,
+  renderFirstPermit,
+  renderGateTest,
+} from '../../../shared/wire/decision.ts';
 
 const nowMs = Date.UTC(2026, 0, 1, 12) as UnixMillis;
 const attestationId = makeId('att', nowMs, new Uint8Array(10));
+const approvalId = makeId('appr', nowMs, new Uint8Array(10));
 const gateId = makeId('gate', nowMs, new Uint8Array(10));
 
 const permitted: Decision = {
@@ -17,24 +24,57 @@ const permitted: Decision = {
   reason: null,
   evaluated: ['passport', 'permission'],
   amountMicroUsd: null,
-  charge: { moneyMicroUsd: 0 as MicroUsd },
+  charge: { moneyMicroUsd: 0 as MicroUsd, requests: 1 },
   limitMiss: null,
+  unknown: null,
+  pii: [],
+  isRedacted: false,
+  approvalExpiresInMs: null,
 };
 const blocked: Decision = { ...permitted, outcome: 'BLOCK', reason: 'passport_revoked', charge: null };
 const overLimit: Decision = {
   ...blocked,
   reason: 'spend_limit_exceeded',
   limitMiss: {
-    limit: 50_000_000 as MicroUsd,
-    used: 12_500_000 as MicroUsd,
-    requested: 40_000_001 as MicroUsd,
-    resetAtS: null,
+    unit: 'micro_usd',
+    limit: 50_000_000,
+    used: 12_500_000,
+    requested: 40_000_001,
+    resetAtMs: null,
   },
+};
+const tooOften: Decision = {
+  ...blocked,
+  reason: 'rate_limit_exceeded',
+  limitMiss: {
+    unit: 'requests',
+    limit: 30,
+    used: 30,
+    requested: 1,
+    resetAtMs: (nowMs + 12_345) as UnixMillis,
+  },
+};
+const email = { pointer: '/note', type: 'email' };
+const withEmail: Decision = { ...permitted, pii: [email] };
+const redactedEmail: Decision = { ...withEmail, isRedacted: true };
+const redacted = { request: { note: '[redacted:email]' }, redactions: [email] };
+const suspended: Decision = {
+  ...permitted,
+  outcome: 'SUSPEND',
+  reason: 'approval_required',
+  charge: { moneyMicroUsd: 5_000_000 as MicroUsd, requests: 0 },
+  approvalExpiresInMs: 300_000,
+};
+const answered: Answered = { attestationId, approval: null, redacted: null, nowMs };
+const waiting: Answered = {
+  ...answered,
+  attestationId: null,
+  approval: { approvalId, expiresAtMs: (nowMs + 300_000) as UnixMillis },
 };
 
 describe('renderDecision', () => {
   it('answers a PERMIT with the four fields of the specification', () => {
-    expect(renderDecision(permitted, attestationId)).toEqual({
+    expect(renderDecision(permitted, answered)).toEqual({
       decision: 'PERMIT',
       reason: null,
       attestation_id: attestationId,
@@ -43,7 +83,7 @@ describe('renderDecision', () => {
   });
 
   it('explains a BLOCK', () => {
-    expect(renderDecision(blocked, attestationId)).toEqual({
+    expect(renderDecision(blocked, answered)).toEqual({
       decision: 'BLOCK',
       reason: 'passport_revoked',
       attestation_id: attestationId,
@@ -53,48 +93,109 @@ describe('renderDecision', () => {
     });
   });
 
-  it('says in dollars how a limit was missed', () => {
-    expect(renderDecision(overLimit, attestationId)).toMatchObject({
+  it('says in dollars how a limit on money was missed', () => {
+    expect(renderDecision(overLimit, answered)).toMatchObject({
       limit: 50,
       used: 12.5,
       requested: 40.000001,
       reset_at: null,
-      retry: { retryable: false },
+      retry: { retryable: false, after_ms: null },
     });
   });
 
-  it('says when the window of a limit ends, and that the request may be sent again', () => {
-    const resetAtS = (nowMs / 1_000) as UnixSeconds;
-    const limitMiss = overLimit.limitMiss === null ? null : { ...overLimit.limitMiss, resetAtS };
-    expect(renderDecision({ ...overLimit, limitMiss }, attestationId)).toMatchObject({
-      reset_at: '2026-01-01T12:00:00.000Z',
-      retry: { retryable: true },
+  it('says in requests how a limit on their number was missed, and after which time to try again', () => {
+    expect(renderDecision(tooOften, answered)).toMatchObject({
+      detail: 'The rate limit is used up.',
+      limit: 30,
+      used: 30,
+      requested: 1,
+      reset_at: '2026-01-01T12:00:12.345Z',
+      retry: { retryable: true, after_ms: 12_345 },
     });
+  });
+
+  it('never asks for a time to wait that has passed', () => {
+    const later = { ...answered, nowMs: (nowMs + 20_000) as UnixMillis };
+    expect(renderDecision(tooOften, later)).toMatchObject({ retry: { retryable: true, after_ms: 0 } });
+  });
+
+  it('names the approval of a SUSPEND, and no record', () => {
+    expect(renderDecision(suspended, waiting)).toEqual({
+      decision: 'SUSPEND',
+      reason: 'approval_required',
+      attestation_id: null,
+      constraints_evaluated: ['passport', 'permission'],
+      approval_id: approvalId,
+      expires_at: '2026-01-01T12:05:00.000Z',
+    });
+  });
+
+  it.each([
+    ['a SUSPEND without an approval', suspended, answered],
+    ['a PERMIT with one', permitted, waiting],
+  ])('is not asked for %s', (_what, decision, with_) => {
+    expect(() => renderDecision(decision, with_)).toThrow('a SUSPEND names its approval');
+  });
+
+  it('says where personal data stand', () => {
+    expect(renderDecision(withEmail, answered)).toMatchObject({ decision: 'PERMIT', pii: [email] });
+    expect(renderDecision({ ...blocked, pii: [email] }, answered)).toMatchObject({ pii: [email] });
+    expect(renderDecision(withEmail, answered)).not.toHaveProperty('request_redacted');
+  });
+
+  it('answers the copy without them', () => {
+    expect(renderDecision(redactedEmail, { ...answered, redacted })).toMatchObject({
+      decision: 'PERMIT',
+      pii: [email],
+      request_redacted: { note: '[redacted:email]' },
+      redactions: [email],
+    });
+  });
+
+  it('never answers a decision that is redacted without its copy', () => {
+    expect(() => renderDecision(redactedEmail, answered)).toThrow('copy');
+    expect(() => renderDecision(withEmail, { ...answered, redacted })).toThrow('copy');
+  });
+});
+
+describe('renderFirstPermit', () => {
+  const first = { attestation_id: attestationId, constraints_evaluated: permitted.evaluated, pii: [] };
+
+  it('answers what was answered before', () => {
+    expect(renderFirstPermit(first, null)).toEqual(renderDecision(permitted, answered));
+    expect(renderFirstPermit({ ...first, pii: [email] }, redacted)).toEqual(
+      renderDecision(redactedEmail, { ...answered, redacted }),
+    );
   });
 });
 
 describe('decisionJson', () => {
   const frozen = (decision: Decision): Decision => ({ ...decision, evaluated: listChecks(0b10_0111) });
 
-  it.each([permitted, frozen(permitted), frozen(permitted), frozen(blocked), overLimit])(
-    'writes what JSON.stringify writes of $outcome $reason',
-    (decision) => {
-      expect(decisionJson(decision, attestationId)).toBe(
-        JSON.stringify(renderDecision(decision, attestationId)),
-      );
-    },
-  );
+  it.each<[Decision, Answered]>([
+    [permitted, answered],
+    [frozen(permitted), answered],
+    [frozen(permitted), answered],
+    [frozen(blocked), answered],
+    [overLimit, answered],
+    [tooOften, answered],
+    [withEmail, answered],
+    [redactedEmail, { ...answered, redacted }],
+    [suspended, waiting],
+  ])('writes what JSON.stringify writes: %#', (decision, with_) => {
+    expect(decisionJson(decision, with_)).toBe(JSON.stringify(renderDecision(decision, with_)));
+  });
 
   it('remembers no list that can still change', () => {
     const evaluated: CheckName[] = ['passport'];
-    decisionJson({ ...permitted, evaluated }, attestationId);
+    decisionJson({ ...permitted, evaluated }, answered);
     evaluated.push('permission');
-    expect(decisionJson({ ...permitted, evaluated }, attestationId)).toContain('["passport","permission"]');
+    expect(decisionJson({ ...permitted, evaluated }, answered)).toContain('["passport","permission"]');
   });
 });
 
 describe('renderGateTest', () => {
-  const test = { attestationId, gateId, agentId: 'agent-1', timestampMs: nowMs };
+  const test = { attestationId, gateId, agentId: 'agent-1', redacted: null, timestampMs: nowMs };
 
   it('says allow for PERMIT', () => {
     expect(renderGateTest({ ...test, decision: permitted })).toEqual({
@@ -117,6 +218,23 @@ describe('renderGateTest', () => {
       reason: 'spend_limit_exceeded',
       detail: 'The amount passes a spend limit.',
       limit: 50,
+    });
+  });
+
+  it('says suspend, and names no approval, because it opens none', () => {
+    const answer = renderGateTest({ ...test, decision: suspended, attestationId: null });
+    expect(answer).toMatchObject({ decision: 'suspend', all_passed: false, reason: 'approval_required' });
+    expect(answer).not.toHaveProperty('approval_id');
+  });
+
+  it('says how long to wait, counted from the moment of the test', () => {
+    expect(renderGateTest({ ...test, decision: tooOften })).toMatchObject({ retry: { after_ms: 12_345 } });
+  });
+
+  it('says where personal data stand, and answers the copy without them', () => {
+    expect(renderGateTest({ ...test, decision: redactedEmail, redacted })).toMatchObject({
+      pii: [email],
+      request_redacted: { note: '[redacted:email]' },
     });
   });
 });

@@ -47,4 +47,17 @@ describe('parseJsonText', () => {
   ])('refuses %s and says where', (_what, text, param) => {
     expect(refusal(() => parseJsonText(text))).toMatchObject({ code: 'invalid_request', param });
   });
+
+  it.each([
+    'zoe@example.org',
+    '203.0.113.7',
+    '4111111111111111',
+    'DE89370400440532013000',
+    '536-22-8726',
+    '',
+  ])('names the object around a member named %j, which may be personal data', (name) => {
+    const text = JSON.stringify({ request: { list: [{ [name]: { note: '\ud800' } }] } });
+    const error = refusal(() => parseJsonText(text));
+    expect(error).toMatchObject({ code: 'invalid_request', param: 'request.list.0' });
+  });
 });

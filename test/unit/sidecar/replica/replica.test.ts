@@ -5,7 +5,7 @@ import type { Scope } from '../../../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../../../shared/model/signing-key.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
-import { globalFeed } from '../../../../shared/wire/sync.ts';
+import { globalFeed, syncVersion } from '../../../../shared/wire/sync.ts';
 import { signSnapshot } from '../../../../shared/wire/sync-signature.ts';
 import { Replica } from '../../../../sidecar/replica/replica.ts';
 import { apiKeyBody, gateBody, ModelService, numbered, standing } from '../../../support/model-service.ts';
@@ -105,7 +105,7 @@ describe('install', () => {
 
   it.each([
     ['of another account', { account_id: numbered.account(2) }],
-    ['of another version', { sync_version: 2 }],
+    ['of another version', { sync_version: syncVersion + 1 }],
     ['with a gate of another account', { gates: [gateBody(1, 1, numbered.account(2))] }],
     [
       'with a constraint that nobody here understands',

@@ -1,0 +1,306 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/model/approval.ts';
+import type { PiiFinding } from '../../shared/model/attestation.ts';
+import type { CheckName } from '../../shared/model/decision.ts';
+import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+
+/*
+ * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that no two wait for each other in a
+ * circle. Each step may be missing:
+ *
+ *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
+ *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
+ *   3. the approval                       one row; who lets several expire skips those that others have locked
+ *   4. the holder of leases               one row
+ *   5. heads of chains, counters, sums    append-records.ts: each in the order of their keys
+ *   6. the outbox                         new rows only
+ *   7. windows of the quota ledger        grant-leases.ts: with one statement, the last one
+ *
+ * So a request that uses an approval claims its key, uses the approval, appends its record and takes its units; one that opens an approval
+ * opens it before its holder passes the money on; a resolution locks the approval, appends its record, tells it and frees the money.
+ */
+
+/** An approval with what its records need, and what it holds. */
+export interface StoredApproval extends Approval {
+  readonly constraintsEvaluated: readonly CheckName[];
+  readonly pii: readonly PiiFinding[];
+  readonly passportAccountId: AccountId;
+  readonly passportMode: Mode;
+  readonly gateAccountId: AccountId;
+  readonly gateMode: Mode;
+  readonly expiresInMs: number;
+  readonly holds: readonly HeldUnits[];
+}
+
+/** An approval to which a person has said yes or no. */
+export interface Resolved extends StoredApproval {
+  readonly status: 'approved' | 'denied';
+}
+
+/** The one request that an approval is for (decisions §8). */
+export interface ApprovalBinding {
+  readonly passportId: PassportId;
+  readonly gateId: GateId;
+  readonly gateVersion: number;
+  readonly requestHash: string;
+}
+
+/** What stands behind a presented approval, seen from the request that presents it. */
+export interface Standing {
+  readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
+  /** Null for `mismatch`. */
+  readonly expiresAtMs: UnixMillis | null;
+}
+
+const columns = (sql: Database | Transaction) => sql`
+  approval_id AS "approvalId", status, passport_id AS "passportId", agent_id AS "agentId", gate_id AS "gateId",
+  gate_version AS "gateVersion", request_hash AS "requestHash", permission_key AS "permissionKey",
+  amount_micro_usd AS "amountMicroUsd", created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs",
+  resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
+  constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
+  passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
+  expires_in_ms AS "expiresInMs", holds`;
+
+const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
+  passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
+  AND request_hash = ${to.requestHash}`;
+
+/** Whether it would still be what it was written as at that moment: expiry is seen on read, and written a little later. */
+const isOver = (
+  { status, expiresAtMs }: Pick<Approval, 'status' | 'expiresAtMs'>,
+  nowMs: UnixMillis,
+): boolean => (status === 'pending' || status === 'approved') && nowMs >= expiresAtMs;
+
+/** The approval as it is at that moment. */
+export const approvalAt = <A extends Pick<Approval, 'status' | 'expiresAtMs'>>(
+  approval: A,
+  nowMs: UnixMillis,
+): A => (isOver(approval, nowMs) ? { ...approval, status: 'expired' } : approval);
+
+/** False: there is one of this id, or one that is pending for the same request. Waits for whoever is inserting such a one. */
+export async function insertApproval(tx: Transaction, approval: StoredApproval): Promise<boolean> {
+  const inserted = await tx`
+    INSERT INTO approvals (
+      approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
+      amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms)
+    VALUES (
+      ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
+      ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
+      ${[...approval.constraintsEvaluated]}::text[], ${JSON.stringify(approval.pii)}::text::jsonb,
+      ${approval.passportAccountId}, ${approval.passportMode}, ${approval.gateAccountId}, ${approval.gateMode},
+      ${approval.createdAtMs}, ${approval.expiresInMs}, ${approval.expiresAtMs},
+      ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs})
+    ON CONFLICT DO NOTHING`;
+  return inserted.count === 1;
+}
+
+/** Null: there is none of this id, for this request. */
+export async function findBoundApproval(
+  tx: Transaction,
+  approvalId: ApprovalId,
+  binding: ApprovalBinding,
+): Promise<StoredApproval | null> {
+  const [row] = await tx<StoredApproval[]>`
+    SELECT ${columns(tx)} FROM approvals WHERE approval_id = ${approvalId} AND ${isBoundTo(tx, binding)}`;
+  return row ?? null;
+}
+
+/** How many requests of the passport wait at the gate, at that moment. */
+export async function countPending(
+  tx: Transaction,
+  { passportId, gateId }: Pick<ApprovalBinding, 'passportId' | 'gateId'>,
+  nowMs: UnixMillis,
+): Promise<number> {
+  const [row] = await tx<{ pending: number }[]>`
+    SELECT count(*) AS pending FROM approvals
+    WHERE status = 'pending' AND passport_id = ${passportId} AND gate_id = ${gateId} AND expires_at_ms > ${nowMs}`;
+  return must(row, 'a count has a row').pending;
+}
+
+/** As last written: it may be over by now. */
+export async function findPendingApproval(
+  tx: Transaction,
+  binding: ApprovalBinding,
+): Promise<StoredApproval | null> {
+  const [row] = await tx<StoredApproval[]>`
+    SELECT ${columns(tx)} FROM approvals WHERE status = 'pending' AND ${isBoundTo(tx, binding)}`;
+  return row ?? null;
+}
+
+/**
+ * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is for another passport, gate,
+ * version of the gate or request; which of them is not told.
+ */
+export async function readStanding(
+  sql: Database | Transaction,
+  approvalId: ApprovalId,
+  binding: ApprovalBinding,
+  nowMs: UnixMillis,
+): Promise<Standing> {
+  const { standing, expiresAtMs } = await readUse(sql, approvalId, binding, nowMs);
+  return { standing, expiresAtMs };
+}
+
+/** The standing, and the PERMIT that has used the approval; null: none has. */
+export async function readUse(
+  sql: Database | Transaction,
+  approvalId: ApprovalId,
+  binding: ApprovalBinding,
+  nowMs: UnixMillis,
+): Promise<Standing & { readonly attestationId: AttestationId | null }> {
+  const [row] = await sql<
+    (Pick<Approval, 'status' | 'expiresAtMs'> & { readonly attestationId: AttestationId | null })[]
+  >`
+    SELECT status, expires_at_ms AS "expiresAtMs", attestation_id AS "attestationId" FROM approvals
+    WHERE approval_id = ${approvalId} AND ${isBoundTo(sql, binding)}`;
+  if (row === undefined) return { standing: 'mismatch', expiresAtMs: null, attestationId: null };
+  const { expiresAtMs, attestationId } = row;
+  return { standing: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
+}
+
+/** The approval of a gate of this owner, as last written and held against every other change until the transaction ends. */
+export async function lockApproval(
+  tx: Transaction,
+  owner: Owner,
+  approvalId: ApprovalId,
+): Promise<StoredApproval | null> {
+  const [row] = await tx<StoredApproval[]>`
+    SELECT ${columns(tx)} FROM approvals
+    WHERE approval_id = ${approvalId} AND gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
+    FOR UPDATE`;
+  return row ?? null;
+}
+
+/** What a person said: the row must be locked, and pending. */
+export async function writeResolution(tx: Transaction, resolved: Resolved): Promise<void> {
+  await tx`
+    UPDATE approvals SET status = ${resolved.status}, expires_at_ms = ${resolved.expiresAtMs},
+      due_at_ms = ${resolved.status === 'approved' ? resolved.expiresAtMs : null},
+      resolved_at_ms = ${resolved.resolvedAtMs}, resolved_by = ${resolved.resolvedBy}, note = ${resolved.note}
+    WHERE approval_id = ${resolved.approvalId}`;
+}
+
+/** False: it is not approved, not for this request, or over; nothing was changed. */
+export async function writeUse(
+  tx: Transaction,
+  approvalId: ApprovalId,
+  binding: ApprovalBinding,
+  use: { readonly attestationId: AttestationId; readonly nowMs: UnixMillis },
+): Promise<boolean> {
+  const used = await tx`
+    UPDATE approvals SET status = 'used', attestation_id = ${use.attestationId}, due_at_ms = NULL
+    WHERE approval_id = ${approvalId} AND ${isBoundTo(tx, binding)}
+      AND status = 'approved' AND expires_at_ms > ${use.nowMs}`;
+  return used.count === 1;
+}
+
+/** Makes room for a new approval of the same request. What else its expiry brings about is still due. */
+export async function writeOverdue(
+  tx: Transaction,
+  approvalId: ApprovalId,
+  nowMs: UnixMillis,
+): Promise<void> {
+  await tx`
+    UPDATE approvals SET status = 'expired'
+    WHERE approval_id = ${approvalId} AND status = 'pending' AND expires_at_ms <= ${nowMs}`;
+}
+
+/**
+ * At most `max` approvals whose time is over and which nobody has seen to, nor is seeing to now; they are locked until the transaction ends. `only`:
+ * none but this one.
+ */
+export async function lockDueApprovals(
+  tx: Transaction,
+  {
+    nowMs,
+    only,
+    max,
+  }: { readonly nowMs: UnixMillis; readonly only: ApprovalId | null; readonly max: number },
+): Promise<readonly StoredApproval[]> {
+  return tx<StoredApproval[]>`
+    SELECT ${columns(tx)} FROM approvals WHERE due_at_ms <= ${nowMs}
+      ${only === null ? tx`` : tx`AND approval_id = ${only}`}
+    ORDER BY due_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED`;
+}
+
+/** What `lockDueApprovals` would lock, those included that somebody is seeing to. */
+export async function findDueApprovals(
+  sql: Database,
+  nowMs: UnixMillis,
+  max: number,
+): Promise<readonly ApprovalId[]> {
+  const rows = await sql<{ approvalId: ApprovalId }[]>`
+    SELECT approval_id AS "approvalId" FROM approvals WHERE due_at_ms <= ${nowMs} ORDER BY due_at_ms LIMIT ${max}`;
+  return rows.map(({ approvalId }) => approvalId);
+}
+
+/** Its expiry is due again in `limits.approvalPutOffMs`; that it is over is written now. Waits for nobody. */
+export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixMillis): Promise<void> {
+  await sql`
+    UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs + limits.approvalPutOffMs}
+    WHERE approval_id = (
+      SELECT approval_id FROM approvals WHERE approval_id = ${approvalId} AND due_at_ms <= ${nowMs}
+      FOR UPDATE SKIP LOCKED)`;
+}
+
+/** For good: nothing is left to do for them. */
+export async function writeExpired(tx: Transaction, approvalIds: readonly ApprovalId[]): Promise<void> {
+  await tx`
+    UPDATE approvals SET status = 'expired', due_at_ms = NULL WHERE approval_id = ANY(${[...approvalIds]}::text[])`;
+}
+
+export async function findApproval(
+  sql: Database,
+  owner: Owner,
+  { approvalId, nowMs }: { readonly approvalId: ApprovalId; readonly nowMs: UnixMillis },
+): Promise<Approval | null> {
+  const [row] = await sql<StoredApproval[]>`
+    SELECT ${columns(sql)} FROM approvals
+    WHERE approval_id = ${approvalId} AND gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}`;
+  return row === undefined ? null : approvalAt(row, nowMs);
+}
+
+/** Approvals of the owner's gates, newest first. */
+export async function listApprovals(
+  sql: Database,
+  owner: Owner,
+  {
+    status,
+    page,
+    nowMs,
+  }: { readonly status: ApprovalStatus | null; readonly page: PageRequest; readonly nowMs: UnixMillis },
+): Promise<Page<Approval>> {
+  const where = sql`
+    gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
+    ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}`;
+  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM approvals WHERE ${where}`;
+  const rows = await sql<StoredApproval[]>`
+    SELECT ${columns(sql)} FROM approvals
+    WHERE ${where} ORDER BY approval_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return {
+    items: rows.map((row) => approvalAt(row, nowMs)),
+    total: must(totals[0], 'a count has a row').total,
+  };
+}
+
+/** `approvalAt` in SQL. The words stand in the statement, so that PostgreSQL sees that the index of the pending ones will do. */
+function hasStatusAt(sql: Database, status: ApprovalStatus, nowMs: UnixMillis) {
+  switch (status) {
+    case 'pending':
+      return sql`status = 'pending' AND expires_at_ms > ${nowMs}`;
+    case 'approved':
+      return sql`status = 'approved' AND expires_at_ms > ${nowMs}`;
+    case 'expired':
+      return sql`(status = 'expired' OR (status IN ('pending', 'approved') AND expires_at_ms <= ${nowMs}))`;
+    default:
+      return sql`status = ${status}`;
+  }
+}

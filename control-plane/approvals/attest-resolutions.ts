@@ -1,0 +1,41 @@
+import type { Resolution } from '../../shared/model/attestation.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import type { StoredApproval } from './approval-store.ts';
+
+/**
+ * A SUSPEND is attested when it is resolved (decisions §8), in the chain of its passport. One that is approved and then not used in
+ * time has two records: that it was approved, and that it expired.
+ */
+export async function attestResolutions(
+  tx: Transaction,
+  deps: Pick<Deps, 'random' | 'signingKeys' | 'appending'>,
+  approvals: readonly StoredApproval[],
+  { resolution, nowMs }: { readonly resolution: Resolution; readonly nowMs: UnixMillis },
+): Promise<void> {
+  const records = approvals.map(
+    (approval): NewRecord => ({
+      record: {
+        id: deps.random.newId('att', nowMs),
+        chainId: approval.passportId,
+        passportId: approval.passportId,
+        gateId: approval.gateId,
+        decision: 'SUSPEND',
+        reason: 'approval_required',
+        requestHash: approval.requestHash,
+        permissionKey: approval.permissionKey,
+        amountMicroUsd: approval.amountMicroUsd,
+        constraintsEvaluated: approval.constraintsEvaluated,
+        pii: approval.pii,
+        test: false,
+        resolution,
+        source: 'control-plane',
+        timestampMs: nowMs,
+      },
+      passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
+      gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },
+    }),
+  );
+  await appendRecords(tx, deps, records);
+}

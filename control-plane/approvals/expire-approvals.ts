@@ -1,0 +1,83 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { ApprovalId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Deps } from '../deps.ts';
+import { databaseFailure } from '../http/database-away.ts';
+import {
+  findDueApprovals,
+  lockDueApprovals,
+  putOff,
+  type StoredApproval,
+  writeExpired,
+} from './approval-store.ts';
+import { attestResolutions } from './attest-resolutions.ts';
+import { freeHolds } from './free-holds.ts';
+import { tellApprovals } from './tell-approvals.ts';
+
+type ExpiryDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+
+/**
+ * Makes durable that the time of some approvals is over, pending or approved and unused: attests it, tells it and frees what they hold. Everybody
+ * who reads sees the expiry by the time already. Resolves to how many were seen to, at most `limits.approvalsPerSweepMax`; more may be due.
+ *
+ * An approval is locked, looked at and written in one transaction, and one that somebody else has locked is left to that one: however many
+ * replicas do this at once, and whatever is cut off in the middle, each approval expires once and its money is freed once.
+ *
+ * One that cannot expire must not hold up the others: a batch that fails is done one by one. Throws where nothing can be written at all.
+ */
+export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
+  try {
+    return await expireBatch(deps, null);
+  } catch (error) {
+    if (isNobodysFault(error)) throw error;
+    return expireOneByOne(deps);
+  }
+}
+
+/** `only`: at most this one. */
+async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<number> {
+  return deps.sql.begin(async (tx) => {
+    const nowMs = deps.clock.now();
+    const due = await lockDueApprovals(tx, { nowMs, only, max: limits.approvalsPerSweepMax });
+    if (due.length === 0) return 0;
+    const expired = due.map((approval): StoredApproval => ({ ...approval, status: 'expired' }));
+    const approvalIds = expired.map(({ approvalId }) => approvalId);
+    await writeExpired(tx, approvalIds);
+    await attestResolutions(tx, deps, expired, { resolution: 'expired', nowMs });
+    await tellApprovals(tx, deps, 'approval.resolved', expired, nowMs);
+    await freeHolds(tx, expired, nowMs);
+    return expired.length;
+  });
+}
+
+/** What cannot expire is reported, and put off, so that however much of it there is never stands before the others for long. */
+async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
+  const due = await findDueApprovals(deps.sql, deps.clock.now(), limits.approvalsPerSweepMax);
+  for (const approvalId of due) {
+    try {
+      await expireBatch(deps, approvalId);
+    } catch (error) {
+      if (isNobodysFault(error)) throw error;
+      deps.logger.error(
+        { approval_id: approvalId, ...withoutContent(error) },
+        'an approval cannot expire: its money stays held until it can',
+      );
+      await putOff(deps.sql, approvalId, deps.clock.now());
+    }
+  }
+  return due.length;
+}
+
+/** The database is away, or this replica stops. */
+const isNobodysFault = (error: unknown): boolean =>
+  error instanceof ApiError || databaseFailure(error) === 'service_unavailable';
+
+/** What is said of a row that is refused may quote it. */
+const withoutContent = (error: unknown): object =>
+  error instanceof Error
+    ? {
+        error: error.name,
+        code: 'code' in error ? error.code : null,
+        at: error.stack?.split('\n').filter((line) => /^ +at /.test(line)),
+      }
+    : {};

@@ -1,0 +1,136 @@
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { assert } from '../../shared/errors/assert.ts';
+import type { PiiFinding } from '../../shared/model/attestation.ts';
+import type { CheckName } from '../../shared/model/decision.ts';
+import type { Gate } from '../../shared/model/gate.ts';
+import type { ApprovalId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+import {
+  countPending,
+  findBoundApproval,
+  findPendingApproval,
+  insertApproval,
+  type StoredApproval,
+  writeOverdue,
+} from './approval-store.ts';
+import { tellApprovals } from './tell-approvals.ts';
+
+/** A request that was suspended, with the money for it. */
+export interface NewApproval {
+  /** Made by whoever decided, so that it can ask again when it got no answer. */
+  readonly approvalId: ApprovalId;
+  readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
+  readonly gate: Pick<Gate, 'gateId' | 'version' | 'accountId' | 'mode'>;
+  readonly requestHash: string;
+  readonly permissionKey: PermissionKey | null;
+  readonly amountMicroUsd: MicroUsd | null;
+  readonly constraintsEvaluated: readonly CheckName[];
+  readonly pii: readonly PiiFinding[];
+  /** How long it waits, from now, and how long it can be used from its approval. At most `limits.approvalExpiryMsMax`. */
+  readonly expiresInMs: number;
+  /** Units of the ledger that become its own where it is opened; each window once, at most `limits.approvalHoldsMax`. */
+  readonly holds: readonly HeldUnits[];
+  readonly nowMs: UnixMillis;
+}
+
+export interface OpenedApproval {
+  /** Under which the request waits: the id that was offered, or that of an earlier one for the same request. */
+  readonly approvalId: ApprovalId;
+  readonly expiresAtMs: UnixMillis;
+  /** It waits under the id that was offered, with the holds of the call that opened it. False: the holds that were offered stay with whoever offers them. */
+  readonly isNew: boolean;
+  /** An earlier call has opened it under this id: its holds were handed over then, and not again. */
+  readonly isRepeat: boolean;
+}
+
+/**
+ * Opens an approval, or finds the one that is pending for the same request already: of any number of calls at once, on any replicas,
+ * one opens it. Where this answers `isNew` and not `isRepeat`, the caller makes the holds true **in the same transaction**: takes them from the ledger, or moves
+ * them out of the lease that they were taken from. From the commit on they belong to the approval, which frees them at its end.
+ *
+ * Null: as many requests of the passport wait at the gate as may (`limits.approvalsPendingMax`, and a few more where several come at the same moment),
+ * and this would be one more; whoever calls **undoes the transaction**. It is counted only once it is opened, so that one that waits already is found.
+ *
+ * Locks no quota window; so it comes before they are locked (the order is in approval-store.ts). Throws `invalid_request` where the id belongs
+ * to an approval of something else.
+ */
+export async function openApproval(
+  tx: Transaction,
+  deps: Pick<Deps, 'random'>,
+  wanted: NewApproval,
+): Promise<OpenedApproval | null> {
+  const approval = toApproval(wanted);
+  const { approvalId } = approval;
+  // Each round ends here, or because another transaction has just ended: two are hardly ever needed.
+  for (let round = 0; round < roundsMax; round++) {
+    if (await insertApproval(tx, approval)) {
+      if ((await countPending(tx, approval, wanted.nowMs)) > limits.approvalsPendingMax) return null;
+      await tellApprovals(tx, deps, 'approval.requested', [approval], wanted.nowMs);
+      return { approvalId, expiresAtMs: approval.expiresAtMs, isNew: true, isRepeat: false };
+    }
+    const own = await findBoundApproval(tx, approvalId, approval);
+    if (own !== null) return { approvalId, expiresAtMs: own.expiresAtMs, isNew: true, isRepeat: true };
+    const earlier = await findPendingApproval(tx, approval);
+    if (earlier !== null && earlier.expiresAtMs > wanted.nowMs) {
+      const { expiresAtMs } = earlier;
+      return { approvalId: earlier.approvalId, expiresAtMs, isNew: false, isRepeat: false };
+    }
+    if (earlier !== null) await writeOverdue(tx, earlier.approvalId, wanted.nowMs);
+    else if (await isTaken(tx, approvalId)) {
+      throw new ApiError('invalid_request', {
+        param: 'approval_id',
+        message: 'approval_id belongs to another approval.',
+      });
+    }
+  }
+  throw new ApiError('overloaded');
+}
+
+const roundsMax = 5;
+
+async function isTaken(tx: Transaction, approvalId: ApprovalId): Promise<boolean> {
+  const rows = await tx`SELECT FROM approvals WHERE approval_id = ${approvalId}`;
+  return rows.length > 0;
+}
+
+function toApproval(wanted: NewApproval): StoredApproval {
+  const { passport, gate, holds, expiresInMs, nowMs } = wanted;
+  assert(expiresInMs > 0 && expiresInMs <= limits.approvalExpiryMsMax, 'an approval waits a bounded time');
+  assert(holds.length <= limits.approvalHoldsMax, 'an approval holds units of a bounded number of windows');
+  const windows = new Set(
+    holds.map(({ counter, window, startsAtMs }) => `${counter} ${window} ${startsAtMs}`),
+  );
+  assert(windows.size === holds.length, 'an approval holds units of each window once');
+  for (const { units } of holds)
+    assert(Number.isSafeInteger(units) && units >= 0, 'a hold is a whole number of units');
+  return {
+    approvalId: wanted.approvalId,
+    status: 'pending',
+    passportId: passport.passportId,
+    agentId: passport.agentId,
+    gateId: gate.gateId,
+    gateVersion: gate.version,
+    requestHash: wanted.requestHash,
+    permissionKey: wanted.permissionKey,
+    amountMicroUsd: wanted.amountMicroUsd,
+    createdAtMs: nowMs,
+    expiresAtMs: (nowMs + expiresInMs) as UnixMillis,
+    resolvedAtMs: null,
+    resolvedBy: null,
+    note: null,
+    constraintsEvaluated: wanted.constraintsEvaluated,
+    pii: wanted.pii,
+    passportAccountId: passport.accountId,
+    passportMode: passport.mode,
+    gateAccountId: gate.accountId,
+    gateMode: gate.mode,
+    expiresInMs,
+    holds,
+  };
+}

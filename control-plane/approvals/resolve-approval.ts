@@ -1,0 +1,53 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { Approval } from '../../shared/model/approval.ts';
+import type { ApprovalId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
+import { attestResolutions } from './attest-resolutions.ts';
+import { freeHolds } from './free-holds.ts';
+import { tellApprovals } from './tell-approvals.ts';
+
+/** What a person says to a request. */
+export interface Word {
+  readonly status: 'approved' | 'denied';
+  readonly note: string | null;
+}
+
+/**
+ * Resolves a pending approval, once: of two that come at the same time the second gets `approval_already_resolved`, and so does
+ * whoever comes after its time. Approved, it can be used for as long again as it could wait; denied, its money is free at once. The answer is
+ * given when the record of it is committed.
+ *
+ * Neither passport nor gate is looked at: an approval says yes to this request as far as a person is asked, and everything else is
+ * checked when the request comes again. A passport that was revoked meanwhile blocks it then.
+ */
+export async function resolveApproval(
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
+  caller: Caller,
+  { approvalId, word }: { readonly approvalId: ApprovalId; readonly word: Word },
+): Promise<Approval> {
+  return deps.sql.begin(async (tx) => {
+    const locked = await lockApproval(tx, caller, approvalId);
+    if (locked === null) throw new ApiError('approval_not_found');
+    const nowMs = deps.clock.now();
+    const { status } = approvalAt(locked, nowMs);
+    if (status !== 'pending') {
+      throw new ApiError('approval_already_resolved', { message: `The approval is ${status} already.` });
+    }
+    const resolved: Resolved = {
+      ...locked,
+      ...word,
+      resolvedAtMs: nowMs,
+      resolvedBy: caller.keyId,
+      expiresAtMs:
+        word.status === 'approved' ? ((nowMs + locked.expiresInMs) as UnixMillis) : locked.expiresAtMs,
+    };
+    await writeResolution(tx, resolved);
+    await attestResolutions(tx, deps, [resolved], { resolution: word.status, nowMs });
+    await tellApprovals(tx, deps, 'approval.resolved', [resolved], nowMs);
+    if (word.status === 'denied') await freeHolds(tx, [resolved], nowMs);
+    return resolved;
+  });
+}

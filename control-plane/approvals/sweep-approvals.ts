@@ -1,0 +1,48 @@
+import { limits } from '../../shared/model/limits.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import type { Deps } from '../deps.ts';
+import { expireApprovals } from './expire-approvals.ts';
+
+/**
+ * Lets approvals expire whose time is over, every `limits.approvalSweepIntervalMs`, on every replica: money that nobody may use
+ * any more is free that long after at the latest. While the database is away nothing expires here; it does when the database is back.
+ * Nothing here ever throws; trouble is logged when it begins and when it ends.
+ */
+export function startApprovalSweep(
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
+): { stop(): Promise<void> } {
+  const wakeup = makeWakeup();
+  let isStopped = false;
+  let isFailing = false;
+
+  const sweep = async () => {
+    try {
+      let expired: number;
+      // A full batch may not have been all.
+      do expired = await expireApprovals(deps);
+      while (expired === limits.approvalsPerSweepMax && !isStopped);
+      if (isFailing) deps.logger.info({}, 'approvals expire again');
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) deps.logger.warn({ err: error }, 'approvals cannot expire: their money stays held');
+      isFailing = true;
+    }
+  };
+
+  const run = async () => {
+    while (!isStopped) {
+      await sweep();
+      if (!isStopped) await wakeup.sleep(limits.approvalSweepIntervalMs);
+    }
+  };
+
+  const running = run();
+  return {
+    /** Resolves when the last sweep is over. */
+    stop: async () => {
+      isStopped = true;
+      wakeup.wake();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderApproval } from '../../shared/wire/approval.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { emitEvents } from '../webhooks/emit-events.ts';
+import type { StoredApproval } from './approval-store.ts';
+
+/** Tells whoever owns the gates (decisions §14), once the caller's transaction commits. The approvals are told as they are given. */
+export async function tellApprovals(
+  tx: Transaction,
+  deps: Pick<Deps, 'random'>,
+  event: 'approval.requested' | 'approval.resolved',
+  approvals: readonly StoredApproval[],
+  timestampMs: UnixMillis,
+): Promise<void> {
+  const events = approvals.map((approval) => ({
+    event,
+    to: [{ accountId: approval.gateAccountId, mode: approval.gateMode }],
+    data: renderApproval(approval),
+    timestampMs,
+  }));
+  await emitEvents(tx, deps, events);
+}

@@ -1,0 +1,124 @@
+import { recordHash } from '../../shared/attestation/record.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
+import type { Transaction } from '../deps.ts';
+import type { NewRecord } from './append-records.ts';
+import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
+
+/** Which sidecar speaks, and when. */
+export interface RecordSender {
+  readonly accountId: AccountId;
+  readonly nowMs: UnixMillis;
+}
+
+/** What becomes of a record that a sidecar brings. */
+export type RecordVerdict =
+  | { readonly kind: 'new'; readonly record: NewRecord }
+  /** The same record is in its chain already: a settlement put it there, and this is its second copy (decisions §5). */
+  | { readonly kind: 'stored' }
+  /** This sidecar may not say this. The message names the field, never its value. */
+  | { readonly kind: 'refused'; readonly message: string };
+
+/**
+ * Whether a sidecar may say these things (decisions §9): of gates of its account only, and of passports only whose token it has seen. The
+ * records are well formed: parseBatchItem has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or
+ * with a settlement, it is judged here.
+ */
+export async function judgeRecords(
+  tx: Transaction,
+  sender: RecordSender,
+  records: readonly ShippedRecord[],
+): Promise<readonly RecordVerdict[]> {
+  const known = await lookUp(tx, records);
+  const idsSeen = new Set<string>();
+  return records.map((shipped) => {
+    const { record } = shipped;
+    const isRepeated = idsSeen.has(record.id);
+    idsSeen.add(record.id);
+    const stored = known.stored.get(record.id);
+    if (stored !== undefined && contentHash(stored) === contentHash(record)) return { kind: 'stored' };
+    if (stored !== undefined || isRepeated) return refused('there is an attestation with this id already');
+    const message = whyNot(shipped, sender, known);
+    if (message !== null) return refused(message);
+    return { kind: 'new', record: toNewRecord(shipped, sender.accountId, known) };
+  });
+}
+
+const refused = (message: string): RecordVerdict => ({ kind: 'refused', message });
+
+/** Of what a record says, wherever it stands in its chain. */
+const contentHash = (record: AttestationRecord): string =>
+  recordHash({ ...record, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
+
+interface PassportFact extends Owner {
+  readonly tokenHash: string;
+}
+
+/** What the database knows of the things that records name. */
+interface KnownThings {
+  readonly gates: ReadonlyMap<GateId, Owner>;
+  readonly passports: ReadonlyMap<PassportId, PassportFact>;
+  readonly stored: ReadonlyMap<string, AttestationRecord>;
+}
+
+function whyNot(
+  { record, tokenHash }: ShippedRecord,
+  sender: RecordSender,
+  known: KnownThings,
+): string | null {
+  if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms lies in the future';
+  // Also of a deleted gate: its last decisions may come after its end.
+  if (record.gateId !== null && known.gates.get(record.gateId)?.accountId !== sender.accountId) {
+    return 'gate_id is no gate of the account of this sidecar';
+  }
+  if (record.passportId !== null && known.passports.get(record.passportId)?.tokenHash !== tokenHash) {
+    return 'token_hash does not show that this sidecar has seen the token of passport_id';
+  }
+  const isOwnChain =
+    record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
+  return isOwnChain ? null : 'chain_id is not the account of this sidecar';
+}
+
+function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownThings): NewRecord {
+  const { record, callerMode } = shipped;
+  const passport = record.passportId === null ? undefined : known.passports.get(record.passportId);
+  const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
+  return {
+    record,
+    passportOwner: passport === undefined ? null : { accountId: passport.accountId, mode: passport.mode },
+    gateOwner: gate ?? { accountId, mode: callerMode },
+  };
+}
+
+async function lookUp(tx: Transaction, shipped: readonly ShippedRecord[]): Promise<KnownThings> {
+  const gateIds = distinct(shipped.map(({ record }) => record.gateId));
+  const passportIds = distinct(shipped.map(({ record }) => record.passportId));
+  const ids = shipped.map(({ record }) => record.id);
+  const gates = await tx<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
+    SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
+  const passports = await tx<
+    { passport_id: PassportId; account_id: AccountId; mode: Mode; token_hash: string }[]
+  >`
+    SELECT passport_id, account_id, mode, token_hash FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
+  const stored = await tx<AttestationRow[]>`
+    SELECT ${tx(attestationColumns)} FROM attestations WHERE attestation_id = ANY(${ids}::text[])`;
+  return {
+    gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
+    passports: new Map(
+      passports.map((row) => [
+        row.passport_id,
+        { accountId: row.account_id, mode: row.mode, tokenHash: row.token_hash },
+      ]),
+    ),
+    stored: new Map(stored.map((row) => [row.attestation_id, attestationOf(row)])),
+  };
+}
+
+const distinct = <T>(values: readonly (T | null)[]): T[] => [
+  ...new Set(values.filter((value): value is T => value !== null)),
+];

@@ -1,0 +1,73 @@
+import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
+import { limits } from '../../shared/model/limits.ts';
+
+/** The service as a command reaches it. */
+export interface ApiAccess {
+  /** Of the control plane, without `/v1`. */
+  readonly origin: string;
+  /** A secret: never shown. */
+  readonly key: string;
+}
+
+export interface ApiReply {
+  readonly body: JsonObject;
+  /** Whether the calls of this account are counted against a plan. */
+  readonly isLimited: boolean;
+}
+
+/** A command cannot go on; the message is for the person who gave it. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  /** In how many seconds the same call may succeed; null: nobody said. */
+  readonly retryAfterS: number | null;
+
+  constructor(message: string, retryAfterS: number | null = null) {
+    super(message);
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** Calls an endpoint under `/v1`. Throws CommandError for every answer that is an error, and for none. */
+export async function callApi(
+  { origin, key }: ApiAccess,
+  method: string,
+  path: string,
+  body?: JsonObject,
+): Promise<ApiReply> {
+  const response = await fetch(`${origin}/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    redirect: 'error',
+    signal: AbortSignal.timeout(limits.internalCallMsMax),
+  }).catch((error: unknown) => {
+    throw new CommandError(`${origin} cannot be reached: ${reasonOf(error)}`);
+  });
+  const answer: unknown = await response.json().catch(() => null);
+  if (response.ok && isJsonObject(answer)) {
+    return { body: answer, isLimited: response.headers.has('x-ratelimit-limit') };
+  }
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
+  throw new CommandError(
+    `${method} ${path}: ${response.status} ${sentenceOf(answer)}`,
+    Number.isFinite(retryAfter) ? retryAfter : null,
+  );
+}
+
+/** Of the specified error body; of anything else nothing is shown. */
+function sentenceOf(answer: unknown): string {
+  const error = isJsonObject(answer) ? answer['error'] : null;
+  if (!isJsonObject(error)) return 'and no answer of this service. Is --api the control plane?';
+  return `${String(error['code'])}: ${String(error['message'])}`;
+}
+
+/** `fetch failed` says nothing; its cause does. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
+  return error.message;
+}

@@ -1,0 +1,47 @@
+import { readWebhookSecret, signWebhook } from '../../shared/crypto/webhook-signature.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
+import { webhookHeaders } from '../../shared/wire/webhook.ts';
+import { CommandError, reasonOf } from './call-api.ts';
+
+/** Sends an event to a program on this machine as the service sends it to an endpoint: the same body, headers and signature. */
+export async function forwardEvent(
+  url: string,
+  event: {
+    readonly id: string;
+    readonly body: string;
+    readonly secret: string;
+    readonly nowMs: UnixMillis;
+    /** Ends it early. */
+    readonly signal?: AbortSignal;
+  },
+): Promise<{ readonly isTaken: boolean; readonly outcome: string }> {
+  const { id, body, secret, nowMs } = event;
+  const key = must(readWebhookSecret(secret), 'a secret that was checked');
+  const message = { id, timestampS: toSeconds(nowMs), body };
+  const deadline = AbortSignal.timeout(limits.webhookTimeoutMs);
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: webhookHeaders({ ...message, signatures: [signWebhook(key, message)] }),
+      body,
+      redirect: 'manual',
+      signal: event.signal === undefined ? deadline : AbortSignal.any([event.signal, deadline]),
+    });
+    await response.body?.cancel();
+    return { isTaken: response.ok, outcome: String(response.status) };
+  } catch (error) {
+    return { isTaken: false, outcome: reasonOf(error) };
+  }
+}
+
+/** Throws CommandError for what is no http address. */
+export function checkForwardUrl(text: string): void {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw new CommandError(
+      `--forward-to must be an http address, such as http://localhost:3000/webhooks, not "${text}"`,
+    );
+  }
+}

@@ -1,0 +1,93 @@
+import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import type { Charge, QuotaView, VerifiedPassport, WindowView } from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import type { Transaction } from '../deps.ts';
+import type { LeaseAsk, WindowAsk } from '../leases/grant-leases.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+import { readWindows } from '../leases/read-windows.ts';
+
+interface DrawnWindow extends WindowLimit {
+  readonly counter: CounterKey;
+}
+
+/** The windows of the ledger that a request draws on, in the order of a QuotaView: the policy's, then the passport's own. */
+export interface DrawnWindows {
+  readonly spend: readonly DrawnWindow[];
+  readonly rate: readonly DrawnWindow[];
+}
+
+export function drawnWindows(
+  policy: CompiledPolicy,
+  gate: CompiledGate | null,
+  passport: VerifiedPassport,
+): DrawnWindows {
+  const withCounter = (limit: WindowLimit): DrawnWindow => ({
+    ...limit,
+    counter: counterKey(counterOf(limit, gate?.gateId ?? null, passport.passportId)),
+  });
+  return {
+    spend: [...policy.spendWindows, ...passport.spendWindows].map(withCounter),
+    rate: [...policy.rateWindows, ...passport.rateWindows].map(withCounter),
+  };
+}
+
+/** A request whose token did not verify draws on nothing. */
+export const noDraws: DrawnWindows = { spend: [], rate: [] };
+
+/** What is known before the ledger was asked. */
+export function unaskedView({ spend, rate }: DrawnWindows): QuotaView {
+  const unasked = ({ limit }: DrawnWindow): WindowView => ({
+    limit,
+    available: 0,
+    used: 0,
+    isSettled: false,
+    endsAtMs: null,
+  });
+  return { spend: spend.map(unasked), rate: rate.map(unasked) };
+}
+
+/** What the ledger says at this moment. It promises nothing: only a grant takes. */
+export async function askedView(
+  tx: Transaction,
+  { spend, rate }: DrawnWindows,
+  nowMs: UnixMillis,
+): Promise<QuotaView> {
+  const drawn = [...spend, ...rate];
+  const read = await readWindows(tx, drawn, nowMs);
+  const views = drawn.map(({ limit }, place): WindowView => {
+    const { window, leased } = must(read[place], 'each window that was asked for is read');
+    const available = Math.max(limit - leased, 0);
+    return { limit, available, used: leased, isSettled: true, endsAtMs: window.endsAtMs };
+  });
+  return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
+}
+
+/** All that a decision takes, together or not at all. Windows of which it takes nothing are left out, and not locked. */
+export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): LeaseAsk {
+  const unitsOf =
+    (units: number) =>
+    (drawn: DrawnWindow): WindowAsk => ({
+      counter: drawn.counter,
+      window: drawn.window,
+      limit: drawn.limit,
+      unitsMin: units,
+      unitsMax: units,
+    });
+  return [
+    ...(moneyMicroUsd === 0 ? [] : spend.map(unitsOf(moneyMicroUsd))),
+    ...(requests === 0 ? [] : rate.map(unitsOf(requests))),
+  ];
+}
+
+/** The same as what an approval holds: money only, in the windows of this moment. */
+export const holdsFor = (drawn: DrawnWindows, charge: Charge, nowMs: UnixMillis): HeldUnits[] =>
+  askFor(drawn, charge).map(({ counter, window, unitsMax }) => ({
+    counter,
+    window,
+    startsAtMs: windowAt(window, nowMs).startsAtMs,
+    units: unitsMax,
+  }));

@@ -1,0 +1,36 @@
+import type { AttestationId } from '../../shared/model/ids.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import type { NewRecord } from '../attestations/append-records.ts';
+import type { EnforcementCall, Judgement } from './judge-request.ts';
+
+/**
+ * The record goes into the chain of the verified passport; without one into the gate's, and without a gate into the account's of who
+ * asked, so that nobody can write into the chain of a passport that he does not hold (decisions §9).
+ */
+export function newRecord(
+  { caller, isTest }: EnforcementCall,
+  { gate, policy, passport, request, decision, nowMs }: Judgement,
+  attestationId: AttestationId,
+): NewRecord {
+  return {
+    record: {
+      id: attestationId,
+      chainId: passport?.passportId ?? gate?.gateId ?? caller.accountId,
+      passportId: passport?.passportId ?? null,
+      gateId: gate?.gateId ?? null,
+      decision: decision.outcome,
+      reason: decision.reason,
+      requestHash: request.requestHash,
+      permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
+      amountMicroUsd: decision.amountMicroUsd,
+      constraintsEvaluated: decision.evaluated,
+      pii: decision.pii,
+      test: isTest,
+      resolution: null,
+      source: 'control-plane',
+      timestampMs: nowMs,
+    },
+    passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
+    gateOwner: { accountId: caller.accountId, mode: caller.mode },
+  };
+}

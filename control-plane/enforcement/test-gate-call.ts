@@ -1,0 +1,24 @@
+import { assert } from '../../shared/errors/assert.ts';
+import { parseGateTestBody, parseRequestFacts } from '../../shared/wire/check.ts';
+import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
+import type { Call } from '../call.ts';
+import { pathId } from '../http/path-id.ts';
+import { enforce } from './enforce.ts';
+import { tokenVerifier } from './token-verifier.ts';
+
+/**
+ * `POST /gates/:id/test`: what the gate would answer now, with its counters and its approvals as they are. It takes and opens nothing, and an
+ * idempotency key in it is ignored: the answer is always about this moment.
+ */
+export const testGateCall = {
+  scope: 'gates:read',
+  run: async (deps, caller, { gateId: text, body }): Promise<GateTestAnswer> => {
+    const gateId = pathId('gate', text, 'gate_not_found');
+    const { passport, request: asked } = parseGateTestBody(body);
+    const request = parseRequestFacts(asked, 'context');
+    const verdict = tokenVerifier(deps)(passport);
+    const enforcement = await enforce(deps, { caller, gateId, verdict, asked, request, isTest: true });
+    assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');
+    return renderGateTest({ ...enforcement, gateId, timestampMs: enforcement.decidedAtMs });
+  },
+} as const satisfies Call<{ readonly gateId: string; readonly body: unknown }, GateTestAnswer>;

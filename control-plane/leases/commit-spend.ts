@@ -1,0 +1,106 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import type { PassportId } from '../../shared/model/ids.ts';
+import { type MicroUsd, parseMicroUsd, renderUsd } from '../../shared/model/money.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Counter, counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { counterOf } from '../../shared/quota/window-limit.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { emitEvents, type NewEvent } from '../webhooks/emit-events.ts';
+import {
+  addToWindows,
+  findSpendLimits,
+  type SpendLimit,
+  type SpentOfWindow,
+  spentMax,
+} from './spend-store.ts';
+
+/**
+ * Adds up what PERMITs have spent in each window that has a limit now, and tells the owner of the limit, once per window and counter, when that
+ * passes `alert_at` of it (decisions §6 and §14: `spend_limit.approaching`). Called where records go into their chains, so that whatever is on
+ * record counts once, whoever decided it. The window is that of the decision's time. An alert is a service to people: nothing is decided by these
+ * sums, and a record that comes `limits.spendCountedMs` after the end of its window counts no more.
+ *
+ * Costs one look-up where money was spent, and nothing where none was. The sums are rows that many transactions share, locked in the order of their
+ * key until the transaction ends; of all rows only quota windows may be locked after them.
+ */
+export async function commitSpend(
+  tx: Transaction,
+  deps: Pick<Deps, 'random'>,
+  records: readonly AttestationRecord[],
+): Promise<void> {
+  const spending = records.filter(isSpending);
+  if (spending.length === 0) return;
+  const limits = await findSpendLimits(tx, spending);
+  const sums = [...addUp(spending, limits).values()];
+  if (sums.length === 0) return;
+  const passed = await addToWindows(tx, sums);
+  const alerts = passed.map(({ place, spent }) =>
+    alertOf(must(sums[place], 'what has passed was added'), spent),
+  );
+  await emitEvents(tx, deps, alerts);
+}
+
+type SpendingRecord = AttestationRecord & {
+  readonly passportId: PassportId;
+  readonly amountMicroUsd: MicroUsd;
+};
+
+const isSpending = (record: AttestationRecord): record is SpendingRecord =>
+  record.decision === 'PERMIT' &&
+  !record.test &&
+  record.passportId !== null &&
+  record.amountMicroUsd !== null &&
+  record.amountMicroUsd > 0;
+
+/** What these records have spent of one window. */
+interface WindowSum extends SpentOfWindow {
+  readonly of: SpendLimit;
+  readonly counter: Counter;
+  units: number;
+  latestMs: UnixMillis;
+}
+
+function addUp(
+  spending: readonly SpendingRecord[],
+  limits: ReadonlyMap<string, readonly SpendLimit[]>,
+): ReadonlyMap<string, WindowSum> {
+  const sums = new Map<string, WindowSum>();
+  for (const { gateId, passportId, amountMicroUsd, timestampMs } of spending) {
+    const ofGate = gateId === null ? undefined : limits.get(gateId);
+    for (const of of [...(ofGate ?? []), ...(limits.get(passportId) ?? [])]) {
+      const counter = counterOf(of.limit, gateId, passportId);
+      const key = counterKey(counter);
+      const window = windowAt(of.limit.window, timestampMs);
+      const alertUnits = Math.round(of.limit.limit * of.alertAt);
+      const name = `${key} ${window.name} ${window.startsAtMs}`;
+      const sum = sums.get(name) ?? { of, counter, key, window, alertUnits, units: 0, latestMs: timestampMs };
+      sum.units = Math.min(sum.units + amountMicroUsd, spentMax);
+      if (timestampMs > sum.latestMs) sum.latestMs = timestampMs;
+      sums.set(name, sum);
+    }
+  }
+  return sums;
+}
+
+function alertOf({ of, counter, window, latestMs }: WindowSum, spent: number): NewEvent {
+  const { limit } = of.limit;
+  return {
+    event: 'spend_limit.approaching',
+    to: [of.owner],
+    data: {
+      gate_id: 'gateId' in counter ? counter.gateId : null,
+      passport_id: 'passportId' in counter ? counter.passportId : null,
+      window: window.name,
+      limit_usd: dollars(limit),
+      spent_usd: dollars(spent),
+      // Four digits, never rounded up: 1 is said only of what is spent to the end.
+      fraction: Math.floor((spent / limit) * 10_000) / 10_000,
+    },
+    timestampMs: latestMs,
+  };
+}
+
+const dollars = (units: number): number =>
+  renderUsd(must(parseMicroUsd(units), 'money is counted in micro-USD'));

@@ -1,0 +1,75 @@
+import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import type { Constraints } from '../../shared/model/constraints.ts';
+import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
+import type { LeaseCounter, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { Transaction } from '../deps.ts';
+import { readStoredConstraints } from '../storage/stored-constraints.ts';
+
+/**
+ * The limits that these asks run into, as they are configured at this moment, in the order of the asks; a sidecar's own word is not heard. Null: there is no
+ * such limit (any more), or it is not this account's to draw on: a gate is, if it belongs to the account, and a passport, if the ask shows that the
+ * sidecar has seen its token, whoever issued it. The rows are not locked: a limit that changes at this moment changes after the call.
+ */
+export async function findLimits(
+  tx: Transaction,
+  accountId: AccountId,
+  asks: readonly LeaseWish[],
+): Promise<readonly (number | null)[]> {
+  const gates = await findGateLimits(tx, accountId, asks);
+  const passports = await findPassports(tx, asks);
+  return asks.map((ask) => {
+    const passport = ask.passport_id === null ? null : passports.get(ask.passport_id);
+    if (passport === undefined || (passport !== null && passport.tokenHash !== ask.token_hash)) return null;
+    const configured = ask.gate_id === null ? passport?.limits : gates.get(ask.gate_id);
+    const per = ask.passport_id === null ? 'gate' : 'passport';
+    const limit = configured?.find(
+      (each) => each.kind === ask.kind && each.window === ask.window && each.per === per,
+    );
+    return limit?.limit ?? null;
+  });
+}
+
+async function findGateLimits(
+  tx: Transaction,
+  accountId: AccountId,
+  asks: readonly LeaseCounter[],
+): Promise<ReadonlyMap<GateId, readonly WindowLimit[]>> {
+  const gateIds = distinct(asks.map(({ gate_id }) => gate_id));
+  if (gateIds.length === 0) return new Map();
+  const rows = await tx<{ gateId: GateId; constraints: unknown }[]>`
+    SELECT gate_id AS "gateId", constraints FROM gates
+    WHERE gate_id = ANY(${gateIds}::text[]) AND account_id = ${accountId} AND deleted_at_ms IS NULL`;
+  return new Map(rows.map(({ gateId, constraints }) => [gateId, windowLimits(constraints, 'gate')]));
+}
+
+interface PassportLimits {
+  readonly tokenHash: string;
+  readonly limits: readonly WindowLimit[];
+}
+
+async function findPassports(
+  tx: Transaction,
+  asks: readonly LeaseCounter[],
+): Promise<ReadonlyMap<PassportId, PassportLimits>> {
+  const passportIds = distinct(asks.map(({ passport_id }) => passport_id));
+  if (passportIds.length === 0) return new Map();
+  const rows = await tx<{ passportId: PassportId; tokenHash: string; constraints: unknown }[]>`
+    SELECT passport_id AS "passportId", token_hash AS "tokenHash", constraints FROM passports
+    WHERE passport_id = ANY(${passportIds}::text[])`;
+  return new Map(
+    rows.map(({ passportId, tokenHash, constraints }) => [
+      passportId,
+      { tokenHash, limits: windowLimits(constraints, 'passport') },
+    ]),
+  );
+}
+
+function windowLimits(stored: unknown, of: 'gate' | 'passport'): readonly WindowLimit[] {
+  const { rateLimits, spendLimits }: Constraints = readStoredConstraints(stored, of);
+  return [...compileRateWindows(rateLimits, of), ...compileSpendWindows(spendLimits, of)];
+}
+
+const distinct = <T>(values: readonly (T | null)[]): T[] => [
+  ...new Set(values.filter((value): value is T => value !== null)),
+];

@@ -1,0 +1,20 @@
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import type { WindowName } from '../../shared/quota/window.ts';
+import { counterOfLease, type LeaseReturn } from '../../shared/wire/lease-call.ts';
+
+/** Units of one calendar window that somebody has, a holder or an approval: no longer free for others, until they come back or the window ends. */
+export interface HeldUnits {
+  readonly counter: CounterKey;
+  readonly window: WindowName;
+  readonly startsAtMs: UnixMillis;
+  readonly units: number;
+}
+
+/** As a sidecar names what it has. */
+export const heldUnits = (given: LeaseReturn): HeldUnits => ({
+  counter: counterKey(counterOfLease(given)),
+  window: given.window,
+  startsAtMs: given.starts_at_ms,
+  units: given.units,
+});

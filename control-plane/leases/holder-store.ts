@@ -1,0 +1,159 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
+import type { CounterKey } from '../../shared/quota/counter.ts';
+import type { QuotaWindow } from '../../shared/quota/window.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+import type { HeldUnits } from './held-units.ts';
+
+/** A holder belongs to one sidecar for ever. */
+export interface HolderName {
+  readonly holder: string;
+  readonly sidecarId: SidecarId;
+}
+
+/** A grant as the holder's row keeps it: what the same call is answered again. Times are told anew. */
+export interface StoredGrant {
+  readonly granted: number;
+  readonly limit: number | null;
+  readonly leased: number;
+  readonly startsAtMs: UnixMillis;
+  readonly endsAtMs: UnixMillis;
+}
+
+export interface LastCall {
+  /** 0: it has made none yet. */
+  readonly seq: number;
+  readonly answer: readonly StoredGrant[];
+}
+
+/**
+ * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it: some that are silent and hold nothing go, and
+ * of this sidecar those that were silent longest where it has more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has
+ * driven out. What they held is counted until its windows end, because nobody can give it back any more; one that calls nevertheless is
+ * `holder_unknown`. None goes whose call is under way.
+ */
+export async function beginHolder(
+  tx: Transaction,
+  { holder, sidecarId, accountId }: HolderName & { readonly accountId: AccountId },
+  nowMs: UnixMillis,
+): Promise<void> {
+  await tx`
+    WITH silent AS (
+      DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
+        SELECT holder FROM lease_holders h
+        WHERE last_call_at_ms < least(${databaseNowMs(tx)}, ${nowMs}::bigint) - ${limits.leaseHolderKeptMs}::bigint
+          AND NOT EXISTS (SELECT FROM quota_leases l WHERE l.holder = h.holder)
+        ORDER BY last_call_at_ms LIMIT ${limits.leaseHoldersPerTrimMax} FOR UPDATE SKIP LOCKED))
+    ), surplus AS (
+      DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
+        SELECT holder FROM lease_holders WHERE holder = ANY (ARRAY(
+          SELECT holder FROM lease_holders WHERE sidecar_id = ${sidecarId} AND holder <> ${holder}
+          ORDER BY last_call_at_ms DESC
+          OFFSET ${limits.leaseHoldersPerSidecarMax - 1} LIMIT ${limits.leaseHoldersPerTrimMax}))
+        FOR UPDATE SKIP LOCKED))
+    )
+    INSERT INTO lease_holders (holder, sidecar_id, account_id, last_seq, last_answer, last_call_at_ms)
+    VALUES (${holder}, ${sidecarId}, ${accountId}, 0, '[]', ${nowMs})
+    ON CONFLICT (holder) DO NOTHING`;
+}
+
+/**
+ * The last call of a holder, locked until the transaction ends: calls of one holder go one after the other, and nobody else changes what it
+ * holds. Null: this sidecar has no such holder.
+ */
+export async function lockHolder(
+  tx: Transaction,
+  { holder, sidecarId }: HolderName,
+): Promise<LastCall | null> {
+  const [row] = await tx<LastCall[]>`
+    SELECT last_seq AS seq, last_answer AS answer FROM lease_holders
+    WHERE holder = ${holder} AND sidecar_id = ${sidecarId} FOR UPDATE`;
+  return row ?? null;
+}
+
+/**
+ * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of each, in the order given. No window may
+ * occur twice. The ledger is not touched: whoever calls gives the units back there, or to somebody else.
+ */
+export async function takeFromHolder(
+  tx: Transaction,
+  holder: string,
+  units: readonly HeldUnits[],
+): Promise<readonly number[]> {
+  if (units.length === 0) return [];
+  const taken = await tx<{ place: number; taken: number }[]>`
+    WITH wanted AS (
+      SELECT * FROM unnest(
+        ${units.map(({ counter }) => counter)}::text[],
+        ${units.map(({ window }) => window)}::text[],
+        ${units.map(({ startsAtMs }) => startsAtMs)}::bigint[],
+        ${units.map((each) => each.units)}::bigint[],
+        ${units.map((_, place) => place)}::bigint[]
+      ) AS w (counter, window_name, starts_at_ms, units, place)
+    ), taken AS (
+      SELECT wanted.*, least(wanted.units, l.units) AS taken
+      FROM quota_leases l JOIN wanted USING (counter, window_name, starts_at_ms) WHERE l.holder = ${holder}
+    ), written AS (
+      UPDATE quota_leases l SET units = l.units - t.taken FROM taken t
+      WHERE l.holder = ${holder} AND l.counter = t.counter AND l.window_name = t.window_name
+        AND l.starts_at_ms = t.starts_at_ms
+    )
+    SELECT place, taken FROM taken`;
+  const atPlace = new Map(taken.map((each) => [each.place, each.taken]));
+  return units.map((_, place) => atPlace.get(place) ?? 0);
+}
+
+/**
+ * Removes leases of windows that ended some time ago, of any holder: money that was taken just before the end of a window may be on its way into an
+ * approval. A statement of its own, which waits for nobody: inside a lease call it could hold the
+ * lease of another holder while it waits for a window which that one has locked.
+ */
+export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void> {
+  await sql`
+    DELETE FROM quota_leases WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM quota_leases
+      WHERE ends_at_ms < least(${databaseNowMs(sql)}, ${nowMs}::bigint) - ${limits.quotaWindowKeptMs}::bigint
+      ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+}
+
+/**
+ * Writes what a call was answered, and that the holder has what it was granted; with one statement, because quota windows are locked by now.
+ * Answers how many windows the holder had nothing of before.
+ */
+export async function saveCall(
+  tx: Transaction,
+  holder: string,
+  call: LastCall & {
+    readonly granted: readonly {
+      readonly counter: CounterKey;
+      readonly window: QuotaWindow;
+      readonly units: number;
+    }[];
+  },
+  nowMs: UnixMillis,
+): Promise<number> {
+  const { seq, answer, granted } = call;
+  const [row] = await tx<{ made: number }[]>`
+    WITH held AS (
+      INSERT INTO quota_leases AS l (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
+      SELECT ${holder}, * FROM unnest(
+        ${granted.map(({ counter }) => counter)}::text[],
+        ${granted.map(({ window }) => window.name)}::text[],
+        ${granted.map(({ window }) => window.startsAtMs)}::bigint[],
+        ${granted.map(({ window }) => window.endsAtMs)}::bigint[],
+        ${granted.map(({ units }) => units)}::bigint[]
+      )
+      ON CONFLICT (holder, counter, window_name, starts_at_ms) DO UPDATE SET units = l.units + excluded.units
+      RETURNING xmax = 0 AS is_new
+    ), saved AS (
+      UPDATE lease_holders SET last_seq = ${seq}, last_answer = ${JSON.stringify(answer)}::text::jsonb,
+        last_call_at_ms = CASE WHEN abs(${nowMs}::bigint - last_call_at_ms) < ${hourMs}::bigint THEN last_call_at_ms
+          ELSE ${nowMs}::bigint END
+      WHERE holder = ${holder}
+    )
+    SELECT count(*) AS made FROM held WHERE is_new`;
+  return must(row, 'a count has a row').made;
+}

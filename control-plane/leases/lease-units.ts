@@ -1,0 +1,162 @@
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { type QuotaWindow, windowAt } from '../../shared/quota/window.ts';
+import {
+  counterOfLease,
+  type LeaseAnswer,
+  type LeaseCall,
+  type LeaseWish,
+} from '../../shared/wire/lease-call.ts';
+import type { Database, Transaction } from '../deps.ts';
+import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
+import { findLimits } from './find-limits.ts';
+import { type HeldUnits, heldUnits } from './held-units.ts';
+import {
+  beginHolder,
+  type LastCall,
+  lockHolder,
+  type StoredGrant,
+  saveCall,
+  takeFromHolder,
+  trimLeases,
+} from './holder-store.ts';
+import { moveUnits, type WindowMove } from './ledger.ts';
+
+export type LeaseCallOutcome =
+  | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
+  /** Nothing is known of what this holder was given: it drops all of it. */
+  | { readonly kind: 'holder_unknown' }
+  | { readonly kind: Exclude<ConnectionStanding, 'newest'> };
+
+/**
+ * The life of a unit, a request or a micro-dollar of one calendar window:
+ *
+ *     free ──lease──> leased to a holder ──PERMIT──> posted        posted: used by the holder, of which only the holder and the record know
+ *      │ ^               │  │                          ^
+ *      │ └──give back────┘  └──SUSPEND──┐              │
+ *      │ └──denied, expired──────────> held ──PERMIT───┘           held: by an approval
+ *      └────the control plane's own PERMIT or SUSPEND──^
+ *
+ * `quota_windows.leased` counts all units that are not free: leased, held and posted. It grows only by a grant, which stays within the limit, and
+ * shrinks only by what comes back from one who has it and says that nobody will use it. So posted + held never pass the limit, whatever happens to
+ * anybody. `quota_leases` counts what each holder was leased and has not passed on: what it posted is in there too, and therefore nobody can give
+ * back, or pass to an approval, what he never had. When the window ends every unit of it ends, wherever it is, and the next window begins with all free.
+ *
+ * Who crashes, and where, only ever leaves units counted that nobody will use, until the window ends:
+ *   the holder                       what it held and its calls under way are its no longer; it starts anew under another name
+ *   the control plane before commit  nothing has happened; the holder sends the same call again
+ *   after it, or the answer is lost  the holder sends the same call again and is answered the same: nothing moves twice
+ *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it uses nothing of what it has
+ *
+ * One call is one transaction, in this order, so that no two ever wait for each other in a circle: the row of the holder, what it holds, and last, with
+ * one statement for what comes back and what is given out, the quota windows in the order of their key (see ledger.ts).
+ */
+export async function leaseUnits(
+  sql: Database,
+  accountId: AccountId,
+  call: LeaseCall,
+  nowMs: UnixMillis,
+): Promise<LeaseCallOutcome> {
+  const { outcome, made } = await sql.begin(async (tx) => {
+    const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq } = call;
+    // Without a lock, as for records: a call that passes just before another process connects counts as having come before.
+    const sender = await readConnectionStanding(tx, { sidecarId, connectionId, accountId });
+    if (sender !== 'newest') return unmoved({ kind: sender });
+    if (seq === 1) await beginHolder(tx, { holder, sidecarId, accountId }, nowMs);
+    const last = await lockHolder(tx, { holder, sidecarId });
+    if (last === null || (seq !== last.seq && seq !== last.seq + 1))
+      return unmoved({ kind: 'holder_unknown' });
+    if (seq === last.seq) return unmoved(answerOf(last, nowMs));
+    return answerNext(tx, accountId, call, nowMs);
+  });
+  if (made > 0) await trimLeases(sql, nowMs);
+  return outcome;
+}
+
+interface Answered {
+  readonly outcome: LeaseCallOutcome;
+  /** Leases of windows of which the holder had nothing before. */
+  readonly made: number;
+}
+
+const unmoved = (outcome: LeaseCallOutcome): Answered => ({ outcome, made: 0 });
+
+/** Times are told by the clock of now, also where the grant was made before: a window must not seem to end later because an answer was lost. */
+const answerOf = ({ answer }: LastCall, nowMs: UnixMillis): LeaseCallOutcome => ({
+  kind: 'answered',
+  answer: {
+    grants: answer.map(({ granted, limit, leased, startsAtMs, endsAtMs }) => ({
+      granted,
+      limit,
+      leased,
+      starts_at_ms: startsAtMs,
+      ends_at_ms: endsAtMs,
+      left_ms: Math.max(endsAtMs - nowMs, 0),
+    })),
+  },
+});
+
+/** Does what a call says, for a holder whose row is locked. */
+async function answerNext(
+  tx: Transaction,
+  accountId: AccountId,
+  { holder, seq, returns, asks }: LeaseCall,
+  nowMs: UnixMillis,
+): Promise<Answered> {
+  const limits = await findLimits(tx, accountId, asks);
+  const given = returns.map(heldUnits);
+  const taken = await takeFromHolder(tx, holder, given);
+  const wishes = asks.map((ask, place) => toWish(ask, limits[place] ?? null, nowMs));
+  const moves = movesOf(
+    given.map((each, place) => ({ ...each, units: taken[place] ?? 0 })),
+    wishes,
+  );
+  const moved = await moveUnits(tx, moves, nowMs);
+  const grants = new Map(moves.map(({ ask }, place) => [ask?.group, moved[place] ?? null]));
+  const answer = wishes.map(({ window, limit }, place): StoredGrant => {
+    const { granted, leased } = grants.get(place) ?? { granted: 0, leased: 0 };
+    return { granted, limit, leased, startsAtMs: window.startsAtMs, endsAtMs: window.endsAtMs };
+  });
+  const granted = wishes.map(({ counter, window }, place) => ({
+    counter,
+    window,
+    units: answer[place]?.granted ?? 0,
+  }));
+  const call = { seq, answer, granted: granted.filter(({ units }) => units > 0) };
+  const made = await saveCall(tx, holder, call, nowMs);
+  return { outcome: answerOf(call, nowMs), made };
+}
+
+interface Wish {
+  readonly ask: LeaseWish;
+  readonly counter: CounterKey;
+  readonly window: QuotaWindow;
+  readonly limit: number | null;
+}
+
+const toWish = (ask: LeaseWish, limit: number | null, nowMs: UnixMillis): Wish => ({
+  ask,
+  counter: counterKey(counterOfLease(ask)),
+  window: windowAt(ask.window, nowMs),
+  limit,
+});
+
+/** One move for each window, also where it is given back and asked for in one call; the asks are numbered by their place. */
+function movesOf(returned: readonly HeldUnits[], wishes: readonly Wish[]): readonly WindowMove[] {
+  const moves = new Map<string, WindowMove>();
+  const nameOf = (counter: CounterKey, { name, startsAtMs }: QuotaWindow) =>
+    `${counter} ${name} ${startsAtMs}`;
+  for (const { counter, window, startsAtMs, units } of returned) {
+    const at = windowAt(window, startsAtMs);
+    moves.set(nameOf(counter, at), { counter, window: at, unitsBack: units, ask: null });
+  }
+  wishes.forEach(({ ask, counter, window, limit }, group) => {
+    if (limit === null) return;
+    const name = nameOf(counter, window);
+    const unitsBack = moves.get(name)?.unitsBack ?? 0;
+    const { units_min: unitsMin, units_needed: unitsNeeded, units_ahead: unitsAhead } = ask;
+    moves.set(name, { counter, window, unitsBack, ask: { group, limit, unitsMin, unitsNeeded, unitsAhead } });
+  });
+  return [...moves.values()];
+}

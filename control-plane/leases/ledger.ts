@@ -1,0 +1,219 @@
+import { assert, must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { CounterKey } from '../../shared/quota/counter.ts';
+import type { QuotaWindow } from '../../shared/quota/window.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+/** What is to happen to one window: first units come back, then units are given out. */
+export interface WindowMove {
+  readonly counter: CounterKey;
+  readonly window: QuotaWindow;
+  readonly unitsBack: number;
+  /** Null: nothing is asked for. */
+  readonly ask: UnitsAsk | null;
+}
+
+export interface UnitsAsk {
+  /** Asks of one number are granted together or not at all. */
+  readonly group: number;
+  readonly limit: number;
+  /** Where less than this is left, nothing is granted. */
+  readonly unitsMin: number;
+  /** Granted as far as there is so much. */
+  readonly unitsNeeded: number;
+  /** Granted besides, as far as it is at most one part in `limits.leaseAheadPart` of what is left then. */
+  readonly unitsAhead: number;
+}
+
+export interface MovedWindow {
+  /** Whether all asks of its group were granted. */
+  readonly isGranted: boolean;
+  readonly granted: number;
+  /** All units given out, those of this call included. */
+  readonly leased: number;
+}
+
+/**
+ * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <= limit`, whoever else asks at the same moment
+ * (decisions §6, architecture §5). Answers in the order of the moves; null for a move without an ask. No window may occur twice in one call, and
+ * there are at most `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not there, are passed over, and
+ * no window falls below zero.
+ *
+ * A grant stands once this resolves; given a transaction, once that commits. Inside one it is the only call that locks quota windows, and as near to
+ * its end as can be, because the windows stay locked until then. Where the outcome is unknown (the connection broke), count the units as
+ * given out: they are free again when the window ends.
+ */
+export async function moveUnits(
+  sql: Database | Transaction,
+  moves: readonly WindowMove[],
+  nowMs: UnixMillis,
+): Promise<readonly (MovedWindow | null)[]> {
+  assertSound(moves);
+  const wanted = moves.map(toWanted).filter(({ isAsked, endsAtMs }) => isAsked || endsAtMs > nowMs);
+  if (wanted.length === 0) return moves.map(() => null);
+  const asked = wanted.filter(({ isAsked }) => isAsked);
+  let moved = await moveOpened(sql, wanted);
+  if (isUndecided(asked, moved)) {
+    await openWindows(sql, asked, nowMs);
+    moved = await moveOpened(sql, wanted);
+  }
+  if (isUndecided(asked, moved)) {
+    throw new Error('The clock of this control plane is too far behind the clock of the database.');
+  }
+  const atPlace = new Map(moved.map(({ place, ...each }) => [place, each]));
+  return moves.map((move, place) => (move.ask === null ? null : checked(move.ask, atPlace.get(place))));
+}
+
+function assertSound(moves: readonly WindowMove[]): void {
+  assert(moves.length <= limits.quotaWindowsPerCallMax, 'a call names a bounded number of windows');
+  const names = new Set(moves.map(({ counter, window }) => `${counter} ${window.name} ${window.startsAtMs}`));
+  assert(names.size === moves.length, 'a call names each window once');
+  for (const { unitsBack, ask } of moves) {
+    assertUnits(unitsBack, 'a whole number of units is given back');
+    if (ask === null) continue;
+    assertUnits(ask.limit, 'a limit is a whole number of units');
+    assertUnits(ask.unitsMin, 'the least wanted is a whole number of units');
+    assertUnits(ask.unitsNeeded, 'the most wanted is a whole number of units');
+    assertUnits(ask.unitsAhead, 'what is wanted ahead is a whole number of units');
+    assert(ask.unitsMin <= ask.unitsNeeded, 'the most wanted is no less than the least');
+  }
+}
+
+const assertUnits = (units: number, sentence: string): void =>
+  assert(Number.isSafeInteger(units) && units >= 0, sentence);
+
+interface Wanted extends UnitsAsk {
+  readonly counter: CounterKey;
+  readonly name: string;
+  readonly startsAtMs: UnixMillis;
+  readonly endsAtMs: UnixMillis;
+  readonly unitsBack: number;
+  readonly isAsked: boolean;
+  readonly place: number;
+}
+
+/** A move without an ask is one for nothing, that nobody waits for. */
+const noAsk: UnitsAsk = { group: -1, limit: 0, unitsMin: 0, unitsNeeded: 0, unitsAhead: 0 };
+
+const toWanted = ({ counter, window, unitsBack, ask }: WindowMove, place: number): Wanted => ({
+  counter,
+  name: window.name,
+  startsAtMs: window.startsAtMs,
+  endsAtMs: window.endsAtMs,
+  unitsBack,
+  isAsked: ask !== null,
+  place,
+  ...(ask ?? noAsk),
+});
+
+const isUndecided = (asked: readonly Wanted[], moved: readonly MovedRow[]): boolean => {
+  const places = new Set(moved.map(({ place }) => place));
+  return asked.some(({ place }) => !places.has(place));
+};
+
+function checked(ask: UnitsAsk, moved: MovedWindow | undefined): MovedWindow {
+  const { isGranted, granted, leased } = must(moved, 'each window that was asked for is answered');
+  assert(granted >= 0, 'a grant takes nothing away');
+  assert(granted <= ask.unitsNeeded + ask.unitsAhead, 'no more is granted than was wanted');
+  assert(granted === 0 || leased <= ask.limit, 'a grant never passes its limit');
+  return { isGranted, granted, leased };
+}
+
+interface MovedRow extends MovedWindow {
+  readonly place: number;
+}
+
+/**
+ * Decides and writes in one statement. Where any window that is asked for has no row yet it changes nothing and answers nothing.
+ *
+ * Why no window can pass its limit:
+ * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for whoever holds the lock and then reads
+ *    the row again, so `leased` is the true sum of all grants so far, and stays so, because nobody else can change a row that we hold.
+ * 2. `offered` takes off what comes back and offers each window at most `most` less the rest, so that rest + offer <= most. A group is granted only
+ *    if each of its windows can offer what it needs at least.
+ * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask begins at 1 and sees it.
+ * A crash before the commit undoes a grant of which nobody has heard yet; a crash after it leaves units counted that nobody uses.
+ *
+ * Why concurrent calls never wait for each other in a circle: whether units are given out, come back or both, all of a call's rows are locked by
+ * this one statement, in one order, that of the primary key. The sort keys never change, so the order in which rows are locked is the order in which they
+ * were sorted. Nothing is locked unless every row that is asked for is there, so that nobody waits for a row that another transaction is just making
+ * while it holds one that the other wants.
+ *
+ * Rejected: an upsert with the limit in its WHERE. It is shorter, but decides window by window and cannot take back the first when
+ * the second is full. Rejected: one statement for what comes back and one for what is given out. Each would lock in order, but a call that does both would
+ * hold the last row of the first while it wants the first row of the second.
+ */
+const moveOpened = (sql: Database | Transaction, wanted: readonly Wanted[]) =>
+  sql<MovedRow[]>`
+    WITH wanted AS (
+      SELECT * FROM unnest(
+        ${wanted.map(({ counter }) => counter)}::text[],
+        ${wanted.map(({ name }) => name)}::text[],
+        ${wanted.map(({ startsAtMs }) => startsAtMs)}::bigint[],
+        ${wanted.map(({ unitsBack }) => unitsBack)}::bigint[],
+        ${wanted.map(({ group }) => group)}::bigint[],
+        ${wanted.map(({ limit }) => limit)}::bigint[],
+        ${wanted.map(({ unitsMin }) => unitsMin)}::bigint[],
+        ${wanted.map(({ unitsNeeded }) => unitsNeeded)}::bigint[],
+        ${wanted.map(({ unitsAhead }) => unitsAhead)}::bigint[],
+        ${wanted.map(({ place }) => place)}::bigint[]
+      ) AS w (counter, window_name, starts_at_ms, units_back, ask, most, units_min, needed, ahead, place)
+    ), locked AS MATERIALIZED (
+      SELECT wanted.*, q.leased FROM quota_windows q JOIN wanted USING (counter, window_name, starts_at_ms)
+      WHERE ${wanted.filter(({ isAsked }) => isAsked).length} = (
+        SELECT count(*) FROM quota_windows JOIN wanted USING (counter, window_name, starts_at_ms) WHERE ask >= 0)
+      ORDER BY q.counter, q.window_name, q.starts_at_ms
+      FOR UPDATE OF q
+    ), returned AS (
+      SELECT *, greatest(leased - units_back, 0) AS rest FROM locked
+    ), offered AS (
+      SELECT *, greatest(most - rest, 0) AS free FROM returned
+    ), decided AS (
+      SELECT *, bool_and(free >= units_min) OVER (PARTITION BY ask) AS is_granted,
+        least(needed, free) + least(ahead, (free - least(needed, free)) / ${limits.leaseAheadPart}::bigint) AS offer
+      FROM offered
+    ), summed AS (
+      SELECT *, CASE WHEN is_granted THEN offer ELSE 0 END AS granted FROM decided
+    ), written AS (
+      UPDATE quota_windows q SET leased = s.rest + s.granted FROM summed s
+      WHERE q.counter = s.counter AND q.window_name = s.window_name AND q.starts_at_ms = s.starts_at_ms
+        AND s.rest + s.granted <> s.leased
+    )
+    SELECT place, is_granted AS "isGranted", granted, rest + granted AS leased FROM summed`;
+
+/**
+ * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long ago: whoever makes the table grow also
+ * trims it, by at least twice as much, so it holds about what was used within `limits.quotaWindowKeptMs`.
+ *
+ * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only when it has ended long ago by
+ * this clock and by the database's, and none that may have gone is ever made again, however wrong this clock may be.
+ *
+ * The rows go by their ctid, here and wherever a table with a key of several columns is trimmed: a join on the key would be planned as a look at all rows.
+ * They are locked by then, so they stay where they are.
+ */
+async function openWindows(
+  sql: Database | Transaction,
+  wanted: readonly Wanted[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  await sql`
+    WITH kept AS (
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${limits.quotaWindowKeptMs}::bigint AS since_ms
+    ), ended AS (
+      DELETE FROM quota_windows WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM quota_windows
+        WHERE ends_at_ms < least((SELECT since_ms FROM kept), ${nowMs - limits.quotaWindowKeptMs}::bigint)
+        ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))
+    )
+    INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+    SELECT w.*, 0 FROM unnest(
+      ${wanted.map(({ counter }) => counter)}::text[],
+      ${wanted.map(({ name }) => name)}::text[],
+      ${wanted.map(({ startsAtMs }) => startsAtMs)}::bigint[],
+      ${wanted.map(({ endsAtMs }) => endsAtMs)}::bigint[]
+    ) AS w (counter, window_name, starts_at_ms, ends_at_ms)
+    WHERE w.ends_at_ms >= (SELECT since_ms FROM kept)
+    ORDER BY w.counter COLLATE "C", w.window_name COLLATE "C", w.starts_at_ms
+    ON CONFLICT DO NOTHING`;
+}

@@ -1,0 +1,40 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { parseLeaseCall } from '../../shared/wire/lease-call-schema.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
+import { leaseUnits } from './lease-units.ts';
+
+/** How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the answers mean. */
+export function leaseRoutes(deps: Pick<Deps, 'sql' | 'clock' | 'logger'>): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.post(
+      '/sync/leases',
+      { config: { scope: 'sidecars:connect' }, bodyLimit: limits.leaseCallBytesMax },
+      async (request, reply) => {
+        const call = parseLeaseCall(request.body);
+        const outcome = await leaseUnits(deps.sql, callerOf(request).accountId, call, deps.clock.now());
+        switch (outcome.kind) {
+          case 'answered':
+            return outcome.answer;
+          case 'superseded':
+            return refuseSupersededConnection(reply);
+          case 'unknown':
+            return refuseUnknownConnection(reply);
+          case 'holder_unknown':
+            deps.logger.warn({ sidecar_id: call.sidecar_id, seq: call.seq }, 'a sidecar drops its leases');
+            return refuse(
+              reply,
+              409,
+              'holder_unknown',
+              'What this holder was given is not known here (any more).',
+            );
+          default:
+            return unreachable(outcome);
+        }
+      },
+    );
+  };
+}

@@ -1,0 +1,36 @@
+import { isId } from '../../shared/model/ids.ts';
+import { holdsScope, parseScope, type Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
+import type { Deps } from '../deps.ts';
+import { findAccessToken } from './artifact-store.ts';
+import { toolsUrl } from './challenge.ts';
+
+/** 43 characters are the library's 256 bits of chance. What does not look like a token is not looked up. */
+const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
+
+/**
+ * The API key that an access token stands for, with those scopes of the token that the key holds. Null: not a token of this service, over,
+ * revoked, or its key is no more. Nothing is cached, so that a revocation binds at once.
+ *
+ * Tokens are opaque (RFC 6749 §1.4) and looked up. Rejected: JWTs. Every use looks at the key in any case, the library cannot revoke a JWT, and one
+ * more signing key would have to be kept, rotated and explained.
+ */
+export async function findKeyByToken(
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,
+  token: string,
+  nowMs: UnixMillis,
+): Promise<PresentedKey | null> {
+  if (!tokenPattern.test(token)) return null;
+  const found = await findAccessToken(deps, token);
+  if (found === null || found.aud !== toolsUrl(deps)) return null;
+  // The subject of a client's own token is the client, and both are the id of a key.
+  const keyId = found.accountId ?? found.clientId;
+  const key = keyId !== undefined && isId('key', keyId) ? await findKeyOfToken(deps.sql, keyId) : null;
+  if (key === null || (key.expiresAtMs !== null && nowMs >= key.expiresAtMs)) return null;
+  return { ...key, scopes: readScopes(found.scope).filter((scope) => holdsScope(key.scopes, scope)) };
+}
+
+/** Scopes as OAuth writes them, with a space between (RFC 6749 §3.3). Those that this service does not have are left out. */
+export const readScopes = (text: unknown): readonly Scope[] =>
+  typeof text !== 'string' ? [] : [...new Set(text.split(' ').flatMap((scope) => parseScope(scope) ?? []))];

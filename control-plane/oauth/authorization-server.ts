@@ -1,0 +1,206 @@
+import type Provider from 'oidc-provider';
+import type { Adapter, Client, Configuration, KoaContextWithOIDC } from 'oidc-provider';
+import { isKeyOfHash } from '../../shared/crypto/api-key.ts';
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import type { Deps } from '../deps.ts';
+import { databaseAdapter, forgetfulAdapter } from './adapter.ts';
+import { toolsUrl } from './challenge.ts';
+import { clientDocumentFetch } from './client-document.ts';
+import { isLoopback, renderErrorPage } from './consent-page.ts';
+import { endpoints } from './endpoints.ts';
+import { tokenTerms } from './token-terms.ts';
+import { findUsableKey } from './usable-key.ts';
+
+type Library = typeof import('oidc-provider');
+
+/** The library with our configuration, and the parts of it that others need. */
+export interface AuthorizationServer {
+  readonly provider: Provider;
+  /** Answers a request of node:http, whatever it is. */
+  readonly answer: ReturnType<Provider['callback']>;
+  readonly errors: Library['errors'];
+}
+
+/**
+ * The authorization server for `/mcp` (decisions §13), on `oidc-provider`. Two ways to a token:
+ *
+ *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing is registered, nothing more is stored.
+ *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id` (an https URL). On the consent page
+ *     a person shows an API key, for which the token then stands.
+ *
+ * Either way the token has no more scopes than the key and ends with it. There are no accounts, no logins and no sessions here: every
+ * authorization asks for the key anew.
+ *
+ * Loaded at the first use: the library takes half a second, and most processes never need it.
+ */
+export function authorizationServer(deps: Deps): () => Promise<AuthorizationServer> {
+  let loading: Promise<AuthorizationServer> | null = null;
+  return () => {
+    loading ??= load(deps);
+    return loading;
+  };
+}
+
+async function load(deps: Deps): Promise<AuthorizationServer> {
+  const library = await import('oidc-provider');
+  const { default: OidcProvider, errors } = library;
+  const provider = new OidcProvider(new URL(deps.baseUrl).origin, configure(deps, library));
+  // What it reads from forwarded headers is what routes.ts has put there: our own address.
+  provider.proxy = true;
+  // Of the secret of a client only the hash is known here.
+  provider.Client.prototype.compareClientSecret = function compare(this: Client, presented: string) {
+    return isKeyOfHash(presented, this.clientSecret ?? '');
+  };
+  const report = (ctx: KoaContextWithOIDC | undefined, error: Error) => {
+    const request_id = ctx?.res.getHeader('x-request-id') ?? null;
+    deps.logger.error(
+      { request_id, failure: { name: error.name, stack: error.stack } },
+      'the authorization server failed',
+    );
+  };
+  provider.on('server_error', report);
+  provider.on('authorization.error', stayHere);
+  provider.onerror = (error) => report(undefined, error);
+  return { provider, answer: provider.callback(), errors };
+}
+
+/**
+ * Anybody can describe a client, with any redirect address. A request that is refused before a person was asked therefore sends nobody there, or this
+ * server would lend its name to any link (RFC 9700 §4.11.2): it is answered with a page. Only a program on the person's own computer is told.
+ */
+function stayHere(ctx: KoaContextWithOIDC, error: Error & { allow_redirect?: boolean }): void {
+  const { oidc } = ctx;
+  const { redirect_uri: redirectUri, response_mode: mode } = oidc.params ?? {};
+  const isTold = typeof redirectUri === 'string' && isLoopback(redirectUri) && mode !== 'form_post';
+  if (oidc.route !== 'authorization' || isTold) return;
+  error.allow_redirect = false;
+  ctx.status = 400;
+}
+
+function configure(deps: Deps, { errors, interactionPolicy }: Library): Configuration {
+  const { Check, Prompt } = interactionPolicy;
+  const consent = new Check(
+    'key_needed',
+    'a person has to show an API key',
+    'consent_required',
+    ({ oidc }) => oidc.result?.consent === undefined,
+  );
+  return {
+    adapter: (model) => adapterFor(deps, model, () => new errors.InvalidGrant('already used')),
+    jwks: { keys: [unusedKey(deps)] },
+    routes: { ...endpoints, jwks: '/oauth/unused/jwks' },
+    scopes: [],
+    claims: {},
+    responseTypes: ['code'],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
+    clientDefaults: { token_endpoint_auth_method: 'none', id_token_signed_response_alg: 'EdDSA' },
+    clientBasedCORS: () => false,
+    allowOmittingSingleRegisteredRedirectUri: false,
+    pkce: { required: () => true },
+    interactions: {
+      policy: [new Prompt({ name: 'consent', requestable: true }, consent)],
+      url: (_ctx, { uid }) => `${endpoints.consent}/${uid}`,
+    },
+    loadExistingGrant: async ({ oidc }) => {
+      const grantId = oidc.result?.consent?.grantId;
+      return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
+    },
+    findAccount: async (_ctx, keyId) =>
+      (await findUsableKey(deps, keyId)) === null
+        ? undefined
+        : { accountId: keyId, claims: () => ({ sub: keyId }) },
+    expiresWithSession: () => false,
+    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    rotateRefreshToken: true,
+    cookies: {
+      names: {
+        interaction: 'agent_trust_consent',
+        resume: 'agent_trust_resume',
+        session: 'agent_trust_session',
+      },
+    },
+    ttl: {
+      AccessToken: (_ctx, token) =>
+        token.resourceServer?.accessTokenTTL ?? seconds(limits.oauthAccessTokenMs),
+      ClientCredentials: (_ctx, token) =>
+        token.resourceServer?.accessTokenTTL ?? seconds(limits.oauthAccessTokenMs),
+      AuthorizationCode: seconds(limits.oauthCodeMs),
+      Grant: seconds(limits.oauthGrantMs),
+      RefreshToken: seconds(limits.oauthGrantMs),
+      Interaction: seconds(limits.oauthConsentMs),
+      Session: seconds(limits.oauthConsentMs),
+    },
+    fetch: clientDocumentFetch(deps),
+    renderError: (ctx, { error, error_description: description }) => {
+      const page = renderErrorPage(description ?? error);
+      ctx.set(page.headers);
+      ctx.body = page.html;
+    },
+    features: features(deps, errors),
+  };
+}
+
+function features(deps: Deps, errors: Library['errors']): NonNullable<Configuration['features']> {
+  const refusals = {
+    invalidTarget: (why: string) => new errors.InvalidTarget(why),
+    invalidScope: (why: string) => new errors.InvalidScope(why, ''),
+  };
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    userinfo: { enabled: false },
+    clientCredentials: { enabled: true },
+    revocation: {
+      enabled: true,
+      allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+    },
+    clientIdMetadataDocument: {
+      enabled: true,
+      ack: 'draft-02',
+      cacheDuration: {
+        min: seconds(limits.oauthClientDocumentKeptMsMin),
+        max: seconds(limits.oauthClientDocumentKeptMsMax),
+      },
+    },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => toolsUrl(deps),
+      useGrantedResource: () => true,
+      getResourceServerInfo: (ctx, resource, client) => tokenTerms(deps, { ctx, client, resource }, refusals),
+    },
+  };
+}
+
+const seconds = (durationMs: number): number => Math.floor(durationMs / secondMs);
+
+/** The library wants one for ID tokens, which nobody asks for and nobody gets. */
+function unusedKey({ random, ed25519 }: Pick<Deps, 'random' | 'ed25519'>) {
+  const seed = random.bytes(32);
+  const { publicKey } = ed25519.signer(seed);
+  return { kty: 'OKP', crv: 'Ed25519', d: encodeBase64url(seed), x: encodeBase64url(publicKey) } as const;
+}
+
+/** API keys are the clients that are known beforehand. Sessions are forgotten: whoever comes back shows the key again. */
+function adapterFor(deps: Deps, model: string, alreadyUsed: () => Error): Adapter {
+  if (model === 'Session') return forgetfulAdapter;
+  if (model !== 'Client') return databaseAdapter(deps, model, alreadyUsed);
+  return {
+    ...forgetfulAdapter,
+    find: async (keyId) => {
+      const key = await findUsableKey(deps, keyId);
+      if (key === null) return undefined;
+      return {
+        client_id: key.keyId,
+        client_secret: key.keyHash,
+        token_endpoint_auth_method: 'client_secret_basic',
+        grant_types: ['client_credentials'],
+        redirect_uris: [],
+        response_types: [],
+      };
+    },
+  };
+}

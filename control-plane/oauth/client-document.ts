@@ -1,0 +1,65 @@
+import { readJsonObject } from '../../shared/crypto/json-object.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Deps } from '../deps.ts';
+
+type Fetch = (input: string | URL | Request) => Promise<Response>;
+
+/**
+ * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization server's library, in place of `fetch`: any
+ * stranger chooses these addresses, so the guard of webhooks stands before them. Throws for what the guard refuses or nobody answers.
+ */
+export function clientDocumentFetch({ outbound }: Pick<Deps, 'outbound'>): Fetch {
+  const underWay: string[] = [];
+  return async (input) => {
+    const url = input instanceof Request ? input.url : String(input);
+    const { host } = new URL(url);
+    const isBusy =
+      underWay.length >= limits.oauthClientFetchesAtOnceMax ||
+      underWay.filter((each) => each === host).length >= limits.oauthClientFetchesPerHostMax;
+    if (isBusy) throw new Error('too many client documents at once');
+    underWay.push(host);
+    try {
+      const answer = await outbound.request(url, {
+        method: 'GET',
+        headers: { accept: 'application/json' },
+        maxBytes: limits.oauthClientDocumentBytesMax,
+        timeoutMs: limits.oauthClientDocumentMsMax,
+      });
+      if (answer.status !== 200) return new Response(null, { status: 502 });
+      if (answer.isCut) throw new Error('the client document is too large');
+      const cacheControl = answer.headers['cache-control'];
+      const headers = cacheControl === undefined ? {} : { 'cache-control': cacheControl };
+      return new Response(JSON.stringify(readClientDocument(answer.body)), { headers });
+    } finally {
+      underWay.splice(underWay.indexOf(host), 1);
+    }
+  };
+}
+
+/** Taken over as they stand; the library judges them. `client_secret` only so that it is refused. */
+const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];
+
+/**
+ * What of a client's document counts here. The rest (pictures, policies, keys, grants that we do not have) would only give reasons to refuse
+ * a client that this server can serve. Null: it is no JSON object.
+ *
+ * Documents seldom say `application_type`, and the library lets only native clients use any port of a loopback address (RFC 8252 §7.3): whoever
+ * has a redirect that is not https is native. A plain http address that is not loopback is then refused.
+ */
+function readClientDocument(bytes: Uint8Array): object | null {
+  const document = readJsonObject(bytes);
+  if (document === null) return null;
+  const { redirect_uris: redirects, client_name: name } = document;
+  const isWeb = Array.isArray(redirects) && redirects.every((uri) => String(uri).startsWith('https://'));
+  return {
+    ...Object.fromEntries(Object.entries(document).filter(([field]) => kept.includes(field))),
+    ...(typeof name === 'string' ? { client_name: legible(name) } : {}),
+    application_type: isWeb ? 'web' : 'native',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    response_modes: ['query'],
+  };
+}
+
+/** Without control characters and those that turn the direction of text: a name must not look like something else. */
+const legible = (name: string): string => name.replaceAll(/\p{C}/gu, '').slice(0, limits.nameCharsMax);

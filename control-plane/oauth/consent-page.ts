@@ -1,0 +1,142 @@
+import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
+import type { Scope } from '../../shared/model/scopes.ts';
+
+/** A page as it is answered. */
+export interface Page {
+  readonly html: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface ConsentPageFacts {
+  /** As the client calls itself. It may say anything here, which is why its host is shown too. */
+  readonly clientName: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly scopes: readonly Scope[];
+  /** Where the form goes, with the token that says that this page has been read. */
+  readonly action: string;
+  readonly formToken: string;
+  /** What was wrong with the last try. */
+  readonly problem: string | null;
+}
+
+/** Says who wants what, and asks for an API key. No script, nothing from elsewhere, in nobody's frame. */
+export function renderConsentPage(facts: ConsentPageFacts): Page {
+  const { clientName, clientId, redirectUri, scopes, action, formToken, problem } = facts;
+  const items = scopes.map(
+    (scope) => `<li>${escapeHtml(scopeWords[scope])} <code>${escapeHtml(scope)}</code></li>`,
+  );
+  const body = `
+<h1>${escapeHtml(clientName)} asks for access</h1>
+<p>It describes itself at <strong>${escapeHtml(new URL(clientId).host)}</strong>, and you will be sent back to
+<strong>${escapeHtml(describeRedirect(redirectUri))}</strong>. If you did not start this, choose Deny.</p>
+<p>It wants to:</p>
+<ul>${items.join('')}</ul>
+<form method="post" action="${escapeHtml(action)}" autocomplete="off">
+<input type="hidden" name="form_token" value="${escapeHtml(formToken)}">
+<label for="api_key">Your API key</label>
+<input id="api_key" name="api_key" type="password" autocomplete="off" spellcheck="false" autofocus>
+${problem === null ? '' : `<p class="problem" role="alert">${escapeHtml(problem)}</p>`}
+<p>${escapeHtml(clientName)} does not get to see the key. It can do no more than the key can, and loses its access when the key is deleted,
+rolled or expires.</p>
+<button name="choice" value="allow">Allow</button>
+<button name="choice" value="deny">Deny</button>
+</form>`;
+  return page('Allow access?', body, `'self' ${formTarget(redirectUri)}`);
+}
+
+/** Where nothing can be sent back to the client. */
+export const renderErrorPage = (problem: string): Page =>
+  page('This did not work', `<h1>This did not work</h1><p>${escapeHtml(problem)}</p>`, "'none'");
+
+/** What a scope allows, to somebody who has not read the documentation. */
+const scopeWords: Readonly<Record<Scope, string>> = {
+  'passports:issue': 'issue passports to agents',
+  'passports:read': 'read passports',
+  'passports:revoke': 'revoke and suspend passports',
+  'gates:create': 'create gates',
+  'gates:read': 'read and test gates',
+  'gates:update': 'change the rules of gates',
+  'gates:manage': 'do everything with gates, including deleting them',
+  'issuers:create': 'create issuers',
+  'issuers:read': 'read issuers',
+  'issuers:update': 'change and suspend issuers',
+  'templates:read': 'read templates',
+  'templates:create': 'create templates',
+  'osgate:read': 'read OS Gate sessions',
+  'osgate:manage': 'do everything with OS Gate',
+  'admin:*': 'do everything that your key can do',
+  'enforcement:check': 'ask gates for decisions',
+  'attestations:read': 'read the records of decisions',
+  'approvals:read': 'read requests that wait for approval',
+  'approvals:resolve': 'approve and deny requests',
+  'webhooks:manage': 'manage webhooks',
+  'keys:manage': 'create, roll and delete API keys',
+  'sidecars:connect': 'connect sidecars',
+};
+
+const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}
+h1{font-size:1.4rem}label,input{display:block}input{width:100%;box-sizing:border-box;font:inherit;padding:.5rem;margin:.3rem 0 1rem}
+button{font:inherit;padding:.5rem 1.5rem;margin-right:.5rem}code{color:#666}.problem{color:#b00020;font-weight:bold}`;
+
+const styleHash = Buffer.from(sha256Bytes(style)).toString('base64');
+
+function page(title: string, body: string, formAction: string): Page {
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${styleHash}'`,
+    `form-action ${formAction}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    html: `<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)} · agent-trust</title><style>${style}</style></head>
+<body>${body}</body></html>
+`,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy.join('; '),
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    },
+  };
+}
+
+/**
+ * Browsers hold the redirects that follow a form against `form-action` too: without its target the answer would never reach the client. Of an IPv6
+ * address, of a scheme of an app, and of a host with characters that would end the directive, the policy names the scheme only.
+ */
+function formTarget(redirectUri: string): string {
+  const { protocol, host } = new URL(redirectUri);
+  const isNameable = /^https?:$/.test(protocol) && /^[a-z0-9.-]+(:\d+)?$/.test(host);
+  return isNameable ? `${protocol}//${host}` : protocol;
+}
+
+function describeRedirect(redirectUri: string): string {
+  const { protocol, host } = new URL(redirectUri);
+  if (protocol === 'https:') return host;
+  return isLoopback(redirectUri)
+    ? `a program on this computer (${host})`
+    : `the app that opens ${protocol} links`;
+}
+
+/** Whether it leads to a program on the computer of the browser. */
+export function isLoopback(redirectUri: string): boolean {
+  if (!URL.canParse(redirectUri)) return false;
+  const { protocol, hostname } = new URL(redirectUri);
+  return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escapeHtml = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');

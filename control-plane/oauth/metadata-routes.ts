@@ -1,0 +1,46 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Deps } from '../deps.ts';
+import { scopesOfTools } from '../tools/tool-list.ts';
+import { toolsUrl } from './challenge.ts';
+import { endpoints } from './endpoints.ts';
+
+const config = { scope: null } as const;
+
+/**
+ * How a client finds its way from the tools endpoint to a token (RFC 9728, RFC 8414). Written here and not by the library, whose document speaks of
+ * OpenID Connect, which this is not.
+ */
+export function metadataRoutes(deps: Pick<Deps, 'baseUrl'>): FastifyPluginAsync {
+  const resource = toolsUrl(deps);
+  const issuer = new URL(resource).origin;
+  const protectedResource = {
+    resource,
+    resource_name: 'agent-trust tools',
+    authorization_servers: [issuer],
+    scopes_supported: scopesOfTools,
+    bearer_methods_supported: ['header'],
+  };
+  const authorizationServer = {
+    issuer,
+    authorization_endpoint: issuer + endpoints.authorization,
+    token_endpoint: issuer + endpoints.token,
+    revocation_endpoint: issuer + endpoints.revocation,
+    scopes_supported: scopesOfTools,
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+    token_endpoint_auth_methods_supported: ['none', 'client_secret_basic', 'client_secret_post'],
+    revocation_endpoint_auth_methods_supported: ['none', 'client_secret_basic', 'client_secret_post'],
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: true,
+    protected_resources: [resource],
+  };
+  return async (app) => {
+    const wellKnown = '/.well-known/oauth-protected-resource';
+    for (const url of [wellKnown, wellKnown + new URL(resource).pathname]) {
+      app.get(url, { config }, async () => protectedResource);
+    }
+    app.get('/.well-known/oauth-authorization-server', { config }, async () => authorizationServer);
+  };
+}

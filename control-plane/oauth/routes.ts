@@ -1,0 +1,60 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { Deps } from '../deps.ts';
+import { type AuthorizationServer, authorizationServer } from './authorization-server.ts';
+import { consentRoutes } from './consent-routes.ts';
+import { endpoints } from './endpoints.ts';
+import { metadataRoutes } from './metadata-routes.ts';
+
+const config = { scope: null } as const;
+
+/** The authorization server of `/mcp` (decisions §13): what it says of itself, its consent page, and the endpoints of its library. */
+export function oauthRoutes(deps: Deps): FastifyPluginAsync {
+  const server = authorizationServer(deps);
+  return async (app) => {
+    app.register(metadataRoutes(deps));
+    app.register(consentRoutes(deps, server));
+    app.register(libraryRoutes(deps, server));
+  };
+}
+
+/** Only these: whatever else the library could answer does not exist. */
+const libraryEndpoints = [
+  { method: 'GET', url: endpoints.authorization },
+  { method: 'GET', url: `${endpoints.authorization}/:uid` },
+  { method: 'POST', url: endpoints.token },
+  { method: 'POST', url: endpoints.revocation },
+] as const;
+
+/** Hands requests over as they come from the socket: the library reads the body itself, and answers in the words of OAuth. */
+function libraryRoutes(
+  deps: Pick<Deps, 'baseUrl'>,
+  server: () => Promise<AuthorizationServer>,
+): FastifyPluginAsync {
+  const handOver = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { answer } = await server();
+    standAt(new URL(deps.baseUrl), request);
+    reply.hijack();
+    reply.raw.setHeader('x-request-id', request.id);
+    reply.raw.setHeader('referrer-policy', 'no-referrer');
+    await answer(request.raw, reply.raw);
+  };
+  return async (app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    for (const { method, url } of libraryEndpoints) {
+      app.route({ method, url, exposeHeadRoute: false, config, handler: handOver });
+    }
+  };
+}
+
+/**
+ * The library takes its own address, and whether cookies are for https only, from the request. Here both are those of PUBLIC_URL, whatever a
+ * client or a proxy has written into the headers.
+ */
+function standAt({ host, protocol }: URL, { raw }: FastifyRequest): void {
+  for (const name of Object.keys(raw.headers)) {
+    if (name === 'forwarded' || name.startsWith('x-forwarded-')) delete raw.headers[name];
+  }
+  raw.headers.host = host;
+  raw.headers['x-forwarded-proto'] = protocol.slice(0, -1);
+}

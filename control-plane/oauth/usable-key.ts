@@ -1,0 +1,24 @@
+import type { ApiKeyId } from '../../shared/model/ids.ts';
+import { isId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
+import type { Deps } from '../deps.ts';
+
+/**
+ * The API key behind whatever the authorization server has given out, looked up at every use: a token, a code and a refresh token all end with
+ * it, at once. Null: it is deleted or has expired, or its account is suspended.
+ */
+export async function findUsableKey(
+  { sql, clock }: Pick<Deps, 'sql' | 'clock'>,
+  keyId: string,
+): Promise<PresentedKey | null> {
+  if (!isId('key', keyId)) return null;
+  const id: ApiKeyId = keyId;
+  const key = await findKeyOfToken(sql, id);
+  return key !== null && isUsable(key, clock.now()) ? key : null;
+}
+
+export const isUsable = (
+  { expiresAtMs, accountStatus }: Pick<PresentedKey, 'expiresAtMs' | 'accountStatus'>,
+  nowMs: UnixMillis,
+): boolean => (expiresAtMs === null || nowMs < expiresAtMs) && accountStatus === 'active';

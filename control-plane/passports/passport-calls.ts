@@ -1,0 +1,97 @@
+import type { Static } from 'typebox';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { isId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { renderTime } from '../../shared/model/time.ts';
+import { renderPage } from '../../shared/wire/paging.ts';
+import {
+  type PassportListQuery,
+  type RevocationAnswer,
+  renderIssuedPassport,
+  renderPassportListItem,
+  renderVerification,
+} from '../../shared/wire/passport.ts';
+import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
+import type { Call } from '../call.ts';
+import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import type { Creation } from '../http/idempotency.ts';
+import { pathId } from '../http/path-id.ts';
+import { propagationOf } from '../sync/propagation.ts';
+import { type IssuedPassport, issuePassport } from './issue-passport.ts';
+import { findPassport, listPassports, type StoredPassport } from './passport-store.ts';
+import { revokePassport } from './revoke-passport.ts';
+
+export const passportIdOf = (text: string) => pathId('pass', text, 'passport_not_found');
+
+/** `POST /passports`, in each of its variants, and `POST /api/passports`. */
+export const issuePassportCall = {
+  scope: 'passports:issue',
+  creation: (deps: Deps, caller: Caller, wanted: WantedPassport): Creation<IssuedPassport> => ({
+    create: (tx) => issuePassport(tx, deps, caller, wanted),
+    render: (issued) => renderIssuedPassport(issued.passport, issued),
+  }),
+} as const;
+
+/** `GET /passports` */
+export const listPassportsCall = {
+  scope: 'passports:read',
+  run: async (deps, caller, query) => {
+    const wanted = { filter: parseFilter(query), page: query, nowMs: deps.clock.now() };
+    return renderPage(await listPassports(deps.sql, caller, wanted), query, renderPassportListItem);
+  },
+} as const satisfies Call<Static<typeof PassportListQuery>, object>;
+
+/** `GET /passports/:id/verify` */
+export const verifyPassportCall = {
+  scope: 'passports:read',
+  run: async (deps, caller, id) => {
+    const passport = await getPassport(deps, caller, id);
+    return renderVerification(passport, { ...passport, nowMs: deps.clock.now() });
+  },
+} as const satisfies Call<string, object>;
+
+/** `POST /passports/:id/revoke` */
+export const revokePassportCall = {
+  scope: 'passports:revoke',
+  run: async (
+    deps,
+    caller,
+    { id, reason = 'unspecified', waitMs },
+  ): Promise<Static<typeof RevocationAnswer>> => {
+    const passportId = passportIdOf(id);
+    const revocation = await revokePassport(deps, caller, { passportId, reason });
+    return {
+      passport_id: passportId,
+      id: passportId,
+      status: 'revoked',
+      revoked_at: renderTime(revocation.revokedAtMs),
+      reason: revocation.reason,
+      propagation: await propagationOf(deps, revocation.globalRevision, { waitMs }),
+    };
+  },
+} as const satisfies Call<
+  { readonly id: string; readonly reason?: string | undefined; readonly waitMs: number },
+  object
+>;
+
+/** Throws `passport_not_found` also for what is no passport's id. */
+export async function getPassport(deps: Deps, owner: Owner, text: string): Promise<StoredPassport> {
+  const passport = await findPassport(deps.sql, owner, {
+    passportId: passportIdOf(text),
+    nowMs: deps.clock.now(),
+  });
+  if (passport === null) throw new ApiError('passport_not_found');
+  return passport;
+}
+
+function parseFilter(query: Static<typeof PassportListQuery>) {
+  if (query.issuer_id !== undefined && !isId('iss', query.issuer_id)) {
+    throw invalidRequest('issuer_id', 'issuer_id must be the id of an issuer.');
+  }
+  return {
+    issuerId: query.issuer_id ?? null,
+    status: query.status ?? null,
+    trustTier: query.trust_tier ?? null,
+  };
+}

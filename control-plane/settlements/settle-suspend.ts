@@ -1,0 +1,84 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { PassportId } from '../../shared/model/ids.ts';
+import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { findBoundApproval } from '../approvals/approval-store.ts';
+import { type NewApproval, type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
+import type { RecordSender } from '../attestations/judge-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { findClaim } from '../enforcement/permit-claims.ts';
+import { heldUnits } from '../leases/held-units.ts';
+import { transferFromHolder } from '../leases/hold.ts';
+import { refusal } from './nothing-settled.ts';
+import { readParties } from './read-parties.ts';
+import { answerEarlier, bindingNow, bindingTo, keyOf } from './settled-request.ts';
+
+type SuspendCall = Extract<ArrivedSettlement, { kind: 'suspend' }>;
+
+/**
+ * Opens an approval with the money that the sidecar took for it, or finds the one that waits for the same request already: the money of this
+ * call then stays the sidecar's. A repeat of the call that opened it is answered as the first time, whatever has happened since: its money is
+ * the approval's, and must never be used besides.
+ *
+ * A request whose key belongs to a PERMIT is no new one and needs nobody's word: the first answer is given again. One too many is refused, and not
+ * turned away for a while: the sidecar would ask for ever, with its money set aside.
+ */
+export async function settleSuspend(
+  tx: Transaction,
+  deps: Pick<Deps, 'random'>,
+  call: SuspendCall,
+  { accountId, nowMs }: RecordSender,
+): Promise<SettlementAnswer> {
+  const own = await findBoundApproval(tx, call.approval_id, bindingTo(call));
+  if (own !== null && own.gateAccountId === accountId) return suspended({ ...own, isNew: true });
+  const gate = must(await readParties(tx, accountId, call), 'a suspend names a gate');
+  const key = keyOf(call, accountId);
+  const earlier = key === null ? null : await findClaim(tx, key, nowMs);
+  if (earlier !== null) return answerEarlier(earlier, call);
+  if (bindingNow(call, gate) === null) throw refusal('the gate has changed since this was decided');
+
+  const opened = await openApproval(tx, deps, {
+    approvalId: call.approval_id,
+    passport: await readPassport(tx, call.passport_id),
+    gate,
+    requestHash: call.request_hash,
+    permissionKey: call.permission_key,
+    amountMicroUsd: call.amount_micro_usd,
+    constraintsEvaluated: call.constraints_evaluated,
+    pii: call.pii,
+    expiresInMs: call.expires_in_ms,
+    holds: call.held.map(heldUnits),
+    nowMs,
+  });
+  if (opened === null) throw refusal('as many requests of passport_id wait at gate_id as may');
+  // A repeat that waited for the first call to commit finds that the money was handed over by it.
+  if (opened.isNew && !opened.isRepeat) await takeOver(tx, call);
+  return suspended(opened);
+}
+
+const suspended = ({
+  approvalId,
+  expiresAtMs,
+  isNew,
+}: Pick<OpenedApproval, 'approvalId' | 'expiresAtMs' | 'isNew'>): SettlementAnswer => ({
+  kind: 'suspended',
+  approval_id: approvalId,
+  expires_at_ms: expiresAtMs,
+  is_new: isNew,
+});
+
+/** The token was seen: its passport is there, and stays. */
+async function readPassport(tx: Transaction, passportId: PassportId): Promise<NewApproval['passport']> {
+  const [row] = await tx<NewApproval['passport'][]>`
+    SELECT passport_id AS "passportId", agent_id AS "agentId", account_id AS "accountId", mode
+    FROM passports WHERE passport_id = ${passportId}`;
+  return must(row, 'a passport with a standing has a row');
+}
+
+/** An approval stands on money that really was the sidecar's: what was never leased to it, it cannot hand over. */
+async function takeOver(tx: Transaction, call: SuspendCall): Promise<void> {
+  if (call.held.length === 0) return;
+  const from = { holder: call.holder, sidecarId: call.sidecar_id };
+  const taken = await transferFromHolder(tx, from, call.held);
+  const isWhole = call.held.every(({ units }, place) => taken[place]?.units === units);
+  if (!isWhole) throw refusal('held is not leased to this holder');
+}

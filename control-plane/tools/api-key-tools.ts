@@ -1,0 +1,18 @@
+import { ApiKeyCreation, NewApiKeyAnswer, parseApiKeyCreation } from '../../shared/wire/api-key.ts';
+import { createApiKeyCall } from '../api-keys/create-api-key-call.ts';
+import { createNow } from './create-now.ts';
+import { defineTool } from './tool.ts';
+
+export const createApiKey = defineTool({
+  name: 'create_api_key',
+  title: 'Create an API key',
+  description:
+    'Creates an API key with the scopes that are named, each of which the access token must hold itself. The answer holds the key, ' +
+    'shown this once: keep it safe, and grant only what is needed.',
+  scope: createApiKeyCall.scope,
+  hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+  input: ApiKeyCreation,
+  output: NewApiKeyAnswer,
+  run: (deps, caller, args) =>
+    createNow(deps, createApiKeyCall.creation(deps, caller, parseApiKeyCreation(args, deps.clock.now()))),
+});

@@ -1,0 +1,50 @@
+import { Type } from 'typebox';
+import { limits } from '../../shared/model/limits.ts';
+import { GateTestBody } from '../../shared/wire/check.ts';
+import { GateTestAnswer } from '../../shared/wire/decision.ts';
+import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wire/discovery.ts';
+import { closed } from '../../shared/wire/fields.ts';
+import { discoverGates as discover } from '../discovery/find-offers.ts';
+import { testGateCall } from '../enforcement/test-gate-call.ts';
+import { defineTool } from './tool.ts';
+
+const { currency, sort, limit, offset, ...wanted } = DiscoveryQuery.properties;
+
+export const discoverGates = defineTool({
+  name: 'discover_gates',
+  title: 'Find gates',
+  description:
+    'Finds the gates that offer a capability (a permission such as orders:create, an area such as orders, or a category), with price, ' +
+    'promised service level and the signature of the catalog. The cheapest come first unless sort says otherwise.',
+  scope: null,
+  hints: { readOnlyHint: true },
+  input: closed({
+    ...wanted,
+    currency: Type.Optional(currency),
+    sort: Type.Optional(sort),
+    limit: Type.Optional(limit),
+    offset: Type.Optional(offset),
+  }),
+  output: DiscoveryAnswer,
+  run: (deps, _caller, args) =>
+    discover(deps, {
+      currency: 'USD',
+      sort: discoverySorts[0],
+      limit: limits.pageItemsDefault,
+      offset: 0,
+      ...args,
+    }),
+});
+
+export const testGate = defineTool({
+  name: 'test_gate',
+  title: 'Test a gate',
+  description:
+    'Asks a gate what it would answer to a passport and a request, without counting it: allow, block or suspend, with the checks that ' +
+    'were made and the reason. The test itself is recorded as an attestation.',
+  scope: testGateCall.scope,
+  hints: { readOnlyHint: true },
+  input: closed({ gate_id: Type.String(), ...GateTestBody.properties }),
+  output: GateTestAnswer,
+  run: (deps, caller, { gate_id: gateId, ...body }) => testGateCall.run(deps, caller, { gateId, body }),
+});

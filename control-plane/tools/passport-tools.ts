@@ -1,0 +1,89 @@
+import { Type } from 'typebox';
+import { limits } from '../../shared/model/limits.ts';
+import { passportStatuses } from '../../shared/model/passport.ts';
+import { closed, Tier } from '../../shared/wire/fields.ts';
+import { PageAnswer } from '../../shared/wire/paging.ts';
+import {
+  IssuedPassportAnswer,
+  PassportListItem,
+  RevocationAnswer,
+  VerificationAnswer,
+} from '../../shared/wire/passport.ts';
+import { parsePassportIssue, ReferenceIssue } from '../../shared/wire/passport-issue.ts';
+import {
+  issuePassportCall,
+  listPassportsCall,
+  revokePassportCall,
+  verifyPassportCall,
+} from '../passports/passport-calls.ts';
+import { createNow } from './create-now.ts';
+import { defineTool } from './tool.ts';
+
+export const createPassport = defineTool({
+  name: 'create_passport',
+  title: 'Issue a passport',
+  description:
+    'Issues a signed passport to an agent: who it is, and which permissions (<area>:<action>) it has until when. The answer holds the ' +
+    'token (jwt) and, unless public_key was given, the private_key of the agent. Both are shown this once and cannot be read again.',
+  scope: issuePassportCall.scope,
+  hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+  input: ReferenceIssue,
+  output: IssuedPassportAnswer,
+  run: (deps, caller, args) => {
+    const wanted = parsePassportIssue(args, { path: 'v1', nowMs: deps.clock.now() });
+    return createNow(deps, issuePassportCall.creation(deps, caller, wanted));
+  },
+});
+
+export const revokePassport = defineTool({
+  name: 'revoke_passport',
+  title: 'Revoke a passport',
+  description:
+    'Revokes a passport for good: every gate blocks it from now on, and nothing brings it back. Ask a person first. A second revocation ' +
+    'answers the first one unchanged.',
+  scope: revokePassportCall.scope,
+  hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+  input: closed({
+    passport_id: Type.String(),
+    reason: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: limits.reasonCharsMax,
+        description: 'Why it is revoked. Default: `unspecified`.',
+      }),
+    ),
+  }),
+  output: RevocationAnswer,
+  run: (deps, caller, { passport_id: id, reason }) =>
+    revokePassportCall.run(deps, caller, { id, reason, waitMs: 0 }),
+});
+
+export const listPassports = defineTool({
+  name: 'list_passports',
+  title: 'List passports',
+  description: 'Lists the passports of the account, the newest first, page by page.',
+  scope: listPassportsCall.scope,
+  hints: { readOnlyHint: true },
+  input: closed({
+    issuer_id: Type.Optional(Type.String()),
+    status: Type.Optional(Type.Enum(passportStatuses)),
+    trust_tier: Type.Optional(Tier),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageItemsMax })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.pageOffsetMax })),
+  }),
+  output: PageAnswer(PassportListItem),
+  run: (deps, caller, args) =>
+    listPassportsCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+});
+
+export const verifyPassport = defineTool({
+  name: 'verify_passport',
+  title: 'Verify a passport',
+  description:
+    'Says whether a passport of the account is valid now, and if not, why: revoked, expired, suspended. Takes its id, not its token.',
+  scope: verifyPassportCall.scope,
+  hints: { readOnlyHint: true },
+  input: closed({ passport_id: Type.String() }),
+  output: VerificationAnswer,
+  run: (deps, caller, { passport_id: id }) => verifyPassportCall.run(deps, caller, id),
+});

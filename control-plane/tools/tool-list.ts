@@ -1,0 +1,23 @@
+import type { Scope } from '../../shared/model/scopes.ts';
+import { createApiKey } from './api-key-tools.ts';
+import { getAttestation } from './attestation-tools.ts';
+import { discoverGates, testGate } from './gate-tools.ts';
+import { createPassport, listPassports, revokePassport, verifyPassport } from './passport-tools.ts';
+import type { Tool } from './tool.ts';
+
+/** The tools of decisions §13, in the order in which they are listed. */
+export const tools: readonly Tool[] = [
+  createPassport,
+  revokePassport,
+  createApiKey,
+  listPassports,
+  verifyPassport,
+  discoverGates,
+  testGate,
+  getAttestation,
+];
+
+export const findTool = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
+
+/** What a token must hold to call every one of them. */
+export const scopesOfTools: readonly Scope[] = [...new Set(tools.flatMap(({ scope }) => scope ?? []))];

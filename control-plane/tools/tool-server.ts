@@ -1,0 +1,106 @@
+import {
+  type AuthInfo,
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type Tool as ToolDescription,
+} from '@modelcontextprotocol/server';
+import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import { toApiError } from '../http/error-reply.ts';
+import { namedSchemas } from '../openapi/components.ts';
+import { schemaPublisher } from '../openapi/publish-schema.ts';
+import type { Tool } from './tool.ts';
+import { findTool, tools } from './tool-list.ts';
+
+/** Whose request it is: made when its access token was verified, and handed through the protocol library to the tool. */
+export interface ToolCaller {
+  readonly caller: Caller;
+  readonly requestId: RequestId;
+}
+
+const product = { name: 'agent-trust', title: 'Agent Trust', version: '1.0' };
+
+const instructions =
+  'Passports identify agents and carry their permissions; gates decide about requests; attestations are the signed records of decisions. ' +
+  'Ask a person before you revoke a passport. Secrets (jwt, private_key, key) are shown once: hand them over, do not repeat them.';
+
+const { publish } = schemaPublisher({});
+
+/** Described once: the schemas are the ones that validate, with the words of the API's glossary. */
+const descriptions: readonly ToolDescription[] = tools.map(describe);
+
+function describe({ name, title, description, hints, input, output }: Tool): ToolDescription {
+  return {
+    name,
+    title,
+    description,
+    inputSchema: asObject(publish({ ...input })),
+    outputSchema: asObject(publish({ ...output }, nameOf(output))),
+    annotations: { title, openWorldHint: false, ...hints },
+  };
+}
+
+/** Under which the API's document describes it. */
+function nameOf(schema: object): string | undefined {
+  return Object.entries(namedSchemas).find(([, named]) => named === schema)?.[0];
+}
+
+function asObject(schema: object) {
+  return { ...schema, type: 'object' as const };
+}
+
+/**
+ * The server of one exchange. Stateless: nothing is kept between two requests, so that any replica answers any of them.
+ *
+ * What a tool refuses is a result with `isError`, in the words of the API's error body, so that the model that called can do better; only a tool
+ * that does not exist is an error of the protocol. `report` hears of what failed by our own fault.
+ */
+export function toolServer(
+  deps: Deps,
+  { caller, requestId }: ToolCaller,
+  report: (error: unknown, answered: ApiError) => void,
+): Server {
+  const server = new Server(product, { capabilities: { tools: {} }, instructions });
+  server.setRequestHandler('tools/list', () => ({ tools: [...descriptions] }));
+  server.setRequestHandler('tools/call', async ({ params }): Promise<CallToolResult> => {
+    const tool = findTool(params.name);
+    if (tool === undefined) {
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        'There is no tool of this name; see tools/list.',
+      );
+    }
+    try {
+      const answer = await tool.call(deps, caller, params.arguments ?? {});
+      return { content: [textOf(answer)], structuredContent: { ...answer } };
+    } catch (error) {
+      const answered = toApiError(error);
+      if (answered.status >= 500) report(error, answered);
+      return { content: [textOf(renderError(answered, requestId))], isError: true };
+    }
+  });
+  return server;
+}
+
+/** For clients that do not read structured content. */
+const textOf = (answer: object) => ({ type: 'text' as const, text: JSON.stringify(answer) });
+
+/** How a verified caller travels through the protocol library, which hands it on unread. */
+export const toAuthInfo = (toolCaller: ToolCaller): AuthInfo => ({
+  // The token itself is nobody's business behind this point.
+  token: '',
+  clientId: toolCaller.caller.keyId,
+  scopes: [...toolCaller.caller.scopes],
+  extra: { toolCaller },
+});
+
+export const fromAuthInfo = (authInfo: AuthInfo | undefined): ToolCaller =>
+  must(
+    authInfo?.extra?.['toolCaller'] as ToolCaller | undefined,
+    'a request to a tool has a verified caller',
+  );

@@ -1,0 +1,50 @@
+import type { Static, TObject } from 'typebox';
+import type { Scope } from '../../shared/model/scopes.ts';
+import { shapeReader } from '../../shared/wire/shape.ts';
+import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import { refuseNul } from '../http/validation.ts';
+
+/** What a client is told about a tool beforehand, so that it can ask a person first (decisions §13). Hints: they protect nobody. */
+interface ToolHints {
+  readonly readOnlyHint: boolean;
+  /** What it does cannot be undone. */
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+}
+
+interface ToolWords {
+  readonly name: string;
+  readonly title: string;
+  /** For a model: what it does, and when to use it. */
+  readonly description: string;
+  readonly hints: ToolHints;
+  /** What the access token must hold. Null: nothing. */
+  readonly scope: Scope | null;
+}
+
+/** A tool of `/mcp`: one call of the public API under a name, with its arguments and its structured result as schemas. */
+export interface Tool extends ToolWords {
+  readonly input: TObject;
+  readonly output: TObject;
+  /** `args` as they came. Throws ApiError: for what is wrong with them, and for whatever the call refuses. */
+  readonly call: (deps: Deps, caller: Caller, args: unknown) => Promise<object>;
+}
+
+/** Arguments are read by the schema that is published, as bodies are: unknown ones are refused by name, never ignored. */
+export function defineTool<Input extends TObject>(
+  tool: ToolWords & {
+    readonly input: Input;
+    readonly output: TObject;
+    readonly run: (deps: Deps, caller: Caller, args: Static<Input>) => Promise<object>;
+  },
+): Tool {
+  const read = shapeReader(tool.input);
+  const { run, ...words } = tool;
+  const call: Tool['call'] = async (deps, caller, args) => {
+    const input = read(args);
+    refuseNul(input, '');
+    return run(deps, caller, input);
+  };
+  return { ...words, call };
+}

@@ -1,0 +1,138 @@
+import { signWebhook } from '../../shared/crypto/webhook-signature.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts';
+import { attemptPausesMs } from '../../shared/model/webhook.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { webhookHeaders } from '../../shared/wire/webhook.ts';
+import type { Deps } from '../deps.ts';
+import type { ClaimedDelivery, Settlement } from './delivery-queue.ts';
+import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
+import { redactAnswer } from './redact-answer.ts';
+import { openWebhookSecret } from './webhook-secret.ts';
+
+/** One attempt and what it says about the endpoint. */
+export interface Attempt {
+  readonly settlement: Settlement;
+  readonly hasSucceeded: boolean;
+  readonly isGone: boolean;
+  readonly pausedUntilMs: UnixMillis | null;
+}
+
+/**
+ * Sends a delivery once, signed with every secret that counts now. Any 2xx is success; a redirect is not followed and is a failure. Never
+ * throws for what the endpoint or the network does; throws where the secret cannot be opened.
+ */
+export async function attemptDelivery(
+  deps: Pick<Deps, 'clock' | 'random' | 'sealer' | 'outbound'>,
+  delivery: ClaimedDelivery,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  const startedAtMs = deps.clock.now();
+  const startedAt = deps.clock.monotonic();
+  const message = {
+    id: delivery.eventId,
+    timestampS: toSeconds(startedAtMs),
+    body: delivery.body,
+  };
+  const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
+  const outcome = await send(deps, delivery, webhookHeaders({ ...message, signatures }), signal);
+  const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
+  return judge(deps, delivery, outcome, { startedAtMs, latencyMs });
+}
+
+/** The current secret, then the one before it while it still counts. */
+function secretsOf(
+  { sealer }: Pick<Deps, 'sealer'>,
+  delivery: ClaimedDelivery,
+  nowMs: UnixMillis,
+): Uint8Array[] {
+  const { webhookId, sealedSecret, previousSealedSecret, previousEndsAtMs } = delivery;
+  const current = openWebhookSecret(sealer, webhookId, sealedSecret);
+  if (previousSealedSecret === null || previousEndsAtMs === null || previousEndsAtMs <= nowMs)
+    return [current];
+  return [current, openWebhookSecret(sealer, webhookId, previousSealedSecret)];
+}
+
+type Outcome = GuardedAnswer | { readonly status: null; readonly error: string };
+
+async function send(
+  { outbound }: Pick<Deps, 'outbound'>,
+  { url, body }: ClaimedDelivery,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  try {
+    return await outbound.request(url, {
+      method: 'POST',
+      headers,
+      body,
+      maxBytes: limits.webhookAnswerBytesMax,
+      timeoutMs: limits.webhookTimeoutMs,
+      signal,
+    });
+  } catch (error) {
+    return { status: null, error: describe(error) };
+  }
+}
+
+/** For the owner of the endpoint: why there was no answer, without what a message of the network may carry along. */
+function describe(error: unknown): string {
+  if (error instanceof TargetRefused) return error.message;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : null;
+  if (code !== null && /^[A-Z0-9_]{1,64}$/.test(code)) return code;
+  return error instanceof Error ? error.message.slice(0, 200) : 'no answer';
+}
+
+function judge(
+  deps: Pick<Deps, 'clock' | 'random'>,
+  delivery: ClaimedDelivery,
+  outcome: Outcome,
+  times: { readonly startedAtMs: UnixMillis; readonly latencyMs: number },
+): Attempt {
+  const nowMs = deps.clock.now();
+  const hasSucceeded = outcome.status !== null && outcome.status >= 200 && outcome.status < 300;
+  const isGone = outcome.status === 410;
+  const askedForMs = outcome.status === null || hasSucceeded ? null : retryAfterMs(outcome, nowMs);
+  // An endpoint that is overloaded says so for all of its deliveries.
+  const isBusy = outcome.status === 429 || outcome.status === 503;
+  const pausedUntilMs = isBusy && askedForMs !== null ? ((nowMs + askedForMs) as UnixMillis) : null;
+  const pauseMs = hasSucceeded || isGone ? null : pauseBefore(delivery.tries + 1, deps.random);
+  const nextAttemptAtMs =
+    pauseMs === null ? null : (Math.round(nowMs + Math.max(pauseMs, askedForMs ?? 0)) as UnixMillis);
+  const status = hasSucceeded ? 'succeeded' : nextAttemptAtMs === null ? 'failed' : 'pending';
+  const answered = outcome.status === null ? { error: outcome.error, response: null } : answerOf(outcome);
+  const statusCode = outcome.status;
+  return {
+    settlement: { delivery, ...times, ...answered, statusCode, status, nextAttemptAtMs },
+    hasSucceeded,
+    isGone,
+    pausedUntilMs,
+  };
+}
+
+const answerOf = ({ body, isCut }: GuardedAnswer) => ({
+  error: null,
+  response: redactAnswer(body, { isCut }),
+});
+
+/**
+ * How long to wait before attempt number `tries + 1` of the schedule, cut or stretched by a tenth so that what failed together does not come
+ * back together. Null: there is no further attempt.
+ */
+export function pauseBefore(tries: number, random: Random): number | null {
+  const pauseMs = attemptPausesMs[tries];
+  if (pauseMs === undefined) return null;
+  const chance = (random.bytes(1)[0] ?? 0) / 255;
+  return pauseMs * (0.9 + 0.2 * chance);
+}
+
+/** RFC 9110 §10.2.3: seconds, or a date. Null where there is none that can be read; never more than `limits.webhookRetryAfterMsMax`. */
+export function retryAfterMs({ headers }: Pick<GuardedAnswer, 'headers'>, nowMs: UnixMillis): number | null {
+  const text = headers['retry-after']?.trim() ?? '';
+  const askedMs = /^\d{1,9}$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;
+  return askedMs > 0 ? Math.min(askedMs, limits.webhookRetryAfterMsMax) : null;
+}
+
+/** An HTTP date (`Wed, 21 Oct 2026 07:28:00 GMT`); NaN for anything else. */
+const dateOf = (text: string): number =>
+  /^[A-Z][a-z]{2}, .{1,30} GMT$/.test(text) ? Date.parse(text) : Number.NaN;

@@ -1,0 +1,61 @@
+import type { Static } from 'typebox';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Webhook } from '../../shared/model/webhook.ts';
+import { distinctEvents, type WebhookCreation } from '../../shared/wire/webhook.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { type GuardedFetch, TargetRefused } from './guarded-fetch.ts';
+import { newWebhookSecret } from './webhook-secret.ts';
+import { countWebhooksLocked, insertWebhook } from './webhook-store.ts';
+
+/** An endpoint at a moment at which its secret is shown. */
+export interface WebhookWithSecret {
+  readonly webhook: Webhook;
+  readonly secret: string;
+}
+
+/**
+ * Subscribes an endpoint; it gets what happens from the commit on. Throws `invalid_request` for a URL that would never be called. One whose name
+ * resolves to a private address is found out when it is called: what a name resolves to today says nothing about tomorrow.
+ */
+export async function createWebhook(
+  tx: Transaction,
+  deps: Pick<Deps, 'clock' | 'random' | 'sealer' | 'outbound'>,
+  { owner, wanted }: { readonly owner: Owner; readonly wanted: Static<typeof WebhookCreation> },
+): Promise<WebhookWithSecret> {
+  if (wanted.url !== null) checkUrl(deps.outbound, wanted.url);
+  if ((await countWebhooksLocked(tx, owner)) >= limits.webhooksPerAccountMax) {
+    throw new ApiError('invalid_request', {
+      message: `An account has at most ${limits.webhooksPerAccountMax} webhooks in each mode.`,
+    });
+  }
+  const nowMs = deps.clock.now();
+  const webhook: Webhook = {
+    webhookId: deps.random.newId('wh', nowMs),
+    accountId: owner.accountId,
+    mode: owner.mode,
+    url: wanted.url,
+    events: distinctEvents(wanted.events),
+    description: wanted.description ?? null,
+    status: 'enabled',
+    disabledReason: null,
+    failingSinceMs: null,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+  const { secret, sealed } = newWebhookSecret(deps, webhook.webhookId);
+  await insertWebhook(tx, webhook, sealed);
+  return { webhook, secret };
+}
+
+/** Throws `invalid_request` for what the guard refuses without looking up a name. */
+export function checkUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, url: string): void {
+  try {
+    outbound.checkTarget(url);
+  } catch (error) {
+    if (error instanceof TargetRefused)
+      throw invalidRequest('url', `url cannot be called: ${error.message}.`);
+    throw error;
+  }
+}

@@ -1,0 +1,155 @@
+import type { WebhookId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import type { Deps } from '../deps.ts';
+import { claimDeliveries, dropQueues, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
+import { trimDeliveries } from './trim-deliveries.ts';
+import { attemptsUnderWay, type UnderWay } from './under-way.ts';
+import { attemptWriter } from './write-down.ts';
+
+type DeliverDeps = Pick<
+  Deps,
+  'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'logger' | 'metrics' | 'replicaId'
+>;
+
+/**
+ * Delivers what is due, as long as this replica runs; every replica does so. Nothing here ever throws: trouble with the database is logged when
+ * it begins and when it ends, and what was under way meanwhile is delivered again when its lease is over.
+ *
+ * One loop writes down what has come back, claims what there is room for and sends it, without waiting for answers. What keeps one endpoint from
+ * delaying another: each has its own queue and its own number of attempts at once (`limits.webhookConcurrencyMax`), halved with every attempt
+ * that fails in a row and small where little is left for all, and the queues are served in turn.
+ */
+export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
+  const wakeup = makeWakeup();
+  const underWay = attemptsUnderWay(deps, wakeup.wake);
+  const { step, last } = makeStep(deps, underWay);
+  const trim = makeTrim(deps);
+  let isStopping = false;
+
+  const run = async () => {
+    while (!isStopping) {
+      const hasMore = await step();
+      await trim();
+      if (!hasMore && !isStopping) await wakeup.sleep(limits.webhookPollMs);
+    }
+    const deadlineMs = deps.clock.monotonic() + limits.webhookDrainMs;
+    while (underWay.count() > 0 && deps.clock.monotonic() < deadlineMs) {
+      await wakeup.sleep(limits.webhookPollMs);
+    }
+    await last();
+  };
+
+  const running = run();
+  return {
+    /** Resolves when nothing is under way any more: what has not come back within `limits.webhookDrainMs` is given back to the queue. */
+    stop: async () => {
+      isStopping = true;
+      wakeup.wake();
+      await running;
+    },
+  };
+}
+
+/** A look at some queues, from behind that endpoint on. */
+interface Look {
+  readonly after: string;
+  readonly queues: readonly Queue[];
+}
+
+function makeStep(deps: DeliverDeps, underWay: UnderWay) {
+  const { sql, clock, logger, replicaId } = deps;
+  const write = attemptWriter(deps);
+  let seen: Look = { after: '', queues: [] };
+  /** Behind which endpoint the next look begins. */
+  let cursor = '';
+  let isFailing = false;
+
+  const writeDown = async (): Promise<void> => {
+    const attempts = underWay.takeBack();
+    try {
+      await write(attempts);
+    } catch (error) {
+      underWay.putBack(attempts);
+      throw error;
+    }
+  };
+
+  const claim = async (slots: ReadonlyMap<WebhookId, number>): Promise<void> => {
+    if (slots.size === 0) return;
+    const claimed = await claimDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
+    for (const delivery of claimed) underWay.start(delivery);
+  };
+
+  const look = async (): Promise<void> => {
+    const after = cursor;
+    const queues = await readQueues(sql, { after, nowMs: clock.now() });
+    seen = { after, queues };
+    const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ webhookId }) => webhookId);
+    if (deleted.length > 0) await dropQueues(sql, deleted);
+    const hasMore = queues.length === limits.webhookQueuesPerLookMax;
+    cursor = hasMore ? (queues.at(-1)?.webhookId ?? '') : '';
+  };
+
+  /**
+   * Writes, claims from the queues of the last look and looks at the next ones, all at once: one round trip to the database each time. A look that
+   * is a moment old does no harm, because claiming takes only what is due. Resolves to whether there may be more to do at once.
+   */
+  const step = async (): Promise<boolean> => {
+    const { slots, lookAgainAfter } = chooseSlots(underWay, seen);
+    cursor = lookAgainAfter ?? cursor;
+    const outcomes = await Promise.allSettled([writeDown(), claim(slots), look()]);
+    const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failure !== undefined && !isFailing) {
+      logger.warn({ err: failure.reason }, 'webhooks wait: their queue cannot be read or written');
+    }
+    if (failure === undefined && isFailing) logger.info({}, 'webhooks are delivered again');
+    isFailing = failure !== undefined;
+    if (isFailing || underWay.room() <= 0) return false;
+    return cursor !== '' || chooseSlots(underWay, seen).slots.size > 0;
+  };
+
+  /** Writes down what has come back, and gives back what has not. */
+  const last = async (): Promise<void> => {
+    const deliveries = underWay.abandon();
+    try {
+      await writeDown();
+      await releaseDeliveries(sql, replicaId, { deliveries, nowMs: clock.now() });
+    } catch (error) {
+      logger.warn({ err: error }, 'deliveries under way go out again when their lease is over');
+    }
+  };
+
+  return { step, last };
+}
+
+/** `lookAgainAfter`: there was no room for what stands behind this endpoint; null: everybody was served. */
+function chooseSlots(underWay: UnderWay, { after, queues }: Look) {
+  const slots = new Map<WebhookId, number>();
+  let room = underWay.room();
+  let last = after;
+  for (const { webhookId, isDue } of queues) {
+    if (room <= 0) return { slots, lookAgainAfter: last };
+    last = webhookId;
+    const free = isDue ? Math.min(underWay.freeSlots(webhookId, room), room) : 0;
+    if (free === 0) continue;
+    slots.set(webhookId, free);
+    room -= free;
+  }
+  return { slots, lookAgainAfter: null };
+}
+
+function makeTrim({ sql, clock, logger }: DeliverDeps): () => Promise<void> {
+  let nextAtMs: number = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() < nextAtMs) return;
+    try {
+      const isDone = await trimDeliveries(sql, clock.now());
+      nextAtMs = clock.monotonic() + (isDone ? limits.webhookTrimIntervalMs : limits.webhookPollMs);
+    } catch (error) {
+      // Nothing is lost: the same rows are still there a minute later.
+      nextAtMs = clock.monotonic() + limits.webhookTrimIntervalMs;
+      logger.warn({ err: error }, 'old deliveries could not be removed');
+    }
+  };
+}

@@ -1,0 +1,176 @@
+import type { DeliveryId, EventId, WebhookId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { DeliveryStatus } from '../../shared/model/webhook.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+/** The queue of one endpoint: its earliest delivery. */
+export interface Queue {
+  readonly webhookId: WebhookId;
+  /** Something is due, and the endpoint takes it now: it is there, enabled, and has not asked for a pause. */
+  readonly isDue: boolean;
+  /** The endpoint is there no more. */
+  readonly isDeleted: boolean;
+}
+
+/**
+ * The next queues behind that endpoint, in the order of their ids; an endpoint for which nothing waits has none. The index is walked from
+ * endpoint to endpoint, so that the length of a queue costs nothing.
+ */
+export async function readQueues(
+  sql: Database | Transaction,
+  { after, nowMs }: { readonly after: string; readonly nowMs: UnixMillis },
+): Promise<readonly Queue[]> {
+  return sql<Queue[]>`
+    WITH RECURSIVE queues AS (
+      (SELECT webhook_id, next_attempt_at_ms, 1 AS place FROM webhook_deliveries
+        WHERE next_attempt_at_ms IS NOT NULL AND webhook_id > ${after}
+        ORDER BY webhook_id, next_attempt_at_ms LIMIT 1)
+      UNION ALL
+      SELECT next.webhook_id, next.next_attempt_at_ms, queues.place + 1
+      FROM queues CROSS JOIN LATERAL (
+        SELECT d.webhook_id, d.next_attempt_at_ms FROM webhook_deliveries d
+        WHERE d.next_attempt_at_ms IS NOT NULL AND d.webhook_id > queues.webhook_id
+        ORDER BY d.webhook_id, d.next_attempt_at_ms LIMIT 1
+      ) AS next
+      WHERE queues.place < ${limits.webhookQueuesPerLookMax}
+    )
+    SELECT q.webhook_id AS "webhookId", w.webhook_id IS NULL AS "isDeleted",
+      w.webhook_id IS NOT NULL AND q.next_attempt_at_ms <= ${nowMs} AND ${takesNow(sql, nowMs)} AS "isDue"
+    FROM queues q LEFT JOIN webhooks w USING (webhook_id) ORDER BY q.webhook_id`;
+}
+
+/** The endpoint `w` gets what is due to it. */
+const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) =>
+  sql`w.status = 'enabled' AND coalesce(w.paused_until_ms, 0) <= ${nowMs}`;
+
+/**
+ * Removes what waits for endpoints that were deleted, some of it at a time: nobody can read it any more, and each queue that is left would be
+ * looked at until it is old, before those of others.
+ */
+export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]): Promise<void> {
+  await sql`
+    DELETE FROM webhook_deliveries WHERE delivery_id = ANY (ARRAY(
+      SELECT delivery_id FROM webhook_deliveries
+      WHERE webhook_id = ANY(${[...webhookIds]}::text[]) AND next_attempt_at_ms IS NOT NULL
+      LIMIT ${limits.webhookDeliveriesPerTrimMax}))`;
+}
+
+/** A delivery under the lease of this replica: until `leaseEndsAtMs` nobody else attempts it. */
+export interface ClaimedDelivery {
+  readonly deliveryId: DeliveryId;
+  readonly webhookId: WebhookId;
+  readonly eventId: EventId;
+  readonly body: string;
+  /** Before this one: in all, and since it was last queued. */
+  readonly attempts: number;
+  readonly tries: number;
+  readonly leaseEndsAtMs: UnixMillis;
+  readonly url: string;
+  readonly sealedSecret: string;
+  readonly previousSealedSecret: string | null;
+  readonly previousEndsAtMs: UnixMillis | null;
+}
+
+/**
+ * Claims what is due at each of these endpoints, at most as many as it has slots, the longest due first. What another replica is claiming at
+ * this moment is passed over, not waited for, and so is an endpoint that takes nothing more since its queue was looked at. A lease is nothing but a later time of the next attempt: whoever dies leaves nothing to be cleaned up.
+ *
+ * What was picked goes through an array, because the planner takes an array for short: from a join it expects a tenth of the table, and reads all of it.
+ */
+export async function claimDeliveries(
+  sql: Database | Transaction,
+  claim: {
+    readonly slots: ReadonlyMap<WebhookId, number>;
+    readonly replicaId: string;
+    readonly nowMs: UnixMillis;
+  },
+): Promise<readonly ClaimedDelivery[]> {
+  const leaseEndsAtMs = claim.nowMs + limits.webhookLeaseMs;
+  return sql<ClaimedDelivery[]>`
+    WITH picked AS MATERIALIZED (
+      SELECT due.delivery_id
+      FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (webhook_id, slots)
+      CROSS JOIN LATERAL (
+        SELECT delivery_id FROM webhook_deliveries d
+        WHERE d.webhook_id = e.webhook_id AND d.next_attempt_at_ms <= ${claim.nowMs}
+        ORDER BY d.next_attempt_at_ms LIMIT e.slots
+        FOR UPDATE SKIP LOCKED
+      ) AS due
+    )
+    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${leaseEndsAtMs}, claimed_by = ${claim.replicaId}
+    FROM webhook_events v, webhooks w
+    WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
+      AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
+    RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
+      d.next_attempt_at_ms AS "leaseEndsAtMs", w.url, w.sealed_secret AS "sealedSecret",
+      w.previous_sealed_secret AS "previousSealedSecret", w.previous_ends_at_ms AS "previousEndsAtMs"`;
+}
+
+/** What came of an attempt, and what follows from it. */
+export interface Settlement {
+  readonly delivery: ClaimedDelivery;
+  readonly startedAtMs: UnixMillis;
+  readonly latencyMs: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly response: string | null;
+  readonly status: DeliveryStatus;
+  /** Null unless it stays `pending`. */
+  readonly nextAttemptAtMs: UnixMillis | null;
+}
+
+/**
+ * Writes down attempts and their outcome. One whose lease has ended meanwhile is passed over: somebody else attempts it, and what that one
+ * finds counts.
+ */
+export async function settleDeliveries(
+  sql: Database | Transaction,
+  replicaId: string,
+  settled: readonly Settlement[],
+): Promise<void> {
+  const column = <T>(read: (settlement: Settlement) => T): T[] => settled.map(read);
+  await sql`
+    WITH made AS (
+      SELECT * FROM unnest(
+        ${column(({ delivery }) => delivery.deliveryId)}::text[],
+        ${column(({ delivery }) => delivery.leaseEndsAtMs)}::bigint[],
+        ${column(({ delivery }) => delivery.attempts + 1)}::int[],
+        ${column(({ delivery }) => delivery.tries + 1)}::int[],
+        ${column(({ status }) => status)}::text[],
+        ${column(({ nextAttemptAtMs }) => nextAttemptAtMs)}::bigint[],
+        ${column(({ startedAtMs }) => startedAtMs)}::bigint[],
+        ${column(({ latencyMs }) => latencyMs)}::bigint[],
+        ${column(({ statusCode }) => statusCode)}::int[],
+        ${column(({ error }) => error)}::text[],
+        ${column(({ response }) => response)}::text[]
+      ) AS made (delivery_id, lease_ends_at_ms, attempt, tries, status, next_attempt_at_ms, started_at_ms, latency_ms,
+        status_code, error, response)
+    ), settled AS (
+      UPDATE webhook_deliveries d
+      SET status = made.status, attempts = made.attempt, tries = made.tries, next_attempt_at_ms = made.next_attempt_at_ms,
+        claimed_by = NULL
+      FROM made
+      WHERE d.delivery_id = made.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = made.lease_ends_at_ms
+      RETURNING d.delivery_id
+    )
+    INSERT INTO webhook_attempts (delivery_id, attempt, started_at_ms, latency_ms, status_code, error, response)
+    SELECT made.delivery_id, made.attempt, made.started_at_ms, made.latency_ms, made.status_code, made.error, made.response
+    FROM made JOIN settled USING (delivery_id)`;
+}
+
+/** Gives back what was claimed and not attempted, or not to its end: it is due at once, for anybody. */
+export async function releaseDeliveries(
+  sql: Database | Transaction,
+  replicaId: string,
+  { deliveries, nowMs }: { readonly deliveries: readonly ClaimedDelivery[]; readonly nowMs: UnixMillis },
+): Promise<void> {
+  if (deliveries.length === 0) return;
+  await sql`
+    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${nowMs}, claimed_by = NULL
+    FROM unnest(
+      ${deliveries.map(({ deliveryId }) => deliveryId)}::text[],
+      ${deliveries.map(({ leaseEndsAtMs }) => leaseEndsAtMs)}::bigint[]
+    ) AS held (delivery_id, lease_ends_at_ms)
+    WHERE d.delivery_id = held.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = held.lease_ends_at_ms`;
+}

@@ -1,0 +1,223 @@
+import { lookup } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
+import type { LookupFunction } from 'node:net';
+import { Agent, request } from 'undici';
+import { assert, must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { isGloballyRoutable, isIpLiteral } from './routable-address.ts';
+
+export interface GuardedRequest {
+  readonly method: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** What is read of the answer's body; the rest is dropped, and the connection with it. */
+  readonly maxBytes: number;
+  /** For everything together: name, connection, request and answer. */
+  readonly timeoutMs: number;
+  /** Ends it early. */
+  readonly signal?: AbortSignal;
+}
+
+export interface GuardedAnswer {
+  readonly status: number;
+  /** Names in lower case; of a header that comes more than once, the first. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  /** There was more than `maxBytes`. */
+  readonly isCut: boolean;
+}
+
+/** The target is one that this service does not call, whoever asks. The message says why, and holds no more of the URL than its host. */
+export class TargetRefused extends Error {
+  override readonly name = 'TargetRefused';
+}
+
+/**
+ * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in (decisions §14):
+ *
+ *   - https only, no user or password in the URL.
+ *   - Only globally routable unicast addresses. Where the host is an address it is judged as written; URL parsing has brought the decimal,
+ *     hexadecimal and octal spellings of IPv4 into one form before.
+ *   - Where it is a name, every address that it resolves to is judged, in the look-up of the very connection that is made: the connection goes
+ *     to the addresses that were judged, and there is no second look-up whose answer could differ.
+ *   - Redirects are answers like others and are not followed.
+ *   - Time and size are bounded.
+ *
+ * Connections are kept for `limits.webhookKeepAliveMs` and used again, never for another host or port.
+ */
+export interface GuardedFetch {
+  /** Throws TargetRefused for what can be refused without looking up a name; a name that resolves to a wrong address is found by `request`. */
+  checkTarget(url: string): void;
+  /** Throws TargetRefused, and whatever else keeps an answer from coming. Any answer is returned, whatever its status. */
+  request(url: string, options: GuardedRequest): Promise<GuardedAnswer>;
+  /** Ends all connections at once. */
+  close(): Promise<void>;
+}
+
+export interface GuardedFetchOptions {
+  /** WEBHOOK_ALLOW_PRIVATE: http and any address. For tests and development. */
+  readonly allowPrivate: boolean;
+  /** Addresses of a name. Default: what DNS says, or what this machine says where private targets are allowed. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
+  /** PEM of certificate authorities instead of the usual ones; for tests. */
+  readonly ca?: string;
+}
+
+export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
+  const { allowPrivate } = options;
+  const resolve = options.resolve ?? (allowPrivate ? askThisMachine : askDns());
+  const agent = new Agent({
+    connections: limits.webhookAttemptsAtOnceMax,
+    pipelining: 1,
+    keepAliveTimeout: limits.webhookKeepAliveMs,
+    // Without this the server's own `Keep-Alive` header counts, up to ten minutes.
+    keepAliveMaxTimeout: limits.webhookKeepAliveMs,
+    connect: {
+      timeout: limits.webhookTimeoutMs,
+      lookup: judgingLookup(resolve, allowPrivate),
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
+    },
+  });
+  return {
+    checkTarget: (url) => void targetOf(url, allowPrivate),
+    request: async (url, { method, headers, body, maxBytes, timeoutMs, signal }) => {
+      const target = targetOf(url, allowPrivate);
+      const deadline = deadlineOf(timeoutMs, signal);
+      try {
+        const answer = await request(target, {
+          dispatcher: agent,
+          method,
+          headers: { 'user-agent': userAgent, ...headers },
+          body: body ?? null,
+          signal: deadline.signal,
+          // The deadline covers both.
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        });
+        const read = await readBody(answer.body, maxBytes);
+        return { status: answer.statusCode, headers: firstValues(answer.headers), ...read };
+      } finally {
+        deadline.clear();
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+const userAgent = 'agent-trust/1 (+webhooks)';
+
+/** AbortSignal.timeout and AbortSignal.any stay behind when the request is long over; with thousands a second that adds up. */
+function deadlineOf(timeoutMs: number, signal: AbortSignal | undefined) {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  const stop = () => controller.abort(signal?.reason);
+  if (signal?.aborted === true) stop();
+  signal?.addEventListener('abort', stop);
+  return {
+    signal: controller.signal,
+    clear: () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+    },
+  };
+}
+
+function targetOf(text: string, allowPrivate: boolean): URL {
+  if (text.length > limits.webhookUrlCharsMax) {
+    throw new TargetRefused(`a URL has at most ${limits.webhookUrlCharsMax} characters`);
+  }
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null) throw new TargetRefused('this is not a URL');
+  if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:')) {
+    throw new TargetRefused('only https is called');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new TargetRefused('a URL with a user or password is not called');
+  }
+  // An IPv6 address stands in brackets.
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  // For an address no name is looked up, so the hook of the connection would never see it.
+  if (!allowPrivate && isIpLiteral(host) && !isGloballyRoutable(host)) throw notRoutable(host);
+  return url;
+}
+
+const notRoutable = (host: string): TargetRefused =>
+  new TargetRefused(`${host} is not, or does not resolve to, a public address`);
+
+/** Looks a name up for a connection that is about to be made, which then goes to one of these addresses and to no other. */
+export function judgingLookup(
+  resolve: (host: string) => Promise<readonly string[]>,
+  allowPrivate: boolean,
+): LookupFunction {
+  return (host, options, callback) => {
+    const answer = async () => {
+      const addresses = await resolve(host);
+      // One wrong address among right ones is no accident, and which of them a connection takes is chance.
+      const isRefused = !allowPrivate && !addresses.every(isGloballyRoutable);
+      if (isRefused || addresses.length === 0) throw notRoutable(host);
+      return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+    };
+    answer().then(
+      (found) => {
+        if (options.all === true) return callback(null, found);
+        const { address, family } = must(found[0], 'there is an address');
+        callback(null, address, family);
+      },
+      (error: Error) => callback(error, []),
+    );
+  };
+}
+
+/**
+ * DNS itself, without a thread: the operating system's look-up has four threads for the whole process, and four names whose servers do not
+ * answer would hold up everybody else's deliveries.
+ */
+function askDns(): (host: string) => Promise<readonly string[]> {
+  const resolver = new Resolver({ timeout: limits.webhookTimeoutMs / 4, tries: 2 });
+  return async (host) => {
+    const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const found = [four, six].flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+    if (found.length === 0 && four.status === 'rejected') throw four.reason;
+    return found;
+  };
+}
+
+/** With /etc/hosts and the names of a compose network. */
+const askThisMachine = (host: string): Promise<readonly string[]> =>
+  new Promise((resolve, reject) => {
+    lookup(host, { all: true }, (error, found) =>
+      error === null ? resolve(found.map(({ address }) => address)) : reject(error),
+    );
+  });
+
+interface Body extends AsyncIterable<Uint8Array> {
+  on(event: 'error', listener: () => void): unknown;
+}
+
+async function readBody(
+  body: Body,
+  maxBytes: number,
+): Promise<{ readonly body: Uint8Array; readonly isCut: boolean }> {
+  assert(maxBytes > 0, 'some of an answer is read');
+  // Leaving the loop early ends the connection, which the body then reports as an error of its own.
+  body.on('error', () => undefined);
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > maxBytes) break;
+  }
+  return { body: Buffer.concat(pieces).subarray(0, maxBytes), isCut: bytes > maxBytes };
+}
+
+function firstValues(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => {
+      const first = Array.isArray(value) ? value[0] : value;
+      return first === undefined ? [] : [[name, first] as const];
+    }),
+  );
+}

@@ -1,0 +1,63 @@
+import type { WebhookId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { DisablingReason } from '../../shared/model/webhook.ts';
+import type { Database } from '../deps.ts';
+
+/** What some attempts at one endpoint say about it. */
+export interface Standing {
+  readonly webhookId: WebhookId;
+  /** Where they went. */
+  readonly url: string;
+  /** One of them succeeded. */
+  readonly hasSucceeded: boolean;
+  /** It answered 410: nobody is there any more. */
+  readonly isGone: boolean;
+  /** It asked for nothing more until then. */
+  readonly pausedUntilMs: UnixMillis | null;
+}
+
+export interface Disabled {
+  readonly webhookId: WebhookId;
+  readonly reason: DisablingReason;
+}
+
+/**
+ * Keeps since when an endpoint has been failing, and disables it where it is gone or has failed for `limits.webhookFailingMsMax` without a
+ * success in between (decisions §14). Resolves to those that were disabled just now. What waits for them waits on. Nothing is written for
+ * an endpoint that works and did before, nor for one that has another URL by now: what the old one answered says nothing about it.
+ */
+export async function noteStandings(
+  sql: Database,
+  { standings, nowMs }: { readonly standings: readonly Standing[]; readonly nowMs: UnixMillis },
+): Promise<readonly Disabled[]> {
+  const failingBeforeMs = nowMs - limits.webhookFailingMsMax;
+  const rows = await sql<{ webhookId: WebhookId; reason: DisablingReason | null }[]>`
+    WITH noted AS (
+      SELECT * FROM unnest(
+        ${standings.map(({ webhookId }) => webhookId)}::text[],
+        ${standings.map(({ url }) => url)}::text[],
+        ${standings.map(({ hasSucceeded }) => (hasSucceeded ? 1 : 0))}::int[],
+        ${standings.map(({ isGone }) => (isGone ? 1 : 0))}::int[],
+        ${standings.map(({ pausedUntilMs }) => pausedUntilMs)}::bigint[]
+      ) AS noted (webhook_id, url, has_succeeded, is_gone, paused_until_ms)
+    ), judged AS (
+      SELECT w.webhook_id, noted.paused_until_ms,
+        CASE WHEN has_succeeded = 0 THEN coalesce(w.failing_since_ms, ${nowMs}) END AS failing_since_ms,
+        CASE WHEN is_gone = 1 THEN 'gone'
+          WHEN has_succeeded = 0 AND w.failing_since_ms <= ${failingBeforeMs} THEN 'failing' END AS reason
+      FROM noted JOIN webhooks w USING (webhook_id, url)
+      WHERE w.status = 'enabled'
+        AND (has_succeeded = 0 OR is_gone = 1 OR w.failing_since_ms IS NOT NULL OR noted.paused_until_ms IS NOT NULL)
+      ORDER BY w.webhook_id FOR UPDATE OF w
+    )
+    UPDATE webhooks w
+    SET failing_since_ms = judged.failing_since_ms, disabled_reason = judged.reason,
+      status = CASE WHEN judged.reason IS NULL THEN 'enabled' ELSE 'disabled' END,
+      updated_at_ms = CASE WHEN judged.reason IS NULL THEN w.updated_at_ms ELSE ${nowMs} END,
+      paused_until_ms = greatest(w.paused_until_ms, judged.paused_until_ms)
+    FROM judged
+    WHERE w.webhook_id = judged.webhook_id
+    RETURNING w.webhook_id AS "webhookId", w.disabled_reason AS reason`;
+  return rows.flatMap(({ webhookId, reason }) => (reason === null ? [] : [{ webhookId, reason }]));
+}

@@ -1,0 +1,178 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { renderTime, secondMs } from '../../shared/model/time.ts';
+import { ApiKeyRoll } from '../../shared/wire/api-key.ts';
+import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import {
+  DeliveryAnswer,
+  DeliveryQuery,
+  NewWebhookAnswer,
+  parseRecovery,
+  renderDelivery,
+  renderWebhook,
+  WebhookAnswer,
+  WebhookCreation,
+  WebhookDeletion,
+  WebhookRecovery,
+  WebhookRecoveryAnswer,
+  WebhookTest,
+  WebhookUpdate,
+} from '../../shared/wire/webhook.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { creator } from '../http/idempotency.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { createWebhook, type WebhookWithSecret } from './create-webhook.ts';
+import { listDeliveries } from './delivery-store.ts';
+import { rollSecret } from './roll-secret.ts';
+import { recover, resend, sendTest } from './send-again.ts';
+import { updateWebhook } from './update-webhook.ts';
+import { deleteWebhookRow, findWebhook, listWebhooks, touchFetched } from './webhook-store.ts';
+
+const config = { scope: 'webhooks:manage' } as const;
+const create = { ...config, creates: true } as const;
+const webhookIdOf = (text: string) => pathId('wh', text, 'webhook_not_found');
+const DeliveryParams = Type.Object({ id: Type.String(), delivery_id: Type.String() });
+
+/** Webhook endpoints of the caller's account and mode, and what was sent to them (decisions §14). */
+export function webhookRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(endpointRoutes(deps));
+    app.register(deliveryRoutes(deps));
+  };
+}
+
+function endpointRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/webhooks',
+      { config: create, schema: { body: WebhookCreation, response: { 201: NewWebhookAnswer } } },
+      async (request, reply) => {
+        const owner = callerOf(request);
+        const wanted = request.body;
+        return answerCreated(request, reply, {
+          create: (tx) => createWebhook(tx, deps, { owner, wanted }),
+          render: renderWithSecret,
+        });
+      },
+    );
+
+    app.get(
+      '/webhooks',
+      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(WebhookAnswer) } } },
+      async (request) => {
+        const page = await listWebhooks(deps.sql, callerOf(request), request.query);
+        return renderPage(page, request.query, renderWebhook);
+      },
+    );
+
+    app.get(
+      '/webhooks/:id',
+      { config, schema: { params: IdParams, response: { 200: WebhookAnswer } } },
+      async (request) => {
+        const webhook = await findWebhook(deps.sql, callerOf(request), webhookIdOf(request.params.id));
+        if (webhook === null) throw new ApiError('webhook_not_found');
+        return renderWebhook(webhook);
+      },
+    );
+
+    app.put(
+      '/webhooks/:id',
+      { config, schema: { params: IdParams, body: WebhookUpdate, response: { 200: WebhookAnswer } } },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        const change = { webhookId, update: request.body };
+        return renderWebhook(await updateWebhook(deps, callerOf(request), change));
+      },
+    );
+
+    app.delete(
+      '/webhooks/:id',
+      { config, schema: { params: IdParams, response: { 200: WebhookDeletion } } },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        if (!(await deleteWebhookRow(deps.sql, callerOf(request), webhookId))) {
+          throw new ApiError('webhook_not_found');
+        }
+        return {
+          webhook_id: webhookId,
+          deleted: true as const,
+          deleted_at: renderTime(deps.clock.now()),
+        };
+      },
+    );
+
+    app.post(
+      '/webhooks/:id/roll-secret',
+      { config, schema: { params: IdParams, body: ApiKeyRoll, response: { 200: NewWebhookAnswer } } },
+      async (request) => {
+        const overlapMs = (request.body.overlap_s ?? 0) * secondMs;
+        const options = { webhookId: webhookIdOf(request.params.id), overlapMs };
+        return renderWithSecret(await rollSecret(deps, callerOf(request), options));
+      },
+    );
+  };
+}
+
+function deliveryRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.post(
+      '/webhooks/:id/test',
+      { config, schema: { params: IdParams, body: WebhookTest, response: { 200: DeliveryAnswer } } },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        const event = request.body.event ?? null;
+        return renderDelivery(await sendTest(deps, callerOf(request), { webhookId, event }));
+      },
+    );
+
+    app.get(
+      '/webhooks/:id/deliveries',
+      {
+        config,
+        schema: {
+          params: IdParams,
+          querystring: DeliveryQuery,
+          response: { 200: PageAnswer(DeliveryAnswer) },
+        },
+      },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        const webhook = await findWebhook(deps.sql, callerOf(request), webhookId);
+        if (webhook === null) throw new ApiError('webhook_not_found');
+        if (webhook.url === null) await touchFetched(deps.sql, webhookId, deps.clock.now());
+        const { status = null, ...page } = request.query;
+        const found = await listDeliveries(deps.sql, { webhookId, status, page });
+        return renderPage(found, page, renderDelivery);
+      },
+    );
+
+    app.post(
+      '/webhooks/:id/deliveries/:delivery_id/resend',
+      { config, schema: { params: DeliveryParams, response: { 200: DeliveryAnswer } } },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        const deliveryId = pathId('dlv', request.params.delivery_id, 'delivery_not_found');
+        return renderDelivery(await resend(deps, callerOf(request), { webhookId, deliveryId }));
+      },
+    );
+
+    app.post(
+      '/webhooks/:id/recover',
+      {
+        config,
+        schema: { params: IdParams, body: WebhookRecovery, response: { 200: WebhookRecoveryAnswer } },
+      },
+      async (request) => {
+        const webhookId = webhookIdOf(request.params.id);
+        const sinceMs = parseRecovery(request.body);
+        const { requeued, hasMore } = await recover(deps, callerOf(request), { webhookId, sinceMs });
+        return { requeued, has_more: hasMore };
+      },
+    );
+  };
+}
+
+const renderWithSecret = ({ webhook, secret }: WebhookWithSecret) => ({ ...renderWebhook(webhook), secret });

@@ -1,0 +1,75 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Delivery, Webhook, WebhookEvent } from '../../shared/model/webhook.ts';
+import { renderEvent } from '../../shared/wire/webhook.ts';
+import { sampleData } from '../../shared/wire/webhook-samples.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { findDelivery, requeueDelivery, requeueFailed } from './delivery-store.ts';
+import { queueEvents } from './emit-events.ts';
+import { findWebhook } from './webhook-store.ts';
+
+type SendDeps = Pick<Deps, 'sql' | 'clock' | 'random'>;
+
+/** Sends an event with sample data, as if it had happened, to this endpoint and to no other. Default: the first event that it subscribes to. */
+export async function sendTest(
+  deps: SendDeps,
+  owner: Owner,
+  { webhookId, event }: { readonly webhookId: WebhookId; readonly event: WebhookEvent | null },
+): Promise<Delivery> {
+  return deps.sql.begin(async (tx) => {
+    const webhook = await findEnabled(tx, owner, webhookId);
+    const nowMs = deps.clock.now();
+    const sent = event ?? must(webhook.events[0], 'an endpoint subscribes to something');
+    const body = renderEvent({ event: sent, timestampMs: nowMs, data: sampleData(sent) });
+    const to = [{ webhookId, isSentTo: webhook.url !== null }];
+    const [deliveryId] = await queueEvents(tx, deps, { nowMs, queued: [{ event: sent, body, to }] });
+    const made = must(deliveryId, 'an event for one endpoint is one delivery');
+    return must(await findDelivery(tx, webhookId, made), 'the delivery was just put there');
+  });
+}
+
+/** Sends a delivery again, whatever came of it, at once and on a schedule of its own. The receiver knows it by the same `webhook-id`. */
+export async function resend(
+  deps: SendDeps,
+  owner: Owner,
+  { webhookId, deliveryId }: { readonly webhookId: WebhookId; readonly deliveryId: DeliveryId },
+): Promise<Delivery> {
+  return deps.sql.begin(async (tx) => {
+    await findSent(tx, owner, webhookId);
+    if ((await findDelivery(tx, webhookId, deliveryId)) === null) throw new ApiError('delivery_not_found');
+    await requeueDelivery(tx, deliveryId, deps.clock.now());
+    return must(await findDelivery(tx, webhookId, deliveryId), 'the delivery was just there');
+  });
+}
+
+/** Sends all again that was made since then and has failed, for good or so far. */
+export async function recover(
+  deps: SendDeps,
+  owner: Owner,
+  { webhookId, sinceMs }: { readonly webhookId: WebhookId; readonly sinceMs: UnixMillis },
+): Promise<{ readonly requeued: number; readonly hasMore: boolean }> {
+  return deps.sql.begin(async (tx) => {
+    await findSent(tx, owner, webhookId);
+    const requeued = await requeueFailed(tx, webhookId, { sinceMs, nowMs: deps.clock.now() });
+    return { requeued, hasMore: requeued === limits.webhookRecoveredPerCallMax };
+  });
+}
+
+async function findEnabled(tx: Transaction, owner: Owner, webhookId: WebhookId): Promise<Webhook> {
+  const webhook = await findWebhook(tx, owner, webhookId);
+  if (webhook === null) throw new ApiError('webhook_not_found');
+  if (webhook.status === 'enabled') return webhook;
+  throw new ApiError('invalid_request', { message: 'This webhook is disabled; enable it first.' });
+}
+
+async function findSent(tx: Transaction, owner: Owner, webhookId: WebhookId): Promise<Webhook> {
+  const webhook = await findEnabled(tx, owner, webhookId);
+  if (webhook.url !== null) return webhook;
+  throw new ApiError('invalid_request', {
+    message: 'This webhook has no url, so nothing is sent to it: fetch its deliveries.',
+  });
+}

@@ -1,0 +1,29 @@
+import { idTime } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database } from '../deps.ts';
+import { disableUnread } from './webhook-store.ts';
+
+/**
+ * Removes what is older than `limits.webhookDeliveryKeptMs`, some of it at a time, and disables endpoints from which nobody fetches. Resolves to
+ * whether nothing old is left. Ids begin with the time of their making, so what is old is the beginning of an index.
+ *
+ * First go the deliveries, so that nobody sends an event that is about to go; then what belongs to none any more.
+ */
+export async function trimDeliveries(sql: Database, nowMs: UnixMillis): Promise<boolean> {
+  await disableUnread(sql, { beforeMs: nowMs - limits.webhookUnreadMsMax, nowMs });
+  const oldTime = idTime(Math.max(0, nowMs - limits.webhookDeliveryKeptMs) as UnixMillis);
+  const max = limits.webhookDeliveriesPerTrimMax;
+  const deliveries = await sql`
+    DELETE FROM webhook_deliveries WHERE delivery_id = ANY (ARRAY(
+      SELECT delivery_id FROM webhook_deliveries WHERE delivery_id < ${`dlv_${oldTime}`} ORDER BY delivery_id LIMIT ${max}))`;
+  if (deliveries.count === max) return false;
+  const attempts = await sql`
+    DELETE FROM webhook_attempts WHERE delivery_id = ANY (ARRAY(
+      SELECT delivery_id FROM webhook_attempts WHERE delivery_id < ${`dlv_${oldTime}`} ORDER BY delivery_id LIMIT ${max}))`;
+  if (attempts.count >= max) return false;
+  const events = await sql`
+    DELETE FROM webhook_events WHERE event_id = ANY (ARRAY(
+      SELECT event_id FROM webhook_events WHERE event_id < ${`evt_${oldTime}`} ORDER BY event_id LIMIT ${max}))`;
+  return events.count < max;
+}

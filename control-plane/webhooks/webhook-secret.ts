@@ -1,0 +1,34 @@
+import { nonceBytes, type Sealer } from '../../shared/crypto/seal.ts';
+import {
+  makeWebhookSecret,
+  readWebhookSecret,
+  webhookSecretBytes,
+} from '../../shared/crypto/webhook-signature.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { WebhookId } from '../../shared/model/ids.ts';
+import type { Deps } from '../deps.ts';
+import { textSeal } from '../http/answer-secrets.ts';
+
+/** A secret at the only moment at which it is answered, and as it is stored. */
+export interface NewSecret {
+  readonly secret: string;
+  readonly sealed: string;
+}
+
+export function newWebhookSecret(
+  { sealer, random }: Pick<Deps, 'sealer' | 'random'>,
+  webhookId: WebhookId,
+): NewSecret {
+  const secret = makeWebhookSecret(random.bytes(webhookSecretBytes));
+  const { seal } = textSeal(sealer, contextOf(webhookId), () => random.bytes(nonceBytes));
+  return { secret, sealed: seal(secret) };
+}
+
+/** The bytes with which this endpoint's deliveries are signed. Throws SealError. */
+export const openWebhookSecret = (sealer: Sealer, webhookId: WebhookId, sealed: string): Uint8Array =>
+  must(
+    readWebhookSecret(Buffer.from(sealer.open(sealed, contextOf(webhookId))).toString('utf8')),
+    'what was sealed as a webhook secret is one',
+  );
+
+const contextOf = (webhookId: WebhookId): string => `webhooks/${webhookId}`;

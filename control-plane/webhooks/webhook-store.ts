@@ -1,0 +1,125 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { WebhookId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Webhook } from '../../shared/model/webhook.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+const columns = (sql: Database | Transaction) => sql`
+  webhook_id AS "webhookId", account_id AS "accountId", mode, url, events, description, status,
+  disabled_reason AS "disabledReason", failing_since_ms AS "failingSinceMs", created_at_ms AS "createdAtMs",
+  updated_at_ms AS "updatedAtMs"`;
+
+const ownedBy = (sql: Database | Transaction, { accountId, mode }: Owner) =>
+  sql`account_id = ${accountId} AND mode = ${mode}`;
+
+export async function insertWebhook(tx: Transaction, webhook: Webhook, sealedSecret: string): Promise<void> {
+  await tx`
+    INSERT INTO webhooks (webhook_id, account_id, mode, url, events, description, status, disabled_reason, sealed_secret,
+      fetched_at_ms, created_at_ms, updated_at_ms)
+    VALUES (${webhook.webhookId}, ${webhook.accountId}, ${webhook.mode}, ${webhook.url}, ${[...webhook.events]},
+      ${webhook.description}, ${webhook.status}, ${webhook.disabledReason}, ${sealedSecret}, ${webhook.createdAtMs},
+      ${webhook.createdAtMs}, ${webhook.updatedAtMs})`;
+}
+
+/** How many there are; until the transaction ends no other adds one. */
+export async function countWebhooksLocked(tx: Transaction, owner: Owner): Promise<number> {
+  await tx`SELECT FROM accounts WHERE account_id = ${owner.accountId} FOR NO KEY UPDATE`;
+  const [row] = await tx<
+    { total: number }[]
+  >`SELECT count(*) AS total FROM webhooks WHERE ${ownedBy(tx, owner)}`;
+  return must(row, 'a count has a row').total;
+}
+
+export async function findWebhook(
+  sql: Database | Transaction,
+  owner: Owner,
+  webhookId: WebhookId,
+): Promise<Webhook | null> {
+  const rows = await sql<Webhook[]>`
+    SELECT ${columns(sql)} FROM webhooks WHERE webhook_id = ${webhookId} AND ${ownedBy(sql, owner)}`;
+  return rows[0] ?? null;
+}
+
+export async function lockWebhook(
+  tx: Transaction,
+  owner: Owner,
+  webhookId: WebhookId,
+): Promise<Webhook | null> {
+  const rows = await tx<Webhook[]>`
+    SELECT ${columns(tx)} FROM webhooks WHERE webhook_id = ${webhookId} AND ${ownedBy(tx, owner)} FOR UPDATE`;
+  return rows[0] ?? null;
+}
+
+export async function listWebhooks(sql: Database, owner: Owner, page: PageRequest): Promise<Page<Webhook>> {
+  const where = ownedBy(sql, owner);
+  const counted = await sql<{ total: number }[]>`SELECT count(*) AS total FROM webhooks WHERE ${where}`;
+  const items = await sql<Webhook[]>`
+    SELECT ${columns(sql)} FROM webhooks WHERE ${where}
+    ORDER BY webhook_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return { items, total: must(counted[0], 'a count has a row').total };
+}
+
+/** Another URL or status begins anew: what the endpoint asked for before counts no more. */
+export async function updateWebhookRow(tx: Transaction, webhook: Webhook): Promise<void> {
+  await tx`
+    UPDATE webhooks SET url = ${webhook.url}, events = ${[...webhook.events]}, description = ${webhook.description},
+      status = ${webhook.status}, disabled_reason = ${webhook.disabledReason}, failing_since_ms = ${webhook.failingSinceMs},
+      paused_until_ms = CASE WHEN status = ${webhook.status} AND url = ${webhook.url} THEN paused_until_ms END,
+      fetched_at_ms = greatest(fetched_at_ms, ${webhook.updatedAtMs}), updated_at_ms = ${webhook.updatedAtMs}
+    WHERE webhook_id = ${webhook.webhookId}`;
+}
+
+/** The secret until now signs on until `previousEndsAtMs`. One before it, which may still sign, is forgotten. */
+export async function replaceSecret(
+  tx: Transaction,
+  webhookId: WebhookId,
+  change: {
+    readonly sealedSecret: string;
+    readonly previousEndsAtMs: UnixMillis | null;
+    readonly nowMs: UnixMillis;
+  },
+): Promise<void> {
+  const { sealedSecret, previousEndsAtMs, nowMs } = change;
+  await tx`
+    UPDATE webhooks SET sealed_secret = ${sealedSecret}, updated_at_ms = ${nowMs}, previous_ends_at_ms = ${previousEndsAtMs},
+      previous_sealed_secret = CASE WHEN ${previousEndsAtMs}::bigint IS NOT NULL THEN sealed_secret END
+    WHERE webhook_id = ${webhookId}`;
+}
+
+/** None of its deliveries goes out any more: those that wait are removed soon, the others when they are old. */
+export async function deleteWebhookRow(
+  tx: Transaction | Database,
+  owner: Owner,
+  webhookId: WebhookId,
+): Promise<boolean> {
+  const rows = await tx`
+    DELETE FROM webhooks WHERE webhook_id = ${webhookId} AND ${ownedBy(tx, owner)} RETURNING webhook_id`;
+  return rows.length > 0;
+}
+
+/**
+ * Somebody fetches from an endpoint without a URL; written at most once a minute. One that was disabled because nobody did is enabled again: a
+ * machine that slept would else go on fetching and be told of nothing.
+ */
+export async function touchFetched(sql: Database, webhookId: WebhookId, nowMs: UnixMillis): Promise<void> {
+  await sql`
+    UPDATE webhooks SET fetched_at_ms = ${nowMs},
+      status = CASE WHEN disabled_reason = 'unread' THEN 'enabled' ELSE status END,
+      disabled_reason = CASE WHEN disabled_reason <> 'unread' THEN disabled_reason END,
+      updated_at_ms = CASE WHEN disabled_reason = 'unread' THEN ${nowMs} ELSE updated_at_ms END
+    WHERE webhook_id = ${webhookId} AND url IS NULL AND fetched_at_ms <= ${nowMs - fetchedWriteIntervalMs}`;
+}
+
+const fetchedWriteIntervalMs = 60_000;
+
+/** Endpoints without a URL from which nobody fetched since then. */
+export async function disableUnread(
+  sql: Database,
+  { beforeMs, nowMs }: { readonly beforeMs: number; readonly nowMs: UnixMillis },
+): Promise<void> {
+  await sql`
+    UPDATE webhooks SET status = 'disabled', disabled_reason = 'unread', updated_at_ms = ${nowMs}
+    WHERE url IS NULL AND status = 'enabled' AND fetched_at_ms < ${beforeMs}`;
+}

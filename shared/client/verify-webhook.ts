@@ -1,0 +1,90 @@
+import { isJsonObject } from '../crypto/json-object.ts';
+import { readWebhookSecret, webhookSignatureVerifies } from '../crypto/webhook-signature.ts';
+import { systemClock } from '../runtime/clock.ts';
+
+/** What can be wrong with a webhook, with the words for it. */
+export const webhookFaults = {
+  headers_missing: 'webhook-id, webhook-timestamp or webhook-signature is missing or has the wrong form',
+  too_old: 'this webhook was sent too long ago, or it is a repetition by somebody else',
+  too_new: 'this webhook carries a time in the future: compare the clocks',
+  signature_invalid: 'no signature of this webhook was made with the secret, or the body was changed',
+  malformed: 'the body is not an event',
+} as const;
+
+export type WebhookFault = keyof typeof webhookFaults;
+
+export type WebhookVerdict =
+  | {
+      readonly kind: 'valid';
+      /** The same whenever this event is sent: remember it to act on each event once. */
+      readonly id: string;
+      readonly event: string;
+      readonly timestamp: string;
+      readonly data: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: 'invalid'; readonly fault: WebhookFault };
+
+/** Standard Webhooks: five minutes both ways. */
+const toleranceMsDefault = 5 * 60 * 1_000;
+
+/**
+ * Verifies that this service sent exactly this body, and not long ago. `body` is what arrived, byte for byte: parsed and rendered
+ * again it does not verify. `headers` have their names in lower case, as node:http gives them. `secrets`: those of the endpoint, both of them
+ * while one replaces the other; throws TypeError for text that is no `whsec_…` secret, because then nothing could ever verify.
+ *
+ * Never throws otherwise, whatever arrived. Does NOT remember ids: an event may arrive more than once, and within the tolerance anybody who saw
+ * it may send it again.
+ */
+export function verifyWebhook(
+  body: string | Uint8Array,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  secrets: readonly string[],
+  options: { readonly toleranceMs?: number; readonly nowMs?: number } = {},
+): WebhookVerdict {
+  const keys = secrets.map(keyOf);
+  const id = headers['webhook-id'];
+  const timestamp = headers['webhook-timestamp'];
+  const signatures = headers['webhook-signature'];
+  if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') {
+    return invalid('headers_missing');
+  }
+  if (!/^[0-9]{1,12}$/.test(timestamp)) return invalid('headers_missing');
+  const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
+  const message = { id, timestampS: Number(timestamp), body: text };
+  // The signature comes first: only then does it mean something that the time is wrong.
+  if (!keys.some((key) => webhookSignatureVerifies(key, message, signatures))) {
+    return invalid('signature_invalid');
+  }
+  const ageMs = (options.nowMs ?? systemClock.now()) - message.timestampS * 1_000;
+  const toleranceMs = options.toleranceMs ?? toleranceMsDefault;
+  if (ageMs > toleranceMs) return invalid('too_old');
+  if (ageMs < -toleranceMs) return invalid('too_new');
+  return readEvent(id, text);
+}
+
+function keyOf(secret: string): Uint8Array {
+  const key = readWebhookSecret(secret);
+  if (key === null)
+    throw new TypeError('A webhook secret is whsec_ and base64; it was shown when the endpoint was created.');
+  return key;
+}
+
+function readEvent(id: string, text: string): WebhookVerdict {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) return invalid('malformed');
+  const { event, timestamp, data } = value;
+  if (typeof event !== 'string' || typeof timestamp !== 'string' || !isJsonObject(data)) {
+    return invalid('malformed');
+  }
+  return { kind: 'valid', id, event, timestamp, data };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const invalid = (fault: WebhookFault): WebhookVerdict => ({ kind: 'invalid', fault });

@@ -1,0 +1,85 @@
+import { approvalExpiryMsDefault, type PresentedApproval } from '../model/approval.ts';
+import type { ApprovalRule } from '../model/constraints.ts';
+import type { DecisionReason } from '../model/decision.ts';
+import type { MicroUsd } from '../model/money.ts';
+import { type PermissionKey, permissionArea } from '../model/permission.ts';
+import type { CompiledPolicy } from './compile-gate.ts';
+import type { RequestFacts, VerifiedPassport } from './facts.ts';
+
+/** What stands behind a presented approval and refuses the request at once (decisions §8). */
+type Refusing = Extract<PresentedApproval, 'mismatch' | 'denied' | 'expired' | 'used'>;
+
+const refusalOf: Readonly<Record<Refusing, DecisionReason>> = {
+  mismatch: 'approval_mismatch',
+  denied: 'approval_denied',
+  expired: 'approval_expired',
+  used: 'approval_used',
+};
+
+/**
+ * Whether the approval that the request presents lets it go on. Every approval is bound to a gate: without one, none can belong to the request,
+ * whatever a store says of it.
+ */
+export function checkPresentedApproval(
+  policy: CompiledPolicy,
+  { approval }: RequestFacts,
+): DecisionReason | 'unknown' | null {
+  if (approval === 'none') return null;
+  if (policy.accountId === null) return 'approval_mismatch';
+  if (approval === 'unasked') return 'unknown';
+  return approval === 'pending' || approval === 'approved' ? null : refusalOf[approval];
+}
+
+/**
+ * For how long somebody is waited for where the request needs an approval: the gate's rule, the passport's own, or the entry of the catalog
+ * demands one. Null: nobody has to be asked, or somebody was and approved. Where several demand it the shortest time counts. An entry of the catalog waits as long as the
+ * rule of its gate does, if there is one.
+ */
+export function demandedApprovalMs(
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  { approval, permissionKey: requested }: RequestFacts,
+  amount: MicroUsd | null,
+): number | null {
+  if (approval === 'approved') return null;
+  const ofGate = isDemandedByGate(policy, requested, amount)
+    ? (policy.approvals?.expiresInMs ?? approvalExpiryMsDefault)
+    : null;
+  const own = passport.approvals;
+  if (own === null || !demands(own, requested, amount)) return ofGate;
+  return ofGate === null ? own.expiresInMs : Math.min(ofGate, own.expiresInMs);
+}
+
+const isDemandedByGate = (
+  policy: CompiledPolicy,
+  requested: PermissionKey | null,
+  amount: MicroUsd | null,
+): boolean =>
+  (policy.approvals !== null && demands(policy.approvals, requested, amount)) ||
+  isDemandedByCatalog(policy, requested);
+
+const isDemandedByCatalog = ({ catalog }: CompiledPolicy, requested: PermissionKey | null): boolean =>
+  catalog !== null && requested !== null && catalog.get(requested)?.requiresApproval === true;
+
+function demands(
+  { aboveMicroUsd, permissions }: ApprovalRule,
+  requested: PermissionKey | null,
+  amount: MicroUsd | null,
+): boolean {
+  if (aboveMicroUsd !== null && amount !== null && amount > aboveMicroUsd) return true;
+  if (requested === null || permissions.length === 0) return false;
+  const area = `${permissionArea(requested)}:*`;
+  for (const key of permissions) if (key === requested || key === area) return true;
+  return false;
+}
+
+/** Whether the check has anything to look at: a rule, an entry of the catalog that demands an approval, or one that is presented. */
+export const hasApprovalRule = (
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  { approval, permissionKey }: RequestFacts,
+): boolean =>
+  policy.approvals !== null ||
+  passport.approvals !== null ||
+  approval !== 'none' ||
+  isDemandedByCatalog(policy, permissionKey);

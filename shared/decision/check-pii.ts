@@ -1,0 +1,24 @@
+import type { PiiFinding } from '../model/attestation.ts';
+import type { PiiControls } from '../model/constraints.ts';
+import type { DecisionReason } from '../model/decision.ts';
+import { limits } from '../model/limits.ts';
+import type { PiiScan } from '../model/pii.ts';
+
+/**
+ * Whether personal data keep the request out (decisions §7): anything found where the mode is `block`, and where it is not `log_only` also a text
+ * that is longer than what is scanned, because nobody knows what else stands in it.
+ */
+export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason | null {
+  if (mode === 'log_only') return null;
+  if (!scan.isComplete) return 'pii_detected';
+  return mode === 'block' && scan.findings.length > 0 ? 'pii_detected' : null;
+}
+
+/** The whole request: no single place in it is meant (RFC 6901: the empty pointer). */
+const unscanned: PiiFinding = Object.freeze({ pointer: '', type: 'unscanned' });
+
+/** What goes into answer and record. Where a text was let through that was not scanned to its end, that is a finding too, the last one. */
+export const reportedFindings = ({ mode }: PiiControls, scan: PiiScan): readonly PiiFinding[] =>
+  mode === 'log_only' && !scan.isComplete
+    ? [...scan.findings.slice(0, limits.piiFindingsMax - 1), unscanned]
+    : scan.findings;

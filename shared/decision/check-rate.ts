@@ -1,0 +1,21 @@
+import { assert } from '../errors/assert.ts';
+import { missedWindow } from './check-windows.ts';
+import type { CompiledPolicy } from './compile-gate.ts';
+import type { LimitMiss, QuotaView, VerifiedPassport } from './facts.ts';
+
+/** Whether there is a limit on the number of requests at all, the gate's or the passport's own. */
+export const hasRateLimit = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
+  policy.rateWindows.length > 0 || passport.rateWindows.length > 0;
+
+/** How one more request misses the limits on their number. One that waits for an approval needs its unit too, but takes none (decisions §5). */
+export function missedRate(
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  { rate }: QuotaView,
+): LimitMiss | 'unknown' | null {
+  assert(
+    rate.length === policy.rateWindows.length + passport.rateWindows.length,
+    'the view lists every limit on the number of requests',
+  );
+  return missedWindow(rate, 1, 'requests');
+}

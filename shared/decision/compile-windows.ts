@@ -1,0 +1,36 @@
+import type { LimitScope, RateLimits, SpendLimits } from '../model/constraints.ts';
+import type { WindowName } from '../quota/window.ts';
+import type { LimitKind, WindowLimit } from '../quota/window-limit.ts';
+
+/** Whose constraints they are: a gate's own `per` counts, a passport's own limits are the passport's whatever they say. */
+type Holder = 'gate' | 'passport';
+
+/** The limits on the number of requests, the shortest window first. */
+export const compileRateWindows = (limits: RateLimits | null, holder: Holder): readonly WindowLimit[] =>
+  limits === null
+    ? noLimits
+    : windowsOf({ kind: `${holder}_rate`, per: scopeOf(limits, holder) }, [
+        ['minute', limits.requestsPerMinute],
+        ['hour', limits.requestsPerHour],
+        ['day', limits.requestsPerDay],
+      ]);
+
+/** The limits on the sum of the amounts, the shortest window first. */
+export const compileSpendWindows = (limits: SpendLimits | null, holder: Holder): readonly WindowLimit[] =>
+  limits === null
+    ? noLimits
+    : windowsOf({ kind: `${holder}_spend`, per: scopeOf(limits, holder) }, [
+        ['day', limits.dailyMicroUsd],
+        ['month', limits.monthlyMicroUsd],
+      ]);
+
+const scopeOf = ({ per }: { readonly per: LimitScope }, holder: Holder): LimitScope =>
+  holder === 'passport' ? 'passport' : per;
+
+const noLimits: readonly WindowLimit[] = Object.freeze([]);
+
+const windowsOf = (
+  { kind, per }: { readonly kind: LimitKind; readonly per: LimitScope },
+  configured: readonly (readonly [window: WindowName, limit: number | null])[],
+): readonly WindowLimit[] =>
+  configured.flatMap(([window, limit]) => (limit === null ? [] : [{ kind, window, limit, per }]));

@@ -1,0 +1,91 @@
+import { assert } from '../errors/assert.ts';
+import type { PiiFinding } from '../model/attestation.ts';
+import type { PiiType } from '../model/constraints.ts';
+import { limits } from '../model/limits.ts';
+import { findPersonalData, markerOf } from './find-personal-data.ts';
+import { foldText } from './fold-text.ts';
+import { scanPii } from './scan-pii.ts';
+
+export interface RedactedRequest {
+  /** `[redacted:<type>]` stands wherever something was found; the request itself where nothing was. */
+  readonly request: Readonly<Record<string, unknown>>;
+  /** The findings of the scan: at most limits.piiFindingsMax, while in the copy all of them are replaced. */
+  readonly redactions: readonly PiiFinding[];
+}
+
+/**
+ * A copy of `request` without its personal data of these types, names of members included; the request stays as it is. A text in which
+ * something was replaced comes back in the form that was scanned (`foldText`), any other unchanged. Scanned again, the copy holds nothing;
+ * it may be longer than the original, and then too long for a scan. Throws InvariantError for a request whose scan is not complete:
+ * nobody knows what else it holds, so it is blocked and not redacted.
+ */
+export function redactRequest(
+  request: Readonly<Record<string, unknown>>,
+  types: readonly PiiType[],
+): RedactedRequest {
+  const { findings, isComplete } = scanPii(request, types);
+  assert(isComplete, 'only a request that was scanned to its end is redacted');
+  if (findings.length === 0) return { request, redactions: findings };
+  return { request: redactMembers(request, types), redactions: findings };
+}
+
+function redactValue(value: unknown, name: string, types: readonly PiiType[]): unknown {
+  if (typeof value === 'string') return redactText(value, name, types);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => redactValue(item, name, types));
+  return redactMembers(value, types);
+}
+
+/** Two names may become the same: the second gets a number, and no member is lost. */
+function redactMembers(members: object, types: readonly PiiType[]): Readonly<Record<string, unknown>> {
+  const entries = Object.entries(members);
+  const taken = new Set(entries.map(([name]) => name));
+  const copies = new Map<string, number>();
+  const renamed = entries.map(([name, value]): [string, unknown] => {
+    const redacted = redactText(name, '', types);
+    const clean = redactValue(value, name, types);
+    if (redacted === name) return [name, clean];
+    // A member's name says what its value is, and now it has another one.
+    return [freeName(redacted, taken, copies), redactValue(clean, redacted, types)];
+  });
+  // Makes own members of all names, `__proto__` included.
+  return Object.fromEntries(renamed);
+}
+
+function freeName(name: string, taken: Set<string>, copies: Map<string, number>): string {
+  let copy = copies.get(name) ?? 1;
+  let free = name;
+  while (taken.has(free)) {
+    copy += 1;
+    free = `${name}_${copy}`;
+  }
+  copies.set(name, copy);
+  taken.add(free);
+  return free;
+}
+
+/** What is taken out moves its neighbours together, and together they may look like something: so it is looked again, this often. */
+const looksMax = 4;
+
+function redactText(text: string, name: string, types: readonly PiiType[]): string {
+  let clean = text;
+  for (let look = 0; look < looksMax; look += 1) {
+    const folded = foldText(clean);
+    const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+    const found = findPersonalData(folded, name, types, checks);
+    const [first] = found;
+    if (first === undefined) return clean;
+    clean = look === looksMax - 1 ? markerOf(first.type) : replaced(folded, found);
+  }
+  return clean;
+}
+
+function replaced(text: string, found: ReturnType<typeof findPersonalData>): string {
+  let clean = '';
+  let done = 0;
+  for (const { start, end, type } of found) {
+    clean += text.slice(done, start) + markerOf(type);
+    done = end;
+  }
+  return clean + text.slice(done);
+}

@@ -1,0 +1,109 @@
+import type { PiiFinding } from '../model/attestation.ts';
+import { type PiiType, piiTypes } from '../model/constraints.ts';
+import { limits } from '../model/limits.ts';
+import type { PiiScan } from '../model/pii.ts';
+import { findPersonalData } from './find-personal-data.ts';
+import { foldText } from './fold-text.ts';
+import type { PhoneChecks } from './phone.ts';
+
+/**
+ * Finds personal data of these types in every string of `request`, the names of members included (decisions §7). A name's finding points
+ * at the object it is a name in. Numbers are no strings. Pure, synchronous, linear in the length of the text, and never throws; holds and
+ * returns no value, and no pointer names one: where a pointer would be too long, hold U+0000 or pass through a name that is personal data
+ * itself, it stops at the object before. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent or after NFKC, whichever is
+ * more, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
+ */
+export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
+  const scan: Scan = {
+    wanted: piiTypes.filter((type) => types.includes(type)),
+    findings: new Map(),
+    path: [],
+    charsLeft: limits.piiScanCharsMax,
+    isCut: false,
+    checks: { left: limits.piiPhoneChecksMax, wereTooFew: false },
+  };
+  scanValue(scan, request, '');
+  return {
+    findings: [...scan.findings.values()],
+    isComplete: !scan.isCut && !scan.checks.wereTooFew,
+  };
+}
+
+interface Scan {
+  readonly wanted: readonly PiiType[];
+  /** By type and pointer. */
+  readonly findings: Map<string, PiiFinding>;
+  /** Names and indexes of the value that is being scanned, outermost first. */
+  readonly path: (string | number)[];
+  charsLeft: number;
+  /** Something was not looked at. */
+  isCut: boolean;
+  readonly checks: PhoneChecks;
+}
+
+/** `name` is that of the nearest member around the value. Recursion ends at limits.jsonDepthMax, and where the room for text has. */
+function scanValue(scan: Scan, value: unknown, name: string): void {
+  if (typeof value === 'string') scanText(scan, value, name);
+  if (typeof value !== 'object' || value === null || scan.isCut) return;
+  if (scan.path.length >= limits.jsonDepthMax) {
+    scan.isCut = true;
+    return;
+  }
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) scanMember(scan, index, value[index], name);
+    return;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    scanText(scan, key, '');
+    scanMember(scan, key, member, key);
+  }
+}
+
+function scanMember(scan: Scan, step: string | number, value: unknown, name: string): void {
+  scan.path.push(step);
+  scanValue(scan, value, name);
+  scan.path.pop();
+}
+
+function scanText(scan: Scan, text: string, name: string): void {
+  // What fits of the first text that does not is still looked at, for the mode that lets it through.
+  const folded = foldText(text.slice(0, scan.charsLeft));
+  scan.isCut ||= Math.max(text.length, folded.length) > scan.charsLeft;
+  const scanned = folded.slice(0, scan.charsLeft);
+  scan.charsLeft = Math.max(0, scan.charsLeft - Math.max(text.length, folded.length));
+  // The room is counted on when the list is full: whether the scan is complete does not depend on it.
+  if (scan.findings.size >= limits.piiFindingsMax) return;
+  for (const type of typesIn(scan, scanned, name)) addFinding(scan, type);
+}
+
+function typesIn({ wanted, checks }: Scan, text: string, name: string): PiiType[] {
+  const found = findPersonalData(text, name, wanted, checks);
+  return found.length === 0 ? [] : wanted.filter((type) => found.some((one) => one.type === type));
+}
+
+function addFinding({ findings, path }: Scan, type: PiiType): void {
+  const pointer = pointerTo(path);
+  if (findings.size < limits.piiFindingsMax) findings.set(`${type}${pointer}`, { pointer, type });
+}
+
+/** RFC 6901, as far as it may be said. */
+function pointerTo(path: readonly (string | number)[]): string {
+  let pointer = '';
+  for (const step of path) {
+    const longer = `${pointer}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (longer.length > limits.piiPointerCharsMax || !maySay(step)) break;
+    pointer = longer;
+  }
+  return pointer;
+}
+
+/** Of every type: what is not looked for at this gate is not written into its records either. */
+function maySay(step: string | number): boolean {
+  if (typeof step === 'number') return true;
+  const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+  return (
+    step.isWellFormed() &&
+    !step.includes('\0') &&
+    findPersonalData(foldText(step), '', piiTypes, checks).length === 0
+  );
+}

@@ -1,0 +1,280 @@
+import { assert } from '../errors/assert.ts';
+import { limits } from '../model/limits.ts';
+import type { UnixMillis } from '../model/time.ts';
+import { Demand } from './demand.ts';
+
+/** What the ledger has answered to one ask for one window. */
+export interface LeaseGrant {
+  /** 0: nothing was granted, and the other numbers tell why. */
+  readonly granted: number;
+  /** All units given out in the window, these included. */
+  readonly leased: number;
+  readonly startsAtMs: UnixMillis;
+  readonly endsAtMs: UnixMillis;
+  /** By the grantor's clock, when it granted. */
+  readonly leftMs: number;
+  /** On the monotonic clock of the holder: when the call was sent that was answered with this; of several attempts the answered one. */
+  readonly sentAtMs: number;
+  /** What was asked for those who wait, and ahead of need. */
+  readonly unitsNeeded: number;
+  readonly unitsAhead: number;
+}
+
+/** Units on their way back. */
+export interface Returning {
+  readonly startsAtMs: UnixMillis;
+  readonly units: number;
+  readonly holding: number;
+}
+
+/**
+ * The units that one holder has of the current window of one counter (decisions §6, architecture §5). It has two states:
+ *
+ *     empty ──grant──> held ──grant, take, giveBack, passOn, startReturn, endReturn──> held
+ *       ^                │
+ *       └── its end, a grant of a later window, or drop ──┘
+ *
+ *   empty  Nothing is known of any window and nothing can be taken: after the start, and between the end of one window and the first grant of the
+ *          next. Whatever was held has vanished: it is neither given back nor used.
+ *   held   A window of the ledger, by its start. Each unit that the ledger counts for this holder is in one place:
+ *
+ *              granted = available + taken + returning
+ *
+ *          `take` moves units from available to taken, `giveBack` the other way. `passOn` and `endReturn` end units of taken and of
+ *          returning: the ledger counts them for somebody else, or for nobody, from then on.
+ *
+ * Each stay in `held` has a number, `holding`. Whoever took units or sent them back names the holding it was in: after its end such news
+ * changes nothing, so that no unit of one window turns up in the next.
+ *
+ * The end is counted on the holder's monotonic clock from before the grant was made, so it never comes later than by the grantor's clock, whatever
+ * anybody's wall clock does. Where several grants tell of the end, the earliest counts: replicas of the grantor may have different clocks.
+ *
+ * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and ends what is over first. The fields
+ * `limit`, `available`, `used`, `isSettled` and `endsAtMs` are those of a WindowView of the decision core.
+ */
+export class Lease {
+  /** A lease as such is the answer to no request. */
+  readonly isSettled = false;
+  #limit: number;
+  #available = 0;
+  #taken = 0;
+  #returning = 0;
+  #granted = 0;
+  /** By all holders, when the ledger last told; less what was given back since. */
+  #leased = 0;
+  #startsAtMs: UnixMillis | null = null;
+  #endsAtMs: UnixMillis | null = null;
+  /** Infinity while empty. */
+  #overAtMs = Number.POSITIVE_INFINITY;
+  #holding = 0;
+  readonly #demand: Demand;
+  #target = 0;
+  /** What the ledger was ready to give ahead when it last gave less than asked; Infinity where it gave everything. */
+  #capacity = Number.POSITIVE_INFINITY;
+  #lowWater = 0;
+  /** The least that was available since `markedAtMs`: these units nobody needed. */
+  #lowest = 0;
+  #markedAtMs: number;
+
+  constructor(limit: number, nowMs: number) {
+    this.#limit = limit;
+    this.#demand = new Demand(nowMs);
+    this.#markedAtMs = nowMs;
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  /** As configured now. The ledger has its own word on what is granted; this one is what callers are told. */
+  set limit(units: number) {
+    this.#limit = units;
+  }
+
+  get available(): number {
+    return this.#available;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  get returning(): number {
+    return this.#returning;
+  }
+
+  get granted(): number {
+    return this.#granted;
+  }
+
+  /** Units that are taken, or given out to others, as far as known. */
+  get used(): number {
+    return this.#leased - this.#available;
+  }
+
+  /** Null while empty. */
+  get startsAtMs(): UnixMillis | null {
+    return this.#startsAtMs;
+  }
+
+  get endsAtMs(): UnixMillis | null {
+    return this.#endsAtMs;
+  }
+
+  get holding(): number {
+    return this.#holding;
+  }
+
+  /**
+   * More is here than will be wanted soon, by so much. By the last `plan`. Where the ledger did not give all that was wanted, what it gave ahead is
+   * all that may lie here: the rest was for somebody who did not take it, and may be the last.
+   */
+  get spare(): number {
+    return Math.max(0, this.#available - Math.min(this.#target, this.#capacity));
+  }
+
+  /** So little is left that more should be leased before it is needed. */
+  get isLow(): boolean {
+    return this.#available < this.#lowWater;
+  }
+
+  endIfOver(nowMs: number): void {
+    if (nowMs >= this.#overAtMs) this.drop();
+  }
+
+  /**
+   * Takes in an answer of the ledger. Units of an earlier window than the one that is held are left to end with it: a grantor whose clock is
+   * behind gave them, and they are of no more use. So are those whose end has passed on their way.
+   */
+  grant(grant: LeaseGrant, nowMs: number): void {
+    this.endIfOver(nowMs);
+    assert(Number.isSafeInteger(grant.granted) && grant.granted >= 0, 'whole units are granted');
+    const { startsAtMs } = grant;
+    if (this.#startsAtMs !== null && startsAtMs < this.#startsAtMs) return;
+    const overAtMs = grant.sentAtMs + grant.leftMs;
+    if (startsAtMs !== this.#startsAtMs) {
+      this.drop();
+      if (nowMs >= overAtMs) return;
+      this.#begin(grant, nowMs);
+    }
+    this.#overAtMs = Math.min(this.#overAtMs, overAtMs);
+    this.#available += grant.granted;
+    this.#granted += grant.granted;
+    // Never less than what is here, whatever the ledger says: what a holder passed on it may have freed before the holder heard of it.
+    this.#leased = Math.max(grant.leased, this.#granted);
+    const isCut = grant.granted < grant.unitsNeeded + grant.unitsAhead;
+    this.#capacity = isCut ? Math.max(0, grant.granted - grant.unitsNeeded) : Number.POSITIVE_INFINITY;
+    this.#assertWhole();
+    this.endIfOver(nowMs);
+    this.plan(nowMs);
+  }
+
+  #begin({ startsAtMs, endsAtMs }: LeaseGrant, nowMs: number): void {
+    this.#holding++;
+    this.#startsAtMs = startsAtMs;
+    this.#endsAtMs = endsAtMs;
+    this.#lowest = 0;
+    this.#markedAtMs = nowMs;
+  }
+
+  /** The units must be there. */
+  take(units: number): void {
+    assert(units >= 0 && units <= this.#available, 'no more is taken than is there');
+    this.#available -= units;
+    this.#taken += units;
+    if (this.#available < this.#lowest) this.#lowest = this.#available;
+    this.#demand.note(units);
+  }
+
+  giveBack(units: number, holding: number, nowMs: number): void {
+    if (!this.#isIn(holding, nowMs)) return;
+    assert(units >= 0 && units <= this.#taken, 'no more is given back than was taken');
+    this.#taken -= units;
+    this.#available += units;
+    this.#assertWhole();
+  }
+
+  /** The ledger counts these units for somebody else now, who got them from here. */
+  passOn(units: number, holding: number, nowMs: number): void {
+    if (!this.#isIn(holding, nowMs)) return;
+    assert(units >= 0 && units <= this.#taken, 'no more is passed on than was taken');
+    this.#taken -= units;
+    this.#granted -= units;
+    this.#assertWhole();
+  }
+
+  /** The ledger is about to be told that these units are free. One return at a time; `endReturn` when it has answered. */
+  startReturn(units: number): Returning {
+    assert(units > 0 && units <= this.#available, 'what goes back is there');
+    assert(this.#returning === 0, 'one return at a time');
+    assert(this.#startsAtMs !== null, 'what is there is of a window');
+    this.#available -= units;
+    this.#returning = units;
+    this.#lowest = Math.min(this.#lowest, this.#available);
+    return { startsAtMs: this.#startsAtMs, units, holding: this.#holding };
+  }
+
+  endReturn({ units, holding }: Returning): void {
+    if (this.#startsAtMs === null || holding !== this.#holding) return;
+    assert(units === this.#returning, 'what has gone back was on its way');
+    this.#returning = 0;
+    this.#granted -= units;
+    this.#leased = Math.max(this.#leased - units, this.#granted);
+    this.#assertWhole();
+  }
+
+  /** To `empty`: the window is over, or the ledger has forgotten its holder. */
+  drop(): void {
+    this.#available = 0;
+    this.#taken = 0;
+    this.#returning = 0;
+    this.#granted = 0;
+    this.#leased = 0;
+    this.#startsAtMs = null;
+    this.#endsAtMs = null;
+    this.#overAtMs = Number.POSITIVE_INFINITY;
+    this.#capacity = Number.POSITIVE_INFINITY;
+    this.#lowWater = 0;
+    this.#lowest = 0;
+  }
+
+  /**
+   * Looks at the demand again. A lease is renewed at half of what is wanted ahead: 100 ms before it runs out, which is many times what a call
+   * takes. Where the ledger gives less than asked, because the window runs dry, the mark follows what it gave: otherwise one holder
+   * would ask again and again and get, slice by slice, what should be left for the others.
+   */
+  plan(nowMs: number): void {
+    this.#target = Math.min(this.#demand.ahead(nowMs), this.#limit);
+    const isHeld = this.#startsAtMs !== null;
+    this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) / 2) : 0;
+  }
+
+  /** How much should be asked for besides, once `needed` units are taken from what is there. By the last `plan`. */
+  aheadOf(needed: number): number {
+    return Math.max(0, this.#target - Math.max(0, this.#available - needed));
+  }
+
+  /**
+   * The units that have lain idle for `limits.leaseIdleMs`, without those that will be wanted soon; 0 while that time is not over. Whoever asks
+   * sends them back: the time begins anew. By the last `plan`.
+   */
+  takeSurplus(nowMs: number): number {
+    this.endIfOver(nowMs);
+    if (nowMs - this.#markedAtMs < limits.leaseIdleMs) return 0;
+    const surplus = Math.max(0, this.#lowest - this.#lowWater);
+    this.#lowest = this.#available - surplus;
+    this.#markedAtMs = nowMs;
+    return surplus;
+  }
+
+  #isIn(holding: number, nowMs: number): boolean {
+    this.endIfOver(nowMs);
+    return this.#startsAtMs !== null && holding === this.#holding;
+  }
+
+  #assertWhole(): void {
+    const { available, taken, returning, granted } = this;
+    assert(available >= 0 && taken >= 0 && returning >= 0, 'no number of units is negative');
+    assert(granted === available + taken + returning, 'each unit that was granted is in one place');
+  }
+}

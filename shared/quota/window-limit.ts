@@ -1,0 +1,34 @@
+import { must } from '../errors/assert.ts';
+import type { LimitScope } from '../model/constraints.ts';
+import type { GateId, PassportId } from '../model/ids.ts';
+import type { Counter } from './counter.ts';
+import type { WindowName } from './window.ts';
+
+/** Whose limit it is and what it counts: requests for a rate, micro-USD for spend. */
+export type LimitKind = Exclude<Counter['kind'], 'plan'>;
+
+/** One configured limit on one calendar window: what a request draws on when it passes. */
+export interface WindowLimit {
+  readonly kind: LimitKind;
+  readonly window: WindowName;
+  /** Requests or micro-USD; 0 lets nothing pass. */
+  readonly limit: number;
+  /** Of a gate's limit: one counter for the gate, or one for each passport at it. A passport's own limit is always `passport`. */
+  readonly per: LimitScope;
+}
+
+/** The counter that the limit runs on, for a request of this passport at this gate. */
+export function counterOf(limit: WindowLimit, gateId: GateId | null, passportId: PassportId): Counter {
+  switch (limit.kind) {
+    case 'gate_rate':
+    case 'gate_spend':
+      return {
+        kind: limit.kind,
+        gateId: must(gateId, 'a limit of a gate is met at the gate'),
+        passportId: limit.per === 'passport' ? passportId : null,
+      };
+    case 'passport_rate':
+    case 'passport_spend':
+      return { kind: limit.kind, passportId };
+  }
+}

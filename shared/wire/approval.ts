@@ -1,0 +1,52 @@
+import { type Static, Type } from 'typebox';
+import { type Approval, approvalStatuses } from '../model/approval.ts';
+import { limits } from '../model/limits.ts';
+import { renderUsd } from '../model/money.ts';
+import { renderOptionalTime, renderTime } from '../model/time.ts';
+import { closed, nullable, Timestamp } from './fields.ts';
+import { pagingQuery } from './paging.ts';
+
+const Status = Type.Enum(approvalStatuses);
+
+/** `GET /approvals` */
+export const ApprovalListQuery = Type.Object({ status: Type.Optional(Status), ...pagingQuery });
+
+/** `POST /approvals/:id/approve` and `/deny` */
+export const ApprovalResolution = closed({
+  note: Type.Optional(nullable(Type.String({ maxLength: limits.reasonCharsMax }))),
+});
+
+export const ApprovalAnswer = Type.Object({
+  approval_id: Type.String(),
+  /** As it is at this moment: what is over is `expired`. */
+  status: Status,
+  passport_id: Type.String(),
+  agent_id: Type.String(),
+  gate_id: Type.String(),
+  request_hash: Type.String(),
+  permission_key: nullable(Type.String()),
+  amount_usd: nullable(Type.Number()),
+  created_at: Timestamp,
+  expires_at: Timestamp,
+  resolved_at: nullable(Timestamp),
+  resolved_by: nullable(Type.String()),
+  note: nullable(Type.String()),
+});
+export type ApprovalAnswer = Static<typeof ApprovalAnswer>;
+
+/** Also the data of the events `approval.requested` and `approval.resolved`. */
+export const renderApproval = (approval: Approval): ApprovalAnswer => ({
+  approval_id: approval.approvalId,
+  status: approval.status,
+  passport_id: approval.passportId,
+  agent_id: approval.agentId,
+  gate_id: approval.gateId,
+  request_hash: approval.requestHash,
+  permission_key: approval.permissionKey,
+  amount_usd: approval.amountMicroUsd === null ? null : renderUsd(approval.amountMicroUsd),
+  created_at: renderTime(approval.createdAtMs),
+  expires_at: renderTime(approval.expiresAtMs),
+  resolved_at: renderOptionalTime(approval.resolvedAtMs),
+  resolved_by: approval.resolvedBy,
+  note: approval.note,
+});

@@ -1,0 +1,63 @@
+import type { WebhookEvent } from '../model/webhook.ts';
+
+const passport_id = 'pass_00000000000000000000000000';
+const gate_id = 'gate_00000000000000000000000000';
+const attestation_id = 'att_00000000000000000000000000';
+const agent_id = 'sample-agent';
+const requested = {
+  approval_id: 'appr_00000000000000000000000000',
+  status: 'pending',
+  passport_id,
+  agent_id,
+  gate_id,
+  request_hash: `sha256:${'0'.repeat(64)}`,
+  permission_key: 'orders:create',
+  amount_usd: 250,
+  created_at: '2026-01-01T00:00:00.000Z',
+  expires_at: '2026-01-01T00:05:00.000Z',
+  resolved_at: null,
+  resolved_by: null,
+  note: null,
+};
+
+const samples: Readonly<Record<WebhookEvent, Readonly<Record<string, unknown>>>> = {
+  'passport.verified': { passport_id, agent_id, gate_id, decision: 'allow', reason: null, attestation_id },
+  'passport.denied': {
+    passport_id,
+    agent_id,
+    gate_id,
+    decision: 'block',
+    reason: 'spend_limit_exceeded',
+    attestation_id,
+  },
+  'passport.revoked': {
+    passport_id,
+    agent_id,
+    revoked_at: '2026-01-01T00:00:00.000Z',
+    reason: 'unspecified',
+  },
+  'gate.created': {
+    gate_id,
+    name: 'Sample gate',
+    trust_level: 'L1',
+    gate_url: `https://gate.example.com/${gate_id}`,
+  },
+  'spend_limit.approaching': {
+    gate_id,
+    passport_id: null,
+    window: 'day',
+    limit_usd: 100,
+    spent_usd: 80,
+    fraction: 0.8,
+  },
+  'approval.requested': requested,
+  'approval.resolved': {
+    ...requested,
+    status: 'approved',
+    resolved_at: '2026-01-01T00:01:00.000Z',
+    resolved_by: 'key_00000000000000000000000000',
+  },
+};
+
+/** What an event looks like (decisions §14), with ids that nothing has: for tests of a receiver, and for the documentation. */
+export const sampleData = (event: WebhookEvent): Readonly<Record<string, unknown>> => samples[event];

@@ -1,0 +1,163 @@
+import { type Static, Type } from 'typebox';
+import { invalidRequest } from '../errors/api-error.ts';
+import { limits } from '../model/limits.ts';
+import { parseTime, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import {
+  type Delivery,
+  deliveryStatuses,
+  disablingReasons,
+  type Webhook,
+  type WebhookEvent,
+  webhookEvents,
+  webhookStatuses,
+} from '../model/webhook.ts';
+import { closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
+import { pagingQuery } from './paging.ts';
+
+const Events = Type.Array(Type.Enum(webhookEvents), { minItems: 1, maxItems: webhookEvents.length });
+
+/** `POST /webhooks`. `url` null: nothing is sent, and the deliveries wait to be fetched. */
+export const WebhookCreation = closed({
+  url: nullable(Type.String({ maxLength: limits.webhookUrlCharsMax })),
+  events: Events,
+  description: Type.Optional(Description),
+});
+
+/** `PUT /webhooks/:id`: only what is present changes. */
+export const WebhookUpdate = closed({
+  url: Type.Optional(Type.String({ maxLength: limits.webhookUrlCharsMax })),
+  events: Type.Optional(Events),
+  description: Type.Optional(Description),
+  status: Type.Optional(Type.Enum(webhookStatuses)),
+});
+
+/** `POST /webhooks/:id/test`. Default: the first event that the endpoint subscribes to. */
+export const WebhookTest = closed({ event: Type.Optional(Type.Enum(webhookEvents)) });
+
+/** `POST /webhooks/:id/recover` */
+export const WebhookRecovery = closed({ since: Type.String() });
+
+export const WebhookRecoveryAnswer = Type.Object({
+  /** Deliveries that go out again. */
+  requeued: Type.Integer(),
+  /** There are more: call again. */
+  has_more: Type.Boolean(),
+});
+
+export const DeliveryQuery = Type.Object({
+  ...pagingQuery,
+  status: Type.Optional(Type.Enum(deliveryStatuses)),
+});
+
+export const WebhookAnswer = Type.Object({
+  webhook_id: Type.String(),
+  url: nullable(Type.String()),
+  events: Events,
+  description: Description,
+  status: Type.Enum(webhookStatuses),
+  disabled_reason: nullable(Type.Enum(disablingReasons)),
+  failing_since: nullable(Timestamp),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+});
+
+/** With `secret`, which is shown this once: a replay of the answer (decisions §12) lacks it. */
+export const NewWebhookAnswer = Type.Evaluate(
+  Type.Intersect([WebhookAnswer, Type.Object({ secret: Type.Optional(Type.String()) })]),
+);
+
+export const WebhookDeletion = Type.Object({
+  webhook_id: Type.String(),
+  deleted: Type.Literal(true),
+  deleted_at: Timestamp,
+});
+
+const AttemptAnswer = Type.Object({
+  attempt: Type.Integer(),
+  started_at: Timestamp,
+  latency_ms: Type.Integer(),
+  status_code: nullable(Type.Integer()),
+  error: nullable(Type.String()),
+  response: nullable(Type.String()),
+});
+
+export const DeliveryAnswer = Type.Object({
+  delivery_id: Type.String(),
+  webhook_id: Type.String(),
+  event_id: Type.String(),
+  event: Type.Enum(webhookEvents),
+  status: Type.Enum(deliveryStatuses),
+  payload: FreeForm,
+  attempt_count: Type.Integer(),
+  attempts: Type.Array(AttemptAnswer),
+  next_attempt_at: nullable(Timestamp),
+  created_at: Timestamp,
+});
+export type DeliveryAnswer = Static<typeof DeliveryAnswer>;
+
+/** The names of the events without doubles, in the order given. */
+export const distinctEvents = (events: readonly WebhookEvent[]): readonly WebhookEvent[] => [
+  ...new Set(events),
+];
+
+export function parseRecovery(body: Static<typeof WebhookRecovery>): UnixMillis {
+  const sinceMs = parseTime(body.since);
+  if (sinceMs === null) throw invalidRequest('since', 'since must be an ISO 8601 date-time.');
+  return sinceMs;
+}
+
+export const renderWebhook = (webhook: Webhook): Static<typeof WebhookAnswer> => ({
+  webhook_id: webhook.webhookId,
+  url: webhook.url,
+  events: [...webhook.events],
+  description: webhook.description,
+  status: webhook.status,
+  disabled_reason: webhook.disabledReason,
+  failing_since: renderOptionalTime(webhook.failingSinceMs),
+  created_at: renderTime(webhook.createdAtMs),
+  updated_at: renderTime(webhook.updatedAtMs),
+});
+
+export const renderDelivery = (delivery: Delivery): DeliveryAnswer => ({
+  delivery_id: delivery.deliveryId,
+  webhook_id: delivery.webhookId,
+  event_id: delivery.eventId,
+  event: delivery.event,
+  status: delivery.status,
+  payload: JSON.parse(delivery.body),
+  attempt_count: delivery.attemptCount,
+  attempts: delivery.attempts.map((each) => ({
+    attempt: each.attempt,
+    started_at: renderTime(each.startedAtMs),
+    latency_ms: each.latencyMs,
+    status_code: each.statusCode,
+    error: each.error,
+    response: each.response,
+  })),
+  next_attempt_at: renderOptionalTime(delivery.nextAttemptAtMs),
+  created_at: renderTime(delivery.createdAtMs),
+});
+
+/** The body of a delivery as the specification has it. What comes out is signed and sent byte for byte. */
+export const renderEvent = (happened: {
+  readonly event: WebhookEvent;
+  readonly timestampMs: UnixMillis;
+  readonly data: Readonly<Record<string, unknown>>;
+}): string =>
+  JSON.stringify({
+    event: happened.event,
+    timestamp: renderTime(happened.timestampMs),
+    data: happened.data,
+  });
+
+/** The headers of a delivery, of Standard Webhooks. */
+export const webhookHeaders = (message: {
+  readonly id: string;
+  readonly timestampS: number;
+  readonly signatures: readonly string[];
+}): Readonly<Record<string, string>> => ({
+  'content-type': 'application/json',
+  'webhook-id': message.id,
+  'webhook-timestamp': String(message.timestampS),
+  'webhook-signature': message.signatures.join(' '),
+});

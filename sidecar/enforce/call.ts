@@ -1,0 +1,84 @@
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
+import type { Decision, PassportFacts, RequestFacts } from '../../shared/decision/facts.ts';
+import type { AttestationId, RequestId } from '../../shared/model/ids.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { RequestObject } from '../../shared/wire/check.ts';
+import type { Answered } from '../../shared/wire/decision.ts';
+import type { RecordOwner } from '../attest/spool.ts';
+import type { Responder } from '../http/server.ts';
+import type { HeldView } from '../leases/held-view.ts';
+import type { TokenOutcome } from '../verify/verifier.ts';
+import type { Caller } from './callers.ts';
+import type { OpenCall } from './open-calls.ts';
+import type { PreparedSettlement } from './settle.ts';
+import type { Waiting } from './waiting.ts';
+
+/** A token about which something is known. */
+export type SettledToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
+
+/** What was decided, about what, when, and under which id it is recorded if it is. */
+export interface Made extends Answered {
+  readonly decision: Decision;
+  readonly attestationId: AttestationId;
+  readonly gate: CompiledGate | null;
+  readonly facts: PassportFacts;
+  /** Good for the synchronous section that decided. Null where no passport verified. */
+  readonly view: HeldView | null;
+}
+
+/** Who answers a call once the fate of its record is known. */
+export interface Answerer {
+  /** The record is written. */
+  answerDecision(call: Call): void;
+  /** The record is lost, and the decision with it. */
+  answerLost(call: Call): void;
+}
+
+/** A request from its body to its answer. It owns its record itself: two closures for each would be garbage. */
+export class Call implements OpenCall, RecordOwner {
+  readonly requestId: RequestId;
+  readonly responder: Responder;
+  readonly openedAtMs: MonotonicMillis;
+  readonly caller: Caller;
+  readonly authorization: string;
+  /** From the address; set once from the request, where the address is `/enforce`. */
+  gateId: string | null;
+  /** As its caller wrote it, for scans and redacted copies. Set once, when the body is parsed. */
+  asked: RequestObject | null = null;
+  /** What was read of it. Replaced by a fuller one when it is scanned, and when it is known what stands behind its approval. */
+  request: RequestFacts | null = null;
+  /** The types for which it was scanned last: those of the gate's version. */
+  scannedFor: readonly string[] | null = null;
+  /** Set once, when verification has ended. */
+  token: SettledToken | null = null;
+  /** By the last pass of `decideCall`. */
+  made: Made | null = null;
+  /** What the last pass wants to be settled. */
+  settlement: PreparedSettlement | null = null;
+  /** Null until something has to be asked, which most requests never do. */
+  waiting: Waiting | null = null;
+  readonly #answerer: Answerer;
+
+  constructor(
+    answerer: Answerer,
+    head: Pick<Call, 'requestId' | 'caller' | 'gateId' | 'authorization'>,
+    responder: Responder,
+    openedAtMs: MonotonicMillis,
+  ) {
+    this.requestId = head.requestId;
+    this.responder = responder;
+    this.openedAtMs = openedAtMs;
+    this.caller = head.caller;
+    this.authorization = head.authorization;
+    this.gateId = head.gateId;
+    this.#answerer = answerer;
+  }
+
+  onWritten(): void {
+    this.#answerer.answerDecision(this);
+  }
+
+  onFailed(): void {
+    this.#answerer.answerLost(this);
+  }
+}

@@ -1,0 +1,37 @@
+import type { RequestFacts } from '../../shared/decision/facts.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { Made } from './call.ts';
+
+/**
+ * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the account: a made-up
+ * token must not write into the chain of the passport it names (decisions §9). A key that was found to be compromised after its token
+ * was remembered has verified nothing either.
+ */
+export function recordOf(
+  made: Made,
+  about: { readonly request: RequestFacts; readonly callerMode: Mode; readonly accountId: AccountId },
+): SpooledRecord {
+  const { decision, facts } = made;
+  const passport =
+    facts.kind === 'verified' && decision.reason !== 'passport_unknown_key' ? facts.passport : null;
+  const gateId = made.gate?.gateId ?? null;
+  return {
+    id: made.attestationId,
+    chain_id: passport?.passportId ?? gateId ?? about.accountId,
+    passport_id: passport?.passportId ?? null,
+    gate_id: gateId,
+    decision: decision.outcome,
+    reason: decision.reason,
+    request_hash: about.request.requestHash,
+    permission_key: permissionOnRecord(about.request.permissionKey, made.gate?.pii ?? null),
+    amount_micro_usd: decision.amountMicroUsd,
+    constraints_evaluated: decision.evaluated,
+    pii: decision.pii,
+    timestamp_ms: made.nowMs,
+    token_hash: passport?.tokenHash ?? null,
+    caller_mode: about.callerMode,
+  };
+}

@@ -1,0 +1,37 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+
+/**
+ * The time that one turn of the event loop spends on personal data. A scan takes up to some milliseconds, and one turn may bring a request from every
+ * connection: without a bound all others, and the timers, would wait for the sum. Who comes when it is spent takes his turn later, in order.
+ */
+export class ScanBudget {
+  readonly #clock: Clock;
+  #spentMs = 0;
+  #isCounting = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get isSpent(): boolean {
+    return this.#spentMs >= limits.piiTurnMsMax;
+  }
+
+  spend<T>(work: () => T): T {
+    // Queued before anybody who is sent to a later turn, so that it runs before them.
+    if (!this.#isCounting) {
+      this.#isCounting = true;
+      setImmediate(() => {
+        this.#isCounting = false;
+        this.#spentMs = 0;
+      });
+    }
+    const startMs = this.#clock.monotonic();
+    try {
+      return work();
+    } finally {
+      this.#spentMs += this.#clock.monotonic() - startMs;
+    }
+  }
+}

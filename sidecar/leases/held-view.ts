@@ -1,0 +1,51 @@
+import type { QuotaView, WindowView } from '../../shared/decision/facts.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { HeldWindow } from './held-window.ts';
+
+/** Windows of which the ledger had less left than the request needed that was asked for, each with the start of that window. */
+export type Refusal = ReadonlyMap<HeldWindow, UnixMillis>;
+
+/**
+ * The windows that a request draws on, in the order of QuotaView. The numbers of a view without refusal are the leases themselves, so that it
+ * is made once for a gate and passport and then reused.
+ */
+export interface HeldView extends QuotaView {
+  readonly spendWindows: readonly HeldWindow[];
+  readonly rateWindows: readonly HeldWindow[];
+}
+
+export const heldView = (
+  spendWindows: readonly HeldWindow[],
+  rateWindows: readonly HeldWindow[],
+): HeldView => ({
+  spend: spendWindows.map(({ lease }) => lease),
+  rate: rateWindows.map(({ lease }) => lease),
+  spendWindows,
+  rateWindows,
+});
+
+/**
+ * The view of a request that was refused: what the refusal is about is settled, as long as it is the same window. Where that leaves it without a
+ * request, the ledger had the money, which went back before this was heard: it counts as there, so that what blocks can be said. Nothing can be
+ * permitted on it.
+ */
+export function settledView(view: HeldView, refusal: Refusal): HeldView {
+  const rate = view.rateWindows.map((window) => settledWindow(window, refusal));
+  const isHopeless = rate.some(({ isSettled, available }) => isSettled && available < 1);
+  const spend = view.spendWindows.map((window) => {
+    const settled = settledWindow(window, refusal);
+    return isHopeless && !settled.isSettled ? { ...settled, available: settled.limit } : settled;
+  });
+  return { spend, rate, spendWindows: view.spendWindows, rateWindows: view.rateWindows };
+}
+
+function settledWindow(window: HeldWindow, refusal: Refusal): WindowView {
+  const { limit, available, used, endsAtMs } = window.lease;
+  return { limit, available, used, isSettled: isAbout(refusal, window), endsAtMs };
+}
+
+/** It is, and that window has not ended since. */
+export function isAbout(refusal: Refusal, window: HeldWindow): boolean {
+  const { startsAtMs } = window.lease;
+  return startsAtMs !== null && refusal.get(window) === startsAtMs;
+}

@@ -1,0 +1,44 @@
+import { Lease } from '../../shared/quota/lease.ts';
+import type { WindowName } from '../../shared/quota/window.ts';
+import type { LeaseCounter } from '../../shared/wire/lease-call.ts';
+
+/** A counter and the name of a window, as calls name them. */
+export interface WindowOfCounter extends LeaseCounter {
+  readonly window: WindowName;
+}
+
+/**
+ * What this sidecar holds of one window of one counter, with what its shell knows besides. All fields but the first two are written by the
+ * lease holder and its book, and by nobody else.
+ */
+export class HeldWindow {
+  readonly name: WindowOfCounter;
+  readonly lease: Lease;
+  /** A request has looked at it since the book went by. */
+  isInUse = true;
+  /** The book has it no more: nothing can be leased for it, and views that list it are made anew. */
+  isForgotten = false;
+  /** Requests that wait for units of it. */
+  waiting = 0;
+  /** The call under way asks for more of it, or gives some back. */
+  isInCall = false;
+  /** Charges that may still be given back. */
+  reserved = 0;
+  /** On the monotonic clock: a ledger that had too little left is not asked again at once. -Infinity since it had enough. */
+  askAgainAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(name: WindowOfCounter, limit: number, nowMs: number) {
+    this.name = name;
+    this.lease = new Lease(limit, nowMs);
+  }
+
+  /** The ledger had too little left of this very window when it was last asked. */
+  get isDry(): boolean {
+    return this.askAgainAtMs !== Number.NEGATIVE_INFINITY && this.lease.startsAtMs !== null;
+  }
+
+  /** Whether anybody would miss it. What it has taken for good stays counted in the ledger, not here. */
+  get isForgettable(): boolean {
+    return !this.isInCall && this.waiting === 0 && this.reserved === 0 && this.lease.available === 0;
+  }
+}

@@ -1,0 +1,110 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { retryPause } from '../../shared/runtime/retry-pause.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
+
+/** A lease call but for who speaks: that may change from one attempt to the next. */
+export type LeaseBody = Omit<LeaseCall, 'sidecar_id' | 'connection_id'>;
+
+/** The control plane, as far as leases go. */
+export interface LeaseClient {
+  /** Throws where there is no answer, or one that tells nothing about the call, after `limits.quotaCallMsMax` at the latest. */
+  lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;
+}
+
+export type CallOutcome =
+  | { readonly kind: 'answered'; readonly answer: LeaseAnswer; readonly sentAtMs: number }
+  | { readonly kind: 'holder_unknown' }
+  /** `stop` came first. Whatever the ledger has granted stays counted until its windows end. */
+  | { readonly kind: 'stopped' };
+
+/**
+ * Makes one call at a time, and each again and again with its number until it was answered: the ledger may have done long ago what it was asked, and
+ * only then says what (LeaseCall).
+ */
+export interface LeaseCaller {
+  /** 32 hex characters. */
+  readonly holder: string;
+  /** Attempts that were not answered since the start. */
+  readonly failures: number;
+  call(body: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome>;
+  /** Another holder, who holds nothing. Not while a call is under way. */
+  beginAnew(): void;
+  /** Ends the pause between two attempts, and makes none after it. */
+  stop(): void;
+}
+
+export function leaseCaller(options: {
+  readonly client: LeaseClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}): LeaseCaller {
+  const { client, clock, random, logger } = options;
+  const newName = (): string => Buffer.from(random.bytes(16)).toString('hex');
+  // Well below the time for which requests wait, so that one lost answer costs none of them its decision.
+  const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.quotaWaitMsMax });
+  const wakeup = makeWakeup();
+  let holder = newName();
+  let lastSeq = 0;
+  let failures = 0;
+  let isFailing = false;
+  let isStopped = false;
+
+  const attempt = async (body: LeaseBody): Promise<CallOutcome | null> => {
+    const sentAtMs = clock.monotonic();
+    try {
+      const answer = await client.lease(body);
+      if (answer === 'holder_unknown') return { kind: 'holder_unknown' };
+      if (!fits(answer, body)) throw new Error('the control plane grants what was not asked for');
+      return { kind: 'answered', answer, sentAtMs };
+    } catch (error) {
+      failures++;
+      // The first of a row is told; /metrics counts all.
+      if (!isFailing) logger.warn({ err: error }, 'units could not be leased; it is tried again');
+      isFailing = true;
+      return null;
+    }
+  };
+
+  return {
+    get holder() {
+      return holder;
+    },
+    get failures() {
+      return failures;
+    },
+    call: async ({ returns, asks }) => {
+      const body = { holder, seq: ++lastSeq, returns, asks };
+      while (!isStopped) {
+        const outcome = await attempt(body);
+        if (outcome !== null) {
+          if (isFailing) logger.info({}, 'units can be leased again');
+          isFailing = false;
+          pause.reset();
+          return outcome;
+        }
+        if (!isStopped) await wakeup.sleep(pause.nextMs());
+      }
+      return { kind: 'stopped' };
+    },
+    beginAnew: () => {
+      holder = newName();
+      lastSeq = 0;
+    },
+    stop: () => {
+      isStopped = true;
+      wakeup.wake();
+    },
+  };
+}
+
+/** The answer is about these asks, and no grant is larger than its ask. */
+const fits = ({ grants }: LeaseAnswer, { asks }: LeaseBody): boolean =>
+  grants.length === asks.length &&
+  asks.every(
+    ({ units_needed, units_ahead }, place) => (grants[place]?.granted ?? 0) <= units_needed + units_ahead,
+  );

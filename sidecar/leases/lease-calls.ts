@@ -1,0 +1,305 @@
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
+import type { Refusal } from './held-view.ts';
+import type { HeldWindow } from './held-window.ts';
+import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } from './lease-caller.ts';
+import { gatherCall, type NextCall, returnOf, wishOf } from './next-call.ts';
+import {
+  type AskOutcome,
+  eachNeed,
+  granted,
+  isCovered,
+  lacksMoney,
+  outcomeOf,
+  unavailable,
+  type Waiter,
+  Waiters,
+} from './waiters.ts';
+
+export interface LeaseCallsDeps {
+  readonly client: LeaseClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Every window that is known, whether anything is held of it or not. */
+  readonly windows: () => Iterable<HeldWindow>;
+}
+
+/**
+ * The traffic between leases and the ledger: who waits and what runs low or lies idle is gathered into one call at a time, and its answer is
+ * dealt out.
+ *
+ *     idle ──somebody waits, a lease runs low, units lie idle──> scheduled ──end of the turn──> calling ──answer──> idle, or scheduled again
+ *       any ──stop──> stopped, when what is left has gone back
+ */
+export class LeaseCalls {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #caller: LeaseCaller;
+  readonly #windows: () => Iterable<HeldWindow>;
+  readonly #waiters: Waiters;
+  /** Run low: they are leased ahead with the next call. */
+  readonly #low = new Set<HeldWindow>();
+  /** Idle units that go back with the next call. */
+  readonly #surplus = new Map<HeldWindow, number>();
+  /** Those that may hold units: the sweep looks at no others. */
+  readonly #granted = new Set<HeldWindow>();
+  readonly #sweep: NodeJS.Timeout;
+  #calls = 0;
+  #asks = 0;
+  #refused = 0;
+  #unavailable = 0;
+  /** The next call is made at the end of this turn. */
+  #isScheduled = false;
+  /** Until the windows that were found dry may be asked about again. */
+  #dryTimer: NodeJS.Timeout | null = null;
+  #underWay: Promise<void> | null = null;
+  #isStopping = false;
+
+  constructor(deps: LeaseCallsDeps) {
+    this.#clock = deps.clock;
+    this.#logger = deps.logger;
+    this.#windows = deps.windows;
+    this.#caller = leaseCaller(deps);
+    this.#waiters = new Waiters(deps.clock, (waiter) => this.#answer(waiter, waiter.refused ?? unavailable));
+    this.#sweep = setInterval(() => this.#findSurplus(), limits.leaseSweepMs);
+    this.#sweep.unref();
+  }
+
+  get holder(): string {
+    return this.#caller.holder;
+  }
+
+  get counts() {
+    return {
+      calls: this.#calls,
+      failures: this.#caller.failures,
+      asks: this.#asks,
+      refused: this.#refused,
+      unavailable: this.#unavailable,
+      waiting: this.#waiters.size,
+    };
+  }
+
+  /** The lease is low: more is leased before it runs out. */
+  renew(window: HeldWindow): void {
+    if (this.#low.has(window)) return;
+    this.#low.add(window);
+    this.#wake();
+  }
+
+  /** Units were given back here, and may be the last of their window: what nobody here will want soon is not left to lie idle. */
+  returnSpare(window: HeldWindow): void {
+    const { spare } = window.lease;
+    if (spare === 0) return;
+    this.#surplus.set(window, spare);
+    this.#wake();
+  }
+
+  /** Answers exactly once, and never before this returns. */
+  ask(waiter: Waiter): void {
+    this.#asks++;
+    let hasRoom = this.#waiters.size < limits.leaseWaitersMax && !this.#isStopping;
+    eachNeed(waiter, (window) => {
+      if (window.isForgotten) hasRoom = false;
+    });
+    if (!hasRoom) {
+      this.#unavailable++;
+      setImmediate(() => this.#tell(waiter, unavailable));
+      return;
+    }
+    this.#waiters.add(waiter);
+    this.#wake();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#sweep);
+    if (this.#dryTimer !== null) clearTimeout(this.#dryTimer);
+    for (const waiter of [...this.#waiters.all()]) this.#answer(waiter, waiter.refused ?? unavailable);
+    let timer: NodeJS.Timeout | undefined;
+    const timeIsOver = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.leaseStopMsMax);
+    });
+    await Promise.race([this.#giveAllBack(), timeIsOver]);
+    clearTimeout(timer);
+    this.#caller.stop();
+  }
+
+  async #giveAllBack(): Promise<void> {
+    await this.#underWay;
+    const nowMs = this.#clock.monotonic();
+    this.#surplus.clear();
+    for (const window of this.#granted) {
+      window.lease.endIfOver(nowMs);
+      if (window.lease.available > 0) this.#surplus.set(window, window.lease.available);
+    }
+    while (this.#surplus.size > 0) await this.#speak(gatherCall([], noWindow, this.#surplus, nowMs));
+  }
+
+  /** At the end of this turn, so that the needs of all its requests travel together; after the call under way, if there is one. */
+  #wake(): void {
+    if (this.#isScheduled || this.#underWay !== null || this.#isStopping) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      // Who was served when the last call began may have asked anew before it was under way.
+      if (!this.#isStopping && this.#underWay === null) this.#callNext();
+    });
+  }
+
+  #callNext(): void {
+    const nowMs = this.#clock.monotonic();
+    this.#serve(nowMs);
+    const call = gatherCall(this.#waiters.all(), this.#low, this.#surplus, nowMs);
+    if (call.dryUntilMs !== null) this.#wakeIn(call.dryUntilMs - nowMs);
+    if (call.returns.size === 0) this.#tellRefused();
+    if (call.asks.size === 0 && call.returns.size === 0) return;
+    this.#underWay = this.#speak(call).finally(() => {
+      this.#underWay = null;
+      this.#wake();
+    });
+  }
+
+  #wakeIn(pauseMs: number): void {
+    this.#dryTimer ??= setTimeout(() => {
+      this.#dryTimer = null;
+      this.#wake();
+    }, pauseMs);
+  }
+
+  /** Others may have left meanwhile what somebody waits for. */
+  #serve(nowMs: number): void {
+    for (const waiter of [...this.#waiters.all()]) {
+      eachNeed(waiter, ({ lease }) => lease.endIfOver(nowMs));
+      if (isCovered(waiter)) this.#answer(waiter, granted);
+    }
+  }
+
+  /** Never rejects. */
+  async #speak(call: NextCall): Promise<void> {
+    const windows = [...call.asks.keys(), ...call.returns.keys()];
+    for (const window of windows) window.isInCall = true;
+    const outcome = await this.#caller.call({
+      asks: Array.from(call.asks.values(), wishOf),
+      returns: Array.from(call.returns, returnOf),
+    });
+    for (const window of windows) window.isInCall = false;
+    try {
+      this.#settle(call, outcome);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'leases broke a rule of their own; they are dropped');
+      this.#dropAll();
+    }
+  }
+
+  #settle(call: NextCall, outcome: CallOutcome): void {
+    switch (outcome.kind) {
+      case 'answered':
+        this.#calls++;
+        this.#takeIn(call, outcome.answer, outcome.sentAtMs);
+        return;
+      case 'holder_unknown':
+        this.#logger.warn({}, 'the control plane does not know what it has leased to us; it is dropped');
+        this.#dropAll();
+        return;
+      case 'stopped':
+        return;
+      default:
+        unreachable(outcome);
+    }
+  }
+
+  #takeIn(call: NextCall, { grants }: LeaseAnswer, sentAtMs: number): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [window, returning] of call.returns) window.lease.endReturn(returning);
+    this.#tellRefused();
+    /** Of which the ledger had less than was needed. */
+    const dry = new Map<HeldWindow, UnixMillis>();
+    /** That have no limit at the control plane: it is ahead of us, or we of it. */
+    const unknown = new Set<HeldWindow>();
+    for (const [place, ask] of [...call.asks.values()].entries()) {
+      const grant = must(grants[place], 'each ask is answered');
+      const { window, unitsNeeded, unitsAhead } = ask;
+      const { granted: units, leased, starts_at_ms: startsAtMs, ends_at_ms: endsAtMs } = grant;
+      const times = { startsAtMs, endsAtMs, leftMs: grant.left_ms, sentAtMs };
+      window.lease.grant({ granted: units, leased, ...times, unitsNeeded, unitsAhead }, nowMs);
+      this.#granted.add(window);
+      if (grant.limit === null) unknown.add(window);
+      else if (units < unitsNeeded) dry.set(window, startsAtMs);
+      window.askAgainAtMs = units < unitsNeeded ? nowMs + limits.leaseDryPauseMs : Number.NEGATIVE_INFINITY;
+    }
+    const decided = call.waiters.filter((waiter) => this.#dealOut(waiter, dry, unknown));
+    for (const waiter of decided) eachNeed(waiter, (window) => this.#sendBack(window, call));
+    if (this.#surplus.size === 0) this.#tellRefused();
+  }
+
+  /** False: it hears nothing yet, or had to go without. */
+  #dealOut(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<HeldWindow>): boolean {
+    if (!this.#waiters.has(waiter)) return false;
+    const outcome = outcomeOf(waiter, dry, unknown);
+    if (outcome?.kind === 'refused' && lacksMoney(waiter, dry)) waiter.refused = outcome;
+    else if (outcome !== null) this.#answer(waiter, outcome);
+    return outcome !== null;
+  }
+
+  /**
+   * What was leased just now for a request that then did not take it, because another window has too little or because it waits for a person, is not
+   * left to lie idle: where requests come one after the other, over whichever sidecars, each finds what the ones before it have left.
+   */
+  #sendBack(window: HeldWindow, { asks }: NextCall): void {
+    const { spare } = window.lease;
+    if (spare > 0 && asks.has(window)) this.#surplus.set(window, spare);
+  }
+
+  /** What was leased for them in vain is back, so that their clients do not meet the lack of it elsewhere. */
+  #tellRefused(): void {
+    for (const waiter of [...this.#waiters.all()]) {
+      if (waiter.refused !== null) this.#answer(waiter, waiter.refused);
+    }
+  }
+
+  /** Another holder from here on: nothing that was leased or taken counts here any more, and those who wait are asked for anew. */
+  #dropAll(): void {
+    for (const window of this.#windows()) window.lease.drop();
+    this.#low.clear();
+    this.#surplus.clear();
+    this.#granted.clear();
+    this.#caller.beginAnew();
+  }
+
+  #findSurplus(): void {
+    const nowMs = this.#clock.monotonic();
+    for (const window of this.#granted) {
+      const { lease } = window;
+      lease.plan(nowMs);
+      const idle = lease.takeSurplus(nowMs);
+      if (idle > 0) this.#surplus.set(window, idle);
+      else if (window.isForgettable) this.#granted.delete(window);
+    }
+    if (this.#surplus.size > 0) this.#wake();
+  }
+
+  #answer(waiter: Waiter, outcome: AskOutcome): void {
+    this.#waiters.remove(waiter);
+    if (outcome.kind === 'refused') this.#refused++;
+    if (outcome.kind === 'unavailable') this.#unavailable++;
+    this.#tell(waiter, outcome);
+  }
+
+  /** What goes wrong in one request is not the matter of the next. */
+  #tell({ onOutcome }: Waiter, outcome: AskOutcome): void {
+    try {
+      onOutcome(outcome);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'a request could not hear what became of its leases');
+    }
+  }
+}
+
+const noWindow = new Set<HeldWindow>();

@@ -1,0 +1,181 @@
+import type { Charge } from '../../shared/decision/facts.ts';
+import { assert } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import { type HeldView, heldView, type Refusal, settledView } from './held-view.ts';
+import type { HeldWindow } from './held-window.ts';
+import type { LeaseClient } from './lease-caller.ts';
+import { LeaseCalls } from './lease-calls.ts';
+import { Taken } from './taken.ts';
+import type { AskOutcome } from './waiters.ts';
+import { type LimitedGate, type LimitedPassport, WindowBook } from './window-book.ts';
+
+/**
+ * The units that this sidecar holds of the windows of the quota ledger (decisions §6). Requests take from what is held, in memory and at
+ * once; whatever is lacking is leased from the control plane, the needs of one event-loop turn in one call, and ahead of need where
+ * requests keep coming. What stays idle goes back within 2 s.
+ *
+ * The way of a request:
+ *
+ *     view ──> decide ──PERMIT──> take                                          all in one synchronous section
+ *               │ └──SUSPEND or PERMIT that is settled──> reserve ──> keep | giveBack | passOn, when the outcome is known
+ *               └──unknown: leases──> ask ··· outcome ──> view ──> decide ...
+ */
+export interface LeaseHolder {
+  /** As which the control plane knows what is held here. Another one after it has forgotten (LeaseCall). */
+  readonly holder: string;
+  /**
+   * The windows that a request of this passport at this gate draws on, as far as known now. Good for this synchronous section only: the
+   * numbers are live, and go down with each `take`. Makes nothing for a gate and passport seen before. With a refusal the windows
+   * that it is about are settled, unless they have ended since. Gate null: `/enforce` without a gate.
+   */
+  view(gate: LimitedGate | null, passport: LimitedPassport, refusal?: Refusal | null): HeldView;
+  /**
+   * Takes for good. Everything must be there: that is asserted, window by window, before any is touched. Leases more in the
+   * background where little is left.
+   */
+  take(view: HeldView, charge: Charge): void;
+  /** Takes, as above, what may have to be given back: to be ended by exactly one of `keep`, `giveBack` and `passOn`. */
+  reserve(view: HeldView, charge: Charge): Taken;
+  /** The charge stands. */
+  keep(taken: Taken): void;
+  /** The charge never came to be. What was taken can be taken again, unless its window has ended. */
+  giveBack(taken: Taken): void;
+  /** The money that was taken, as a settlement `suspend` names it. Built in the section that reserved it; empty where nothing was taken. */
+  heldOf(taken: Taken): readonly LeaseReturn[];
+  /** The control plane has moved the money into an approval. What else was taken is kept. */
+  passOn(taken: Taken): void;
+  /**
+   * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are answered first come, first served,
+   * each only after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the request's first need; then it hears `unavailable`, up to
+   * 10 ms late, while what it asked for is still leased for those who come after it.
+   */
+  ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
+  readonly counts: LeaseCounts;
+  /**
+   * Everybody who waits hears `unavailable`, and all that is not taken goes back in last calls, for at most `limits.leaseStopMsMax`. To be called
+   * after the last request was answered. Never rejects.
+   */
+  stop(): Promise<void>;
+}
+
+/** Plain numbers since the start, and two of this moment. */
+export interface LeaseCounts {
+  /** Calls that were answered; each attempt that was not counts under `failures`. */
+  readonly calls: number;
+  readonly failures: number;
+  /** Requests that had to wait for a call, and what they heard. */
+  readonly asks: number;
+  readonly refused: number;
+  readonly unavailable: number;
+  /** Charges taken from leases. */
+  readonly takes: number;
+  /** Now: requests that wait. */
+  readonly waiting: number;
+  /** Now: windows of which something is known here. */
+  readonly windows: number;
+}
+
+export interface LeaseHolderDeps {
+  readonly client: LeaseClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Default: limits.leasedWindowsMax. */
+  readonly windowsMax?: number;
+}
+
+/** Nothing is asked before the first request needs something. */
+export function leaseHolder(deps: LeaseHolderDeps): LeaseHolder {
+  return new CallingHolder(deps);
+}
+
+class CallingHolder implements LeaseHolder {
+  readonly #clock: Clock;
+  readonly #book: WindowBook;
+  readonly #calls: LeaseCalls;
+  #takes = 0;
+
+  constructor(deps: LeaseHolderDeps) {
+    this.#clock = deps.clock;
+    this.#book = new WindowBook(deps.windowsMax ?? limits.leasedWindowsMax);
+    this.#calls = new LeaseCalls({ ...deps, windows: () => this.#book.all() });
+  }
+
+  get holder(): string {
+    return this.#calls.holder;
+  }
+
+  get counts(): LeaseCounts {
+    return { ...this.#calls.counts, takes: this.#takes, windows: this.#book.size };
+  }
+
+  view(gate: LimitedGate | null, passport: LimitedPassport, refusal: Refusal | null = null): HeldView {
+    if (gate === null || (gate.spendWindows.length === 0 && gate.rateWindows.length === 0)) {
+      if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
+    }
+    const nowMs = this.#clock.monotonic();
+    const view = this.#book.viewOf(gate, passport, nowMs);
+    for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
+    for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
+    return refusal === null ? view : settledView(view, refusal);
+  }
+
+  take(view: HeldView, { moneyMicroUsd, requests }: Charge): void {
+    for (const { lease } of view.spendWindows) {
+      assert(moneyMicroUsd <= lease.available, 'money that is taken is held');
+    }
+    for (const { lease } of view.rateWindows) {
+      assert(requests <= lease.available, 'requests that are taken are held');
+    }
+    this.#takes++;
+    if (moneyMicroUsd > 0) for (const window of view.spendWindows) this.#takeFrom(window, moneyMicroUsd);
+    if (requests > 0) for (const window of view.rateWindows) this.#takeFrom(window, requests);
+  }
+
+  #takeFrom(window: HeldWindow, units: number): void {
+    window.lease.take(units);
+    if (window.lease.isLow) this.#calls.renew(window);
+  }
+
+  reserve(view: HeldView, charge: Charge): Taken {
+    this.take(view, charge);
+    return new Taken(view, charge);
+  }
+
+  keep(taken: Taken): void {
+    taken.keep();
+  }
+
+  giveBack(taken: Taken): void {
+    taken.giveBack(this.#clock.monotonic());
+    for (const window of taken.windows) this.#calls.returnSpare(window);
+  }
+
+  heldOf(taken: Taken): readonly LeaseReturn[] {
+    return taken.held();
+  }
+
+  passOn(taken: Taken): void {
+    taken.passOn(this.#clock.monotonic());
+  }
+
+  ask(
+    view: HeldView,
+    need: Charge,
+    untilMs: MonotonicMillis,
+    onOutcome: (outcome: AskOutcome) => void,
+  ): void {
+    this.#calls.ask({ view, need, untilMs, onOutcome, refused: null });
+  }
+
+  stop(): Promise<void> {
+    return this.#calls.stop();
+  }
+}
+
+const emptyView = heldView([], []);

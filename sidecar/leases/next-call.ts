@@ -1,0 +1,151 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Returning } from '../../shared/quota/lease.ts';
+import type { LeaseReturn, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { HeldWindow } from './held-window.ts';
+import { eachNeed, type Needy, type Waiter } from './waiters.ts';
+
+/** One window that is asked for. */
+export interface Ask {
+  readonly window: HeldWindow;
+  readonly unitsMin: number;
+  readonly unitsNeeded: number;
+  readonly unitsAhead: number;
+}
+
+/** What one call to the ledger carries. Its units that go back have left the leases already. */
+export interface NextCall {
+  readonly asks: ReadonlyMap<HeldWindow, Ask>;
+  readonly returns: ReadonlyMap<HeldWindow, Returning>;
+  /** Whose needs are in the asks, in the order in which they came. */
+  readonly waiters: readonly Waiter[];
+  /** When the first of those can be asked for whose windows have just been found dry; null: there are none. */
+  readonly dryUntilMs: number | null;
+}
+
+/**
+ * Gathers as many needs as fit, first come, first served; then the windows that run low, then those of which units go back. Those that are taken
+ * into the call leave `low` and `surplus`. Windows have been looked at with this `nowMs`: none is over.
+ */
+export function gatherCall(
+  waiting: Iterable<Waiter>,
+  low: Set<HeldWindow>,
+  surplus: Map<HeldWindow, number>,
+  nowMs: number,
+): NextCall {
+  const sums = new Map<HeldWindow, Sum>();
+  const waiters: Waiter[] = [];
+  let dryUntilMs: number | null = null;
+  for (const waiter of waiting) {
+    if (waiter.refused !== null) continue;
+    const askAtMs = askableAt(waiter);
+    if (nowMs < askAtMs) {
+      dryUntilMs = Math.min(dryUntilMs ?? askAtMs, askAtMs);
+      continue;
+    }
+    if (sums.size + windowCount(waiter) > limits.leasesPerCallMax) break;
+    const isDoubtful = lacksOfDry(waiter);
+    eachNeed(waiter, (window, units) => addNeed(sums, window, units, isDoubtful && !window.isDry));
+    waiters.push(waiter);
+  }
+  for (const window of low) {
+    if (sums.size >= limits.leasesPerCallMax) break;
+    low.delete(window);
+    if (!sums.has(window) && !window.isForgotten)
+      sums.set(window, { needed: 0, doubtful: 0, shortMin: null });
+  }
+  const asks = new Map<HeldWindow, Ask>();
+  for (const [window, sum] of sums) {
+    const ask = askFor(window, sum, nowMs);
+    if (ask.unitsNeeded > 0 || ask.unitsAhead > 0) asks.set(window, ask);
+  }
+  return { asks, returns: gatherReturns(surplus, asks, sums), waiters, dryUntilMs };
+}
+
+/** What all who wait need of one window, and what the most modest of those lacks who lack any. */
+interface Sum {
+  needed: number;
+  /**
+   * The largest need of those of whom another window was dry when it was last asked about. Most likely none of them takes anything, so it is leased
+   * for one: otherwise a flood that one window turns away would keep on leasing from the others, and leave too little there for those who
+   * could use it.
+   */
+  doubtful: number;
+  shortMin: number | null;
+}
+
+function addNeed(sums: Map<HeldWindow, Sum>, window: HeldWindow, units: number, isDoubtful: boolean): void {
+  const sum = sums.get(window) ?? { needed: 0, doubtful: 0, shortMin: null };
+  if (isDoubtful) sum.doubtful = Math.max(sum.doubtful, units);
+  else sum.needed += units;
+  const short = units - window.lease.available;
+  if (short > 0) sum.shortMin = Math.min(sum.shortMin ?? short, short);
+  sums.set(window, sum);
+}
+
+function askFor(window: HeldWindow, sum: Sum, nowMs: number): Ask {
+  const { lease } = window;
+  const needed = neededOf(sum);
+  lease.plan(nowMs);
+  return {
+    window,
+    unitsMin: sum.shortMin ?? 0,
+    // Ten requests for a billion dollars each are more than a number can say exactly; no limit is so large.
+    unitsNeeded: Math.min(Math.max(0, needed - lease.available), unitsNeededMax),
+    // A lease that was used up by one request after the other is asked for ahead as soon as somebody has to wait, or when it runs low.
+    unitsAhead: needed > 0 || lease.isLow ? lease.aheadOf(needed) : 0,
+  };
+}
+
+function gatherReturns(
+  surplus: Map<HeldWindow, number>,
+  asks: ReadonlyMap<HeldWindow, Ask>,
+  sums: ReadonlyMap<HeldWindow, Sum>,
+): ReadonlyMap<HeldWindow, Returning> {
+  const returns = new Map<HeldWindow, Returning>();
+  for (const [window, idle] of surplus) {
+    if (returns.size >= limits.leasesPerCallMax) break;
+    surplus.delete(window);
+    // What was taken since is not idle any more; what somebody waits for, or is asked for, does not go back.
+    const sum = sums.get(window);
+    const units = Math.min(idle, window.lease.available - (sum === undefined ? 0 : neededOf(sum)));
+    if (units > 0 && !asks.has(window)) returns.set(window, window.lease.startReturn(units));
+  }
+  return returns;
+}
+
+const unitsNeededMax = 2 ** 52;
+
+const neededOf = ({ needed, doubtful }: Sum): number => needed + doubtful;
+
+/** When all windows that it lacks units of can be asked about: those that were found dry not at once. */
+function askableAt(waiter: Needy): number {
+  let atMs = Number.NEGATIVE_INFINITY;
+  eachNeed(waiter, ({ askAgainAtMs, lease }, units) => {
+    if (units > lease.available) atMs = Math.max(atMs, askAgainAtMs);
+  });
+  return atMs;
+}
+
+function lacksOfDry(waiter: Needy): boolean {
+  let lacks = false;
+  eachNeed(waiter, (window, units) => {
+    if (window.isDry && units > window.lease.available) lacks = true;
+  });
+  return lacks;
+}
+
+const windowCount = ({ view }: Needy): number => view.spendWindows.length + view.rateWindows.length;
+
+/** As the call names them. */
+export const wishOf = ({ window, unitsMin, unitsNeeded, unitsAhead }: Ask): LeaseWish => ({
+  ...window.name,
+  units_min: unitsMin,
+  units_needed: unitsNeeded,
+  units_ahead: unitsAhead,
+});
+
+export const returnOf = ([window, { startsAtMs, units }]: readonly [HeldWindow, Returning]): LeaseReturn => ({
+  ...window.name,
+  starts_at_ms: startsAtMs,
+  units,
+});

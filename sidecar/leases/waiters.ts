@@ -1,0 +1,130 @@
+import type { Charge } from '../../shared/decision/facts.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import { type HeldView, isAbout, type Refusal } from './held-view.ts';
+import type { HeldWindow } from './held-window.ts';
+
+/**
+ * What became of an ask. The request decides again in the same synchronous section in which it hears this, because the units are promised
+ * to nobody: the next in the row hears after it.
+ *
+ *   granted      everything it needs can be taken now
+ *   refused      the ledger was asked for this very request and has less left than it needs: decide with `view(gate, passport, refusal)`
+ *   unavailable  nothing was heard in time, or too many wait already, or the control plane knows no such limit (any more)
+ */
+export type AskOutcome =
+  | { readonly kind: 'granted' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'unavailable' };
+
+export const granted: AskOutcome = { kind: 'granted' };
+export const unavailable: AskOutcome = { kind: 'unavailable' };
+
+/** What a request draws on, and how much of it: the money of each spend window, the requests of each rate window. */
+export interface Needy {
+  readonly view: HeldView;
+  readonly need: Charge;
+}
+
+/** A request that lacks units. */
+export interface Waiter extends Needy {
+  readonly untilMs: MonotonicMillis;
+  readonly onOutcome: (outcome: AskOutcome) => void;
+  /** It hears so when what was leased for it in vain is back at the ledger. Written by the calls. */
+  refused: Extract<AskOutcome, { kind: 'refused' }> | null;
+}
+
+/** Deadlines that lie so close together are noticed together: a quarter second is up to so much longer. */
+const graceMs = 10;
+
+/** Those who wait, in the order in which they came, each until it has heard its outcome. */
+export class Waiters {
+  readonly #waiting = new Set<Waiter>();
+  readonly #clock: Clock;
+  readonly #onLate: (waiter: Waiter) => void;
+  #timer: NodeJS.Timeout | null = null;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+
+  /** `onLate`: is told once of each whose time is over, and removes it. */
+  constructor(clock: Clock, onLate: (waiter: Waiter) => void) {
+    this.#clock = clock;
+    this.#onLate = onLate;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** First come, first served. Some may be removed while this is walked, and come anew at the end. */
+  all(): Iterable<Waiter> {
+    return this.#waiting;
+  }
+
+  has(waiter: Waiter): boolean {
+    return this.#waiting.has(waiter);
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiting.add(waiter);
+    eachNeed(waiter, (window) => window.waiting++);
+    if (waiter.untilMs < this.#timerAtMs) this.#wakeAt(waiter.untilMs);
+  }
+
+  remove(waiter: Waiter): void {
+    if (!this.#waiting.delete(waiter)) return;
+    eachNeed(waiter, (window) => window.waiting--);
+    if (this.#waiting.size === 0) this.#wakeAt(Number.POSITIVE_INFINITY);
+  }
+
+  /** One timer for all, because nearly every request is answered long before its deadline. */
+  #wakeAt(atMs: number): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#timerAtMs = atMs;
+    if (atMs === Number.POSITIVE_INFINITY) return;
+    const inMs = Math.max(0, atMs - this.#clock.monotonic()) + graceMs;
+    this.#timer = setTimeout(() => this.#dismissLate(), inMs);
+  }
+
+  #dismissLate(): void {
+    const nowMs = this.#clock.monotonic();
+    let nextMs = Number.POSITIVE_INFINITY;
+    const late: Waiter[] = [];
+    for (const waiter of this.#waiting) {
+      if (waiter.untilMs <= nowMs) late.push(waiter);
+      else nextMs = Math.min(nextMs, waiter.untilMs);
+    }
+    this.#wakeAt(nextMs);
+    for (const waiter of late) this.#onLate(waiter);
+  }
+}
+
+/** The windows of which it needs units, with how many. */
+export function eachNeed({ view, need }: Needy, visit: (window: HeldWindow, units: number) => void): void {
+  if (need.moneyMicroUsd > 0) for (const window of view.spendWindows) visit(window, need.moneyMicroUsd);
+  if (need.requests > 0) for (const window of view.rateWindows) visit(window, need.requests);
+}
+
+/** Everything it needs is there. */
+export function isCovered({ view, need }: Needy): boolean {
+  return (
+    view.spendWindows.every(({ lease }) => need.moneyMicroUsd <= lease.available) &&
+    view.rateWindows.every(({ lease }) => need.requests <= lease.available)
+  );
+}
+
+/** Money is looked at first, so it can do without what else it had asked for. Who lacks requests must see that his money is there. */
+export const lacksMoney = ({ view, need }: Waiter, dry: Refusal): boolean =>
+  view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));
+
+/** After the call that asked for it. Null: it waits for the next one, as others took what was leased, or the window has ended on the way. */
+export function outcomeOf(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<HeldWindow>): AskOutcome | null {
+  if (isCovered(waiter)) return granted;
+  let outcome: AskOutcome | null = null;
+  eachNeed(waiter, (window, units) => {
+    if (units <= window.lease.available) return;
+    if (unknown.has(window)) outcome = unavailable;
+    else if (outcome === null && isAbout(dry, window)) outcome = { kind: 'refused', refusal: dry };
+  });
+  return outcome;
+}

@@ -1,0 +1,162 @@
+import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import { type HeldView, heldView } from './held-view.ts';
+import { HeldWindow } from './held-window.ts';
+
+/** Whatever has limits on windows, compiled: a gate. */
+export interface LimitedGate {
+  readonly gateId: GateId;
+  readonly rateWindows: readonly WindowLimit[];
+  readonly spendWindows: readonly WindowLimit[];
+}
+
+/** A verified passport, with its own limits. */
+export interface LimitedPassport {
+  readonly passportId: PassportId;
+  readonly tokenHash: string;
+  readonly rateWindows: readonly WindowLimit[];
+  readonly spendWindows: readonly WindowLimit[];
+}
+
+/** The views of one version of a gate. */
+interface GateViews {
+  /** Of all passports without limits of their own, where the gate has none per passport. */
+  shared: HeldView | null;
+  readonly isPerPassport: boolean;
+  readonly ofPassports: Map<PassportId, HeldView>;
+}
+
+/**
+ * Which windows are known here, one object for each counter and window whoever draws on it, and which of them a passport draws on at a gate. The
+ * second is remembered by the compiled objects themselves, so that a request whose like was seen before costs one or two look-ups and no
+ * text is put together. Both are bounded.
+ */
+export class WindowBook {
+  /** By counter and name of the window, roughly in the order in which they were last found in use. */
+  readonly #windows = new Map<string, HeldWindow>();
+  #views = new WeakMap<object, GateViews>();
+  #viewCount = 0;
+  readonly #windowsMax: number;
+
+  constructor(windowsMax: number) {
+    this.#windowsMax = windowsMax;
+  }
+
+  get size(): number {
+    return this.#windows.size;
+  }
+
+  all(): Iterable<HeldWindow> {
+    return this.#windows.values();
+  }
+
+  /** The windows as they are: what has ended may not have been noticed yet. */
+  viewOf(gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldView {
+    const views = this.#viewsOf(gate ?? noGate);
+    const isShared = !views.isPerPassport && isUnlimited(passport);
+    const known = isShared ? views.shared : views.ofPassports.get(passport.passportId);
+    if (known !== null && known !== undefined && isWhole(known)) return known;
+    return this.#makeView(gate, passport, isShared, nowMs);
+  }
+
+  #viewsOf(gate: object & Pick<LimitedGate, 'rateWindows' | 'spendWindows'>): GateViews {
+    const known = this.#views.get(gate);
+    if (known !== undefined) return known;
+    const isPerPassport = [...gate.rateWindows, ...gate.spendWindows].some(({ per }) => per === 'passport');
+    const views = { shared: null, isPerPassport, ofPassports: new Map() };
+    this.#views.set(gate, views);
+    return views;
+  }
+
+  #makeView(gate: LimitedGate | null, passport: LimitedPassport, isShared: boolean, nowMs: number): HeldView {
+    const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
+      [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
+    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'));
+    if (this.#viewCount >= limits.leaseViewsMax) {
+      this.#views = new WeakMap();
+      this.#viewCount = 0;
+    }
+    this.#viewCount++;
+    const views = this.#viewsOf(gate ?? noGate);
+    if (isShared) views.shared = view;
+    else views.ofPassports.set(passport.passportId, view);
+    return view;
+  }
+
+  /** Where there is no room, the window is forgotten already: nothing can be taken from it, and the next request looks again. */
+  #find(limit: WindowLimit, gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldWindow {
+    const counter = counterOf(limit, gate?.gateId ?? null, passport.passportId);
+    const key = nameOf(counterKey(counter), limit);
+    const known = this.#windows.get(key);
+    if (known !== undefined) {
+      // A new version of a gate, or of its limit: what is held stays, callers are told the new number.
+      known.lease.limit = limit.limit;
+      return known;
+    }
+    const passportId = counter.kind === 'plan' ? null : counter.passportId;
+    const name = {
+      kind: limit.kind,
+      gate_id: limit.kind === 'gate_rate' || limit.kind === 'gate_spend' ? (gate?.gateId ?? null) : null,
+      passport_id: passportId,
+      token_hash: passportId === null ? null : passport.tokenHash,
+      window: limit.window,
+    };
+    const window = new HeldWindow(name, limit.limit, nowMs);
+    if (this.#windows.size < this.#windowsMax || this.#makeRoom()) this.#windows.set(key, window);
+    else window.isForgotten = true;
+    return window;
+  }
+
+  /**
+   * Forgets one that nobody would miss, of those that were not in use for longest: whatever was used since the last look goes to the end
+   * of the row. Some that hold units are passed over; idle ones go back within two seconds anyway, and then they hold nothing.
+   */
+  #makeRoom(): boolean {
+    let fallback: string | null = null;
+    for (let step = 0; step < limits.leasedWindowsPerTrimMax; step++) {
+      const [first] = this.#windows;
+      if (first === undefined) break;
+      const [key, window] = first;
+      if (window.isForgettable && !window.isInUse) {
+        this.#forget(key, window);
+        return true;
+      }
+      if (window.isForgettable) fallback ??= key;
+      window.isInUse = false;
+      this.#windows.delete(key);
+      this.#windows.set(key, window);
+    }
+    const window = fallback === null ? undefined : this.#windows.get(fallback);
+    if (fallback === null || window === undefined) return false;
+    this.#forget(fallback, window);
+    return true;
+  }
+
+  #forget(key: string, window: HeldWindow): void {
+    this.#windows.delete(key);
+    window.isForgotten = true;
+  }
+}
+
+/** Stands for the absent gate of `/enforce`: it has no windows of its own. */
+const noGate = Object.freeze({ rateWindows: [], spendWindows: [] });
+
+const nameOf = (counter: CounterKey, { window }: WindowLimit): string => `${counter} ${window}`;
+
+const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
+  rateWindows.length === 0 && spendWindows.length === 0;
+
+/** Marks the windows as in use, and tells whether the book still has all of them. */
+function isWhole({ spendWindows, rateWindows }: HeldView): boolean {
+  for (const window of spendWindows) {
+    if (window.isForgotten) return false;
+    window.isInUse = true;
+  }
+  for (const window of rateWindows) {
+    if (window.isForgotten) return false;
+    window.isInUse = true;
+  }
+  return true;
+}

@@ -1,0 +1,587 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readStanding, type Standing } from '../../control-plane/approvals/approval-store.ts';
+import { consumeApproval } from '../../control-plane/approvals/consume-approval.ts';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
+import { startApprovalSweep } from '../../control-plane/approvals/sweep-approvals.ts';
+import type { Deps } from '../../control-plane/deps.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { askApproval, goToNoon, hashOf, heldUsd, openAnApproval } from '../support/approvals.ts';
+import { expectError } from '../support/expect-error.ts';
+import { codedError, faultySql } from '../support/faulty-sql.ts';
+import { verifyExport } from '../support/independent-verifier.mjs';
+import { secondControlPlane } from '../support/second-control-plane.ts';
+import { expectSoundStore } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+});
+afterAll(async () => {
+  await expectSoundStore(api);
+  await api.close();
+});
+
+type Opened = Awaited<ReturnType<typeof openAnApproval>>;
+let hashes = 0xf000;
+const freshHash = (): string => {
+  hashes += 1;
+  return hashOf(hashes);
+};
+const get = async (id: string): Promise<Reply['body']> =>
+  (await api.call({ url: `/v1/approvals/${id}` })).body;
+const resolve = (id: string, word: 'approve' | 'deny') =>
+  api.call({ method: 'POST', url: `/v1/approvals/${id}/${word}` });
+const held = (gateId: string) => heldUsd(api.deps, gateId);
+const attestationId = (): AttestationId => api.deps.random.newId('att', api.deps.clock.now());
+
+/** The clock stands still at that moment. */
+const at = (nowMs: number): Deps => ({
+  ...api.deps,
+  clock: { now: () => nowMs as UnixMillis, monotonic: api.deps.clock.monotonic },
+});
+
+const bindingOf = (opened: Opened, requestHash: string) => ({
+  passportId: opened.passportId as PassportId,
+  gateId: opened.gateId as GateId,
+  gateVersion: 1,
+  requestHash,
+});
+type Binding = ReturnType<typeof bindingOf>;
+
+const consume = (
+  approvalId: ApprovalId,
+  binding: Binding,
+  { by = attestationId(), nowMs = api.deps.clock.now() as number } = {},
+): Promise<'consumed' | Standing> =>
+  api.deps.sql
+    .begin(async (tx) => {
+      const outcome = await consumeApproval(tx, approvalId, binding, by, nowMs as UnixMillis);
+      return { outcome };
+    })
+    .then(({ outcome }) => outcome);
+
+/** An approved approval that holds 25 USD. */
+async function approved(): Promise<{ readonly opened: Opened; readonly binding: Binding }> {
+  const requestHash = freshHash();
+  const opened = await openAnApproval(api, { requestHash });
+  expect((await resolve(opened.approvalId, 'approve')).status).toBe(200);
+  return { opened, binding: bindingOf(opened, requestHash) };
+}
+
+describe('opening', () => {
+  it('answers the approval that is pending for the same request, with no second hold', async () => {
+    const requestHash = freshHash();
+    const first = await openAnApproval(api, { requestHash });
+    expect(first).toMatchObject({ isNew: true, isRepeat: false });
+    const again = await askApproval(api.deps, { ...first, approvalId: attempt(), requestHash });
+    const { approvalId, expiresAtMs } = first;
+    expect(again).toEqual({ approvalId, expiresAtMs, isNew: false, isRepeat: false });
+    expect(await held(first.gateId)).toBe(25);
+  });
+
+  it('opens one for each passport, gate, version of the gate and request', async () => {
+    const requestHash = freshHash();
+    const first = await openAnApproval(api, { requestHash });
+    const { passportId, gateId } = first;
+    const others = [
+      await openAnApproval(api, { gateId, requestHash }),
+      await openAnApproval(api, { passportId, requestHash }),
+      await askApproval(api.deps, { passportId, gateId }),
+    ];
+    const url = `/v1/gates/${gateId}`;
+    await api.call({ method: 'PUT', url, body: { description: 'the next version' } });
+    others.push(await askApproval(api.deps, { passportId, gateId, requestHash }));
+    expect(others.every(({ isNew }) => isNew)).toBe(true);
+    const ids = [first, ...others].map(({ approvalId }) => approvalId);
+    expect(new Set(ids).size).toBe(5);
+    // At the first gate: the first, the one of another passport, of another request, and of another version.
+    expect(await held(gateId)).toBe(4 * 25);
+  });
+
+  it('opens one approval for the same request, of many at the same moment', async () => {
+    const requestHash = freshHash();
+    const { passport_id: passportId } = await api.issuePassport();
+    const { gate_id: gateId } = await api.createGate();
+    const all = await Promise.all(
+      Array.from({ length: 8 }, () => askApproval(api.deps, { passportId, gateId, requestHash })),
+    );
+    expect(all.filter(({ isNew }) => isNew)).toHaveLength(1);
+    expect(new Set(all.map(({ approvalId }) => approvalId)).size).toBe(1);
+    expect(await held(gateId)).toBe(25);
+  });
+
+  it('knows a call that it had before by its id, also when the approval is over', async () => {
+    const requestHash = freshHash();
+    const first = await openAnApproval(api, { requestHash });
+    const { approvalId, expiresAtMs } = first;
+    const repeat = () => askApproval(api.deps, { ...first, requestHash });
+    expect(await repeat()).toEqual({ approvalId, expiresAtMs, isNew: true, isRepeat: true });
+    await resolve(approvalId, 'deny');
+    expect(await repeat()).toEqual({ approvalId, expiresAtMs, isNew: true, isRepeat: true });
+    expect(await held(first.gateId)).toBe(0);
+  });
+
+  it('refuses an id that belongs to another request', async () => {
+    const first = await openAnApproval(api);
+    const stolen = openAnApproval(api, { approvalId: first.approvalId });
+    await expect(stolen).rejects.toBeInstanceOf(ApiError);
+    await expect(stolen).rejects.toMatchObject({ code: 'invalid_request', param: 'approval_id' });
+  });
+
+  it('is not kept out by one whose time is over, and that one still expires once', async () => {
+    const requestHash = freshHash();
+    const old = await openAnApproval(api, { requestHash, expiresInMs: 1_000 });
+    api.advance(1_000);
+    const next = await askApproval(api.deps, { ...old, approvalId: attempt(), requestHash });
+    expect(next).toMatchObject({ isNew: true, isRepeat: false });
+    expect(next.approvalId).not.toBe(old.approvalId);
+    expect((await get(old.approvalId)).status).toBe('expired');
+    await expireApprovals(api.deps);
+    expect(await held(old.gateId)).toBe(25);
+    expect(await resolutionsOf(old.passportId)).toEqual(['expired']);
+    expect((await get(next.approvalId)).status).toBe('pending');
+  });
+});
+
+describe('the money that is held', () => {
+  it('is free at once when the request is denied', async () => {
+    const { approvalId, gateId } = await openAnApproval(api);
+    expect(await held(gateId)).toBe(25);
+    await resolve(approvalId, 'deny');
+    expect(await held(gateId)).toBe(0);
+    api.advance(600_000);
+    await expireApprovals(api.deps);
+    expect(await held(gateId)).toBe(0);
+  });
+
+  it('is free when nobody resolves the request in time: at the end, not before, and once', async () => {
+    const first = await openAnApproval(api, { expiresInMs: 1_000 });
+    await askApproval(api.deps, { ...first, approvalId: attempt(), amountUsd: 7, expiresInMs: 5_000_000 });
+    expect(await held(first.gateId)).toBe(32);
+    await expireApprovals(at(first.expiresAtMs - 1));
+    expect(await held(first.gateId)).toBe(32);
+    expect(await expireApprovals(at(first.expiresAtMs))).toBeGreaterThan(0);
+    expect(await held(first.gateId)).toBe(7);
+    expect(await expireApprovals(at(first.expiresAtMs))).toBe(0);
+    expect(await held(first.gateId)).toBe(7);
+  });
+
+  it('is freed once when replicas sweep at the same moment, each approval attested once', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const { passport_id: passportId } = await api.issuePassport();
+    for (let i = 0; i < 12; i++) await askApproval(api.deps, { passportId, gateId, expiresInMs: 1_000 });
+    await askApproval(api.deps, { passportId, gateId, amountUsd: 3 });
+    api.advance(1_000);
+    const replica = await secondControlPlane(api);
+    const swept = await Promise.all([api.deps, replica.deps, api.deps, replica.deps].map(expireApprovals));
+    await replica.close();
+    expect(swept.reduce((sum, count) => sum + count)).toBe(12);
+    expect(await held(gateId)).toBe(3);
+    expect(await resolutionsOf(passportId)).toEqual(Array(12).fill('expired'));
+  });
+
+  it('is free when an approved request does not come again in time, and stays held until then', async () => {
+    const { opened } = await approved();
+    const { expires_at } = await get(opened.approvalId);
+    const endMs = Date.parse(expires_at);
+    expect(endMs).toBeGreaterThan(opened.expiresAtMs);
+    await expireApprovals(at(endMs - 1));
+    expect(await held(opened.gateId)).toBe(25);
+    await expireApprovals(at(endMs));
+    expect(await held(opened.gateId)).toBe(0);
+    expect(await resolutionsOf(opened.passportId)).toEqual(['approved', 'expired']);
+    expect((await get(opened.approvalId)).status).toBe('expired');
+  });
+
+  it('is spent, and never free again, when the request was used', async () => {
+    const { opened, binding } = await approved();
+    expect(await consume(opened.approvalId, binding)).toBe('consumed');
+    api.advance(600_000);
+    await expireApprovals(api.deps);
+    expect(await held(opened.gateId)).toBe(25);
+    expect((await get(opened.approvalId)).status).toBe('used');
+  });
+
+  it('stays held when what frees it is cut off, and is free after the next attempt', async () => {
+    const { approvalId, gateId, passportId } = await openAnApproval(api, { expiresInMs: 20_000 });
+    api.deps.appending.isStopped = true;
+    expectError(await resolve(approvalId, 'deny'), 'service_unavailable');
+    api.advance(20_000);
+    await expect(expireApprovals(api.deps)).rejects.toMatchObject({ code: 'service_unavailable' });
+    api.deps.appending.isStopped = false;
+    expect(await held(gateId)).toBe(25);
+    expect(await resolutionsOf(passportId)).toEqual([]);
+    await expireApprovals(api.deps);
+    expect(await held(gateId)).toBe(0);
+    expect(await resolutionsOf(passportId)).toEqual(['expired']);
+  });
+});
+
+describe('an approval that cannot expire', () => {
+  const brokenHold = JSON.stringify([{ counter: 'a secret', window: 'day', startsAtMs: 0, units: -1 }]);
+  const wholeHold = async (approvalId: ApprovalId): Promise<string> => {
+    const [row] = await api.deps.sql<{ holds: object[] }[]>`
+      SELECT holds FROM approvals WHERE approval_id = ${approvalId}`;
+    return JSON.stringify(row?.holds);
+  };
+  const writeHold = (approvalId: ApprovalId, holds: string) =>
+    api.deps.sql`UPDATE approvals SET holds = ${holds}::text::jsonb WHERE approval_id = ${approvalId}`;
+
+  it('is reported, holds up no other, and expires once it can', async () => {
+    const others = [await openAnApproval(api), await openAnApproval(api)];
+    const broken = await openAnApproval(api);
+    const holds = await wholeHold(broken.approvalId);
+    await writeHold(broken.approvalId, brokenHold);
+    others.push(await openAnApproval(api));
+    const lines: string[] = [];
+    const error = (fields: object, message: string) =>
+      void lines.push(`${JSON.stringify(fields)} ${message}`);
+    const deps = { ...at(broken.expiresAtMs + 1_000), logger: { ...api.deps.logger, error } };
+    await expireApprovals(deps);
+    for (const { gateId, passportId } of others) {
+      expect(await held(gateId)).toBe(0);
+      expect(await resolutionsOf(passportId)).toEqual(['expired']);
+    }
+    expect(await held(broken.gateId)).toBe(25);
+    expect(await resolutionsOf(broken.passportId)).toEqual([]);
+    expect(lines).toEqual([expect.stringContaining(broken.approvalId)]);
+    expect(lines.join()).not.toContain('a secret');
+
+    // It is left alone for a while: however many there are, they do not stand before those that can expire.
+    expect(await expireApprovals(deps)).toBe(0);
+    expect(lines).toHaveLength(1);
+    await writeHold(broken.approvalId, holds);
+    await expireApprovals({ ...deps, ...at(broken.expiresAtMs + 1_000 + limits.approvalPutOffMs) });
+    expect(await held(broken.gateId)).toBe(0);
+    expect(await resolutionsOf(broken.passportId)).toEqual(['expired']);
+  });
+
+  it('is none where nothing can be written for a while', async () => {
+    const { gateId, expiresAtMs } = await openAnApproval(api);
+    const lines: string[] = [];
+    const error = (_fields: object, message: string) => void lines.push(message);
+    const deps = { ...at(expiresAtMs), logger: { ...api.deps.logger, error } };
+    const faulty = faultySql();
+    faulty.fault = codedError('Error', 'ECONNREFUSED');
+    await expect(expireApprovals({ ...deps, sql: faulty.wrap(api.deps.sql) })).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    });
+    expect(lines).toEqual([]);
+    await expireApprovals(deps);
+    expect(await held(gateId)).toBe(0);
+  });
+});
+
+describe('using an approval', () => {
+  it('answers what stands behind it, to the request that it is for', async () => {
+    const requestHash = freshHash();
+    const opened = await openAnApproval(api, { requestHash });
+    const { approvalId, expiresAtMs } = opened;
+    const binding = bindingOf(opened, requestHash);
+    const standing = (nowMs: number) => readStanding(api.deps.sql, approvalId, binding, nowMs as UnixMillis);
+    expect(await standing(expiresAtMs - 1)).toEqual({ standing: 'pending', expiresAtMs });
+    expect(await standing(expiresAtMs)).toEqual({ standing: 'expired', expiresAtMs });
+    expect(await consume(approvalId, binding)).toEqual({ standing: 'pending', expiresAtMs });
+    await resolve(approvalId, 'approve');
+    const endMs = Date.parse((await get(approvalId)).expires_at);
+    expect(await standing(endMs - 1)).toEqual({ standing: 'approved', expiresAtMs: endMs });
+    expect(await consume(approvalId, binding)).toBe('consumed');
+    expect(await standing(endMs)).toEqual({ standing: 'used', expiresAtMs: endMs });
+  });
+
+  it('is a mismatch for another passport, gate, version, request or id, and uses nothing', async () => {
+    const { opened, binding } = await approved();
+    const other = await openAnApproval(api);
+    const mismatch = { standing: 'mismatch', expiresAtMs: null };
+    const wrong: Partial<Binding>[] = [
+      { passportId: other.passportId as PassportId },
+      { gateId: other.gateId as GateId },
+      { gateVersion: 2 },
+      { requestHash: freshHash() },
+    ];
+    for (const change of wrong) {
+      expect(await consume(opened.approvalId, { ...binding, ...change })).toEqual(mismatch);
+    }
+    expect(await consume(other.approvalId, binding)).toEqual(mismatch);
+    expect(await consume(`appr_${'0'.repeat(26)}` as ApprovalId, binding)).toEqual(mismatch);
+    expect(await consume(opened.approvalId, binding)).toBe('consumed');
+  });
+
+  it('works before the end and not at it', async () => {
+    const one = await approved();
+    const endMs = Date.parse((await get(one.opened.approvalId)).expires_at);
+    expect(await consume(one.opened.approvalId, one.binding, { nowMs: endMs })).toEqual({
+      standing: 'expired',
+      expiresAtMs: endMs,
+    });
+    expect(await consume(one.opened.approvalId, one.binding, { nowMs: endMs - 1 })).toBe('consumed');
+  });
+
+  it('works once: the same PERMIT hears so again, also late, and another hears that it is used', async () => {
+    const { opened, binding } = await approved();
+    const by = attestationId();
+    expect(await consume(opened.approvalId, binding, { by })).toBe('consumed');
+    api.advance(600_000);
+    await expireApprovals(api.deps);
+    expect(await consume(opened.approvalId, binding, { by })).toBe('consumed');
+    expect(await consume(opened.approvalId, binding)).toMatchObject({ standing: 'used' });
+    // Whose request it was counts before whose record.
+    const foreign = { ...binding, requestHash: freshHash() };
+    expect(await consume(opened.approvalId, foreign, { by })).toMatchObject({ standing: 'mismatch' });
+  });
+
+  it('works for one of many requests at the same moment', async () => {
+    const { opened, binding } = await approved();
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => consume(opened.approvalId, binding)));
+    expect(outcomes.filter((outcome) => outcome === 'consumed')).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome !== 'consumed')).toEqual(
+      Array(7).fill({ standing: 'used', expiresAtMs: expect.any(Number) }),
+    );
+  });
+
+  it('finds it approved or still pending, when both come at the same moment', async () => {
+    for (let round = 0; round < 20; round++) {
+      const requestHash = freshHash();
+      const opened = await openAnApproval(api, { requestHash });
+      const [outcome] = await Promise.all([
+        consume(opened.approvalId, bindingOf(opened, requestHash)),
+        resolve(opened.approvalId, 'approve'),
+      ]);
+      if (outcome !== 'consumed') expect(outcome.standing).toBe('pending');
+      expect((await get(opened.approvalId)).status).toBe(outcome === 'consumed' ? 'used' : 'approved');
+    }
+  });
+
+  it('looks again when it is approved between two looks', async () => {
+    const requestHash = freshHash();
+    const opened = await openAnApproval(api, { requestHash });
+    const used = await api.deps.sql.begin(async (tx) => {
+      const approving = new Proxy(tx, {
+        apply: (target, self, [texts, ...values]: [readonly string[], ...unknown[]]) => {
+          const query = () => Reflect.apply(target, self, [texts, ...values]);
+          const isSecondLook = texts.join('').includes('attestation_id AS "attestationId" FROM approvals');
+          return isSecondLook ? resolve(opened.approvalId, 'approve').then(query, query) : query();
+        },
+      });
+      const nowMs = api.deps.clock.now();
+      const binding = bindingOf(opened, requestHash);
+      return [await consumeApproval(approving, opened.approvalId, binding, attestationId(), nowMs)];
+    });
+    expect(used).toEqual(['consumed']);
+  });
+
+  it('is either use or expiry, when both come at the same moment', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { opened, binding } = await approved();
+      const endMs = Date.parse((await get(opened.approvalId)).expires_at);
+      const [outcome] = await Promise.all([
+        consume(opened.approvalId, binding, { nowMs: endMs - 1 }),
+        expireApprovals(at(endMs)),
+      ]);
+      const { status } = await get(opened.approvalId);
+      expect(status).toBe(outcome === 'consumed' ? 'used' : 'expired');
+      expect(await held(opened.gateId)).toBe(outcome === 'consumed' ? 25 : 0);
+    }
+  });
+
+  it('finds what was approved before a restart', async () => {
+    const requestHash = freshHash();
+    const opened = await openAnApproval(api, { requestHash });
+    // Another program on the same database; the one that opened it is not asked any more.
+    const restarted = await secondControlPlane(api);
+    const { body } = await restarted.call(`/v1/approvals/${opened.approvalId}/approve`, {});
+    expect(body).toMatchObject({ status: 'approved', amount_usd: 25 });
+    const nowMs = restarted.deps.clock.now();
+    const outcome = await restarted.deps.sql.begin(async (tx) => ({
+      used: await consumeApproval(
+        tx,
+        opened.approvalId,
+        bindingOf(opened, requestHash),
+        attestationId(),
+        nowMs,
+      ),
+    }));
+    expect(outcome).toEqual({ used: 'consumed' });
+    await restarted.close();
+  });
+
+  it('is for a person to allow also after the passport was revoked, which then blocks the request', async () => {
+    const passport = await api.issuePassport();
+    const { approvalId, gateId } = await openAnApproval(api, { passportId: passport.passport_id });
+    await api.call({ method: 'POST', url: `/v1/passports/${passport.passport_id}/revoke` });
+    expect((await resolve(approvalId, 'approve')).body.status).toBe('approved');
+    const { body } = await api.call({
+      url: `/v1/gates/${gateId}/check`,
+      body: { passport: passport.jwt, request: { permission_key: 'orders:create', approval_id: approvalId } },
+    });
+    expect(body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    // It was not used, and its money is free at its end.
+    api.advance(600_000);
+    await expireApprovals(api.deps);
+    expect(await held(gateId)).toBe(0);
+  });
+});
+
+describe('the records of a resolution', () => {
+  it('say what was asked, and how it was resolved, in the chain of the passport', async () => {
+    const { opened, binding } = await approved();
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${opened.passportId}` });
+    expect(body.attestations).toEqual([
+      expect.objectContaining({
+        chain_id: opened.passportId,
+        sequence: 1,
+        passport_id: opened.passportId,
+        gate_id: opened.gateId,
+        decision: 'SUSPEND',
+        reason: 'approval_required',
+        resolution: 'approved',
+        request_hash: binding.requestHash,
+        permission_key: 'orders:create',
+        amount_micro_usd: 25_000_000,
+        constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
+        pii: [{ pointer: '/customer/email', type: 'email' }],
+        test: false,
+        source: 'control-plane',
+      }),
+    ]);
+  });
+
+  it('are read by the owner of the passport and by the owner of the gate, and verify for an outsider', async () => {
+    const host = await api.createAccount();
+    const visitor = await api.createAccount();
+    const { passport_id: passportId } = await api.issuePassport({}, visitor.key);
+    const { gate_id: gateId } = await api.createGate({}, host.key);
+    const ends = ['approve', 'deny', null] as const;
+    for (const word of ends) {
+      const { approvalId } = await askApproval(api.deps, { passportId, gateId, expiresInMs: 60_000 });
+      const url = `/v1/approvals/${approvalId}/${word}`;
+      if (word !== null) expect((await api.call({ method: 'POST', url, key: host.key })).status).toBe(200);
+    }
+    api.advance(60_000);
+    await expireApprovals(api.deps);
+
+    const readBy = async (key: string): Promise<string[]> =>
+      (await api.call({ url: `/v1/attestations?gate_id=${gateId}`, key })).body.attestations
+        .map(({ resolution }: { resolution: string }) => resolution)
+        .toSorted();
+    const all = ['approved', 'denied', 'expired', 'expired'];
+    expect(await readBy(host.key)).toEqual(all);
+    expect(await readBy(visitor.key)).toEqual(all);
+    const { body } = await api.call({ url: '/v1/attestations/export', key: visitor.key });
+    const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
+    expect(verifyExport(Buffer.from(body), jwks)).toEqual({ chains: 1, records: 4 });
+    expect(() => verifyExport(Buffer.from(body.replace('"denied"', '"approved"')), jwks)).toThrow();
+  });
+
+  it('count each request once at the gate, when nothing can follow it any more', async () => {
+    const { opened } = await approved();
+    const total = async () =>
+      (await api.call({ url: `/v1/gates/${opened.gateId}` })).body.stats.total_requests;
+    expect(await total()).toBe(0);
+    api.advance(600_000);
+    await expireApprovals(api.deps);
+    expect(await total()).toBe(1);
+  });
+});
+
+describe('events', () => {
+  it('tell the owner of the gate, and nobody else, of the request and of each resolution', async () => {
+    const { accountId, key } = await api.createAccount();
+    await subscribe(accountId);
+    const stranger = await api.createAccount();
+    const { gate_id: gateId } = await api.createGate({}, key);
+    const { passport_id: passportId } = await api.issuePassport({}, stranger.key);
+    const { approvalId } = await askApproval(api.deps, { passportId, gateId, expiresInMs: 30_000 });
+    const asked = await api.call({ url: `/v1/approvals/${approvalId}`, key });
+    const url = `/v1/approvals/${approvalId}/approve`;
+    const said = await api.call({ method: 'POST', url, key });
+    api.advance(30_000);
+    await expireApprovals(api.deps);
+    // Nobody subscribes to these.
+    const other = await openAnApproval(api);
+    await resolve(other.approvalId, 'deny');
+
+    const events = await api.deps.sql<{ body: string }[]>`SELECT body FROM webhook_events ORDER BY event_id`;
+    expect(events.map(({ body }) => JSON.parse(body)).map(({ event, data }) => ({ event, data }))).toEqual([
+      { event: 'approval.requested', data: asked.body },
+      { event: 'approval.resolved', data: said.body },
+      { event: 'approval.resolved', data: { ...said.body, status: 'expired' } },
+    ]);
+    expect(asked.body.status).toBe('pending');
+    expect(said.body.status).toBe('approved');
+  });
+});
+
+describe('the sweep', () => {
+  it('frees however much is over within two seconds, unasked, again and again, and stops', async () => {
+    const one = await openAnApproval(api, { amountUsd: 1, expiresInMs: 30_000 });
+    const { gateId } = one;
+    // At one batch a second they would take longer.
+    await multiply(one, 4 * limits.approvalsPerSweepMax);
+    expect(await held(gateId)).toBe(1 + 4 * limits.approvalsPerSweepMax);
+    api.advance(30_000);
+    const sweep = startApprovalSweep(api.deps);
+    const isFree = async () => (await held(gateId)) === 0;
+    await until(isFree, { what: 'the money to be free', timeoutMs: 2_000 });
+
+    await askApproval(api.deps, { ...one, approvalId: attempt(), expiresInMs: 1_000 });
+    expect(await isFree()).toBe(false);
+    api.advance(1_000);
+    await until(isFree, { what: 'the money to be free once more', timeoutMs: 2_000 });
+    await sweep.stop();
+
+    const { approvalId } = await askApproval(api.deps, { ...one, approvalId: attempt(), expiresInMs: 1_000 });
+    api.advance(1_000);
+    // Nobody sweeps any more; nevertheless it is over.
+    expect((await get(approvalId)).status).toBe('expired');
+    expect(await held(gateId)).toBe(25);
+  });
+
+  it('goes on when the database is back, and says once that it was away', async () => {
+    const { gateId } = await openAnApproval(api, { expiresInMs: 1_000 });
+    const lines: string[] = [];
+    const note = (_fields: object, text: string): void => void lines.push(text);
+    const database = faultySql();
+    const logger = { ...api.deps.logger, info: note, warn: note };
+    database.fault = codedError('Error', 'ECONNREFUSED');
+    api.advance(1_000);
+    const sweep = startApprovalSweep({ ...api.deps, sql: database.wrap(api.deps.sql), logger });
+    await until(() => lines.length > 0, { what: 'a line about the trouble' });
+    database.fault = null;
+    await until(async () => (await held(gateId)) === 0, { what: 'the money to be free' });
+    await until(() => lines.length > 1, { what: 'a line about its end' });
+    await sweep.stop();
+    expect(lines).toEqual(['approvals cannot expire: their money stays held', 'approvals expire again']);
+  });
+});
+
+const attempt = (): ApprovalId => api.deps.random.newId('appr', api.deps.clock.now());
+
+/** An endpoint of the account that fetches what it subscribes to. */
+async function subscribe(accountId: string): Promise<void> {
+  await api.deps.sql`
+    INSERT INTO webhooks (webhook_id, account_id, mode, events, status, sealed_secret, fetched_at_ms, created_at_ms, updated_at_ms)
+    VALUES ('wh_of_a_test', ${accountId}, 'live', ARRAY['approval.requested', 'approval.resolved'], 'enabled', '', 0, 0, 0)`;
+}
+
+/** So many more approvals like this one, as if each had been asked for. */
+async function multiply({ approvalId, gateId }: Opened, times: number): Promise<void> {
+  await api.deps.sql`
+    INSERT INTO approvals SELECT (jsonb_populate_record(a, jsonb_build_object(
+      'approval_id', 'appr_' || lpad(n::text, 26, '0'), 'request_hash', 'sha256:' || lpad(n::text, 64, 'f')))).*
+    FROM approvals a, generate_series(1, ${times}::int) AS n WHERE approval_id = ${approvalId}`;
+  await api.deps.sql`
+    UPDATE quota_windows SET leased = leased * (1 + ${times}::int) WHERE counter = ${`gate_spend:${gateId}`}`;
+}
+
+async function resolutionsOf(passportId: string): Promise<string[]> {
+  const rows = await api.deps.sql<{ resolution: string }[]>`
+    SELECT resolution FROM attestations WHERE passport_id = ${passportId} ORDER BY sequence`;
+  return rows.map(({ resolution }) => resolution);
+}

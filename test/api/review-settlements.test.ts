@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
+import { settle as settleCall } from '../../control-plane/settlements/settle.ts';
+import { contentHash, sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { parseSettlementCall } from '../../shared/wire/settlement.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
+import { expectError } from '../support/expect-error.ts';
+import { connectSidecar, type TestSidecar } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+let sidecar: TestSidecar;
+let gateId: string;
+let passport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+  sidecar = await connectSidecar(api);
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  passport = await api.issuePassport();
+  gateId = (await api.createGate({ constraints: { spend_limits: { daily_usd: 100 } } })).gate_id;
+});
+
+const suspend = (hash: number, held: object[], amount = 0) => ({
+  sidecar_id: sidecar.sidecarId,
+  connection_id: sidecar.connectionId,
+  holder: Buffer.from(api.deps.random.bytes(16)).toString('hex'),
+  passport_id: passport.passport_id,
+  token_hash: sha256Hex(passport.jwt),
+  gate_id: gateId,
+  gate_version: 1,
+  request_hash: hashOf(hash),
+  idempotency_key: null,
+  kind: 'suspend',
+  approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
+  permission_key: 'orders:create',
+  amount_micro_usd: amount,
+  constraints_evaluated: ['passport', 'approval'],
+  pii: [],
+  timestamp_ms: api.deps.clock.now(),
+  expires_in_ms: 1_000,
+  caller_mode: 'live',
+  held,
+});
+const settle = (body: object) => api.call({ url: '/v1/sync/settlements', key: sidecar.key, body });
+const heldFrom = (startsAtMs: number) => ({
+  kind: 'gate_spend',
+  gate_id: gateId,
+  passport_id: null,
+  token_hash: null,
+  window: 'day',
+  starts_at_ms: startsAtMs,
+  units: 0,
+});
+
+describe('what a sidecar says it holds', () => {
+  const dayStartMs = () => windowAt('day', api.deps.clock.now()).startsAtMs;
+
+  it('names a window that there is', async () => {
+    const reply = await settle(suspend(1, [heldFrom(dayStartMs() + 1)]));
+    expectError(reply, 'invalid_request', 'held');
+  });
+
+  it('never stands in the way of the expiry of other approvals', async () => {
+    await settle(suspend(1, [heldFrom(dayStartMs() + 1)]));
+    await settle(suspend(2, [heldFrom(dayStartMs() + 2)]));
+    const { approvalId } = await openAnApproval(api, { expiresInMs: 1_000 });
+    api.advance(2_000);
+    await expireApprovals(api.deps);
+    const rows = await api.deps
+      .sql`SELECT FROM approvals WHERE approval_id = ${approvalId} AND due_at_ms IS NULL`;
+    expect(rows).toHaveLength(1);
+  });
+});
+
+describe('a copy of a call that had to wait before it was begun', () => {
+  it('comes true no more once its sidecar may have been told otherwise', async () => {
+    const body = { ...suspend(1, []), amount_micro_usd: null };
+    const [row] = await api.deps.sql<{ accountId: AccountId }[]>`
+      SELECT account_id AS "accountId" FROM sidecars WHERE sidecar_id = ${sidecar.sidecarId}`;
+    const { accountId } = must(row, 'the sidecar is connected');
+    const settleAfter = (waitedMs: number) =>
+      settleCall(api.deps, accountId, parseSettlementCall(body), api.deps.clock.monotonic() - waitedMs);
+    await expect(settleAfter(limits.quotaCallMsMax + 1)).rejects.toMatchObject({ code: 'overloaded' });
+    expectError(await api.call({ url: `/v1/approvals/${body.approval_id}` }), 'approval_not_found');
+    expect(await settleAfter(0)).toMatchObject({ kind: 'suspended', approval_id: body.approval_id });
+  });
+
+  it('counts from its arrival, before its key was read', async () => {
+    const body = { ...suspend(1, []), amount_micro_usd: null };
+    const held = await api.deps.sql.begin(async (tx) => {
+      await tx`LOCK TABLE api_keys`;
+      const reply = settle(body);
+      await until(async () => (await waitingForLocks()) > 0, { what: 'the key of the caller is being read' });
+      await sleep(limits.quotaCallMsMax);
+      return { reply };
+    });
+    expectError(await held.reply, 'overloaded');
+    expect((await settle(body)).body).toMatchObject({ kind: 'suspended', is_new: true });
+  });
+
+  const waitingForLocks = async (): Promise<number> => {
+    const [row] = await api.deps.sql<{ count: number }[]>`
+      SELECT count(*) AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    return must(row, 'a count has a row').count;
+  };
+});
+
+describe('an idempotency key without a gate', () => {
+  const enforce = (key: string, request: object = {}) =>
+    api.call({
+      url: '/v1/enforce',
+      key,
+      body: { passport: passport.jwt, request: { idempotency_key: 'order-1', ...request } },
+    });
+
+  it('belongs to the account that asks: another one neither gets its PERMIT nor stands in its way', async () => {
+    const [one, other] = [await api.createAccount(), await api.createAccount()];
+    const first = (await enforce(one.key)).body;
+    expect((await enforce(one.key)).body.attestation_id).toBe(first.attestation_id);
+    expectError(await enforce(one.key, { item: 2 }), 'idempotency_conflict');
+    const theirs = await enforce(other.key, { item: 2 });
+    expect(theirs.body).toMatchObject({ decision: 'PERMIT' });
+    expect((await enforce(other.key, { item: 2 })).body.attestation_id).toBe(theirs.body.attestation_id);
+  });
+
+  it('is not seen by sidecars of another account', async () => {
+    const stranger = await connectSidecar(api, { key: (await api.createAccount()).key });
+    const request = { idempotency_key: 'order-1' };
+    await enforce(api.adminKey);
+    const lookUp = (from: TestSidecar) =>
+      api.call({
+        url: '/v1/sync/settlements',
+        key: from.key,
+        body: {
+          sidecar_id: from.sidecarId,
+          connection_id: from.connectionId,
+          holder: 'ab'.repeat(16),
+          kind: 'look_up',
+          passport_id: passport.passport_id,
+          token_hash: sha256Hex(passport.jwt),
+          gate_id: null,
+          gate_version: 0,
+          request_hash: contentHash(request),
+          idempotency_key: 'order-1',
+          approval_id: null,
+        },
+      });
+    expect((await lookUp(sidecar)).body).toMatchObject({ kind: 'replayed' });
+    expect((await lookUp(stranger)).body).toMatchObject({ kind: 'approval', standing: 'none' });
+  });
+});

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Reply } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
+import { expectSoundStore } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+const order = { permission_key: 'orders:create', amount: 4 };
+let keys = 0;
+const newKey = () => `order-${++keys}`;
+
+describe('a request with an idempotency key', () => {
+  let pair: SidecarPair;
+  beforeAll(async () => {
+    pair = await startSidecarPair();
+  });
+  afterAll(() => pair?.close());
+
+  const check = (i: number, gateId: string | null, token: string, request: object): Promise<Reply> =>
+    pair.sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+
+  const permitsOf = async (gateId: string): Promise<number> => {
+    const { body } = await pair.api.call({ url: `/v1/attestations?gate_id=${gateId}&limit=500` });
+    return body.attestations.filter((each: { decision: string }) => each.decision === 'PERMIT').length;
+  };
+
+  it('is answered the first PERMIT again at every sidecar, is charged once, and also after the window is used up', async () => {
+    const gate = { rate_limits: { requests_per_day: 2 }, spend_limits: { daily_usd: 10 } };
+    const { gateId, token } = await pair.setUp({ gate });
+    const request = { ...order, idempotency_key: newKey() };
+    const first = await check(0, gateId, token, request);
+    expect(first.body).toMatchObject({ decision: 'PERMIT', reason: null });
+    expect(await pair.attestation(first.body.attestation_id)).toMatchObject({
+      decision: 'PERMIT',
+      amount_micro_usd: 4_000_000,
+    });
+    for (const i of [1, 0]) expect((await check(i, gateId, token, request)).body).toEqual(first.body);
+    // Another one uses up what is left, at once: the replay takes nothing and leases nothing.
+    const other = { ...order, amount: 6, idempotency_key: newKey() };
+    expect((await check(0, gateId, token, other)).body.decision).toBe('PERMIT');
+    expect((await check(1, gateId, token, order)).body.decision).toBe('BLOCK');
+    for (const i of [0, 1]) expect((await check(i, gateId, token, request)).body).toEqual(first.body);
+    expect(await permitsOf(gateId)).toBe(2);
+  });
+
+  it('is answered the first PERMIT while others still wait for theirs', async () => {
+    const { gateId, token } = await pair.setUp({ gate: {} });
+    const request = { ...order, idempotency_key: newKey() };
+    const first = await check(0, gateId, token, request);
+    const copy = await pair.api.deps.sql.reserve();
+    try {
+      // Another copy that has found the first PERMIT, and has not ended yet.
+      await copy`BEGIN`;
+      const keyHash = sha256Hex(request.idempotency_key);
+      await copy`SELECT FROM permit_claims WHERE key_hash = ${keyHash} FOR UPDATE`;
+      expect((await check(1, gateId, token, request)).body).toEqual(first.body);
+    } finally {
+      await copy`ROLLBACK`;
+      copy.release();
+    }
+  });
+
+  it('is permitted once, however many copies arrive at once at two sidecars', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 40 } } });
+    const request = { ...order, idempotency_key: newKey() };
+    const replies = await Promise.all(Array.from({ length: 24 }, (_, i) => check(i, gateId, token, request)));
+    // On a busy machine some are told to come again, which is safe.
+    const { PERMIT: permits = 0, quota_unavailable: late = 0 } = tally(replies);
+    expect([permits > 0, permits + late]).toEqual([true, 24]);
+    const again = await check(1, gateId, token, request);
+    const ids = replies
+      .filter(({ body }) => body.decision === 'PERMIT')
+      .map(({ body }) => body.attestation_id);
+    expect(new Set([...ids, again.body.attestation_id]).size).toBe(1);
+    expect(await permitsOf(gateId)).toBe(1);
+    // What the copies had taken is there again: 39 units.
+    let permitted = 0;
+    await until(
+      async () => {
+        permitted +=
+          tally(await Promise.all(Array.from({ length: 10 }, (_, i) => check(i, gateId, token, order))))[
+            'PERMIT'
+          ] ?? 0;
+        return permitted >= 39;
+      },
+      { what: 'the other units' },
+    );
+    expect(permitted).toBe(39);
+  });
+
+  it('is 409 for another request, takes nothing for it, and leaves the first as it was', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { spend_limits: { daily_usd: 10 } } });
+    const key = newKey();
+    const first = await check(0, gateId, token, { ...order, idempotency_key: key });
+    for (const i of [0, 1]) {
+      const other = await check(i, gateId, token, { ...order, amount: 5, idempotency_key: key });
+      expectError(other, 'idempotency_conflict');
+    }
+    // Also one that its limit would block.
+    expectError(
+      await check(1, gateId, token, { ...order, amount: 7, idempotency_key: key }),
+      'idempotency_conflict',
+    );
+    expect((await check(1, gateId, token, { ...order, idempotency_key: key })).body).toEqual(first.body);
+    expect((await check(0, gateId, token, { ...order, amount: 6 })).body.decision).toBe('PERMIT');
+  });
+
+  it('is another one at another gate, for another passport, and without a gate', async () => {
+    const { gateId, token } = await pair.setUp({ gate: {} });
+    const other = await pair.setUp({ gate: {} });
+    const request = { ...order, idempotency_key: newKey() };
+    const replies = [
+      await check(0, gateId, token, request),
+      await check(0, other.gateId, token, request),
+      await check(0, gateId, other.token, request),
+      await check(0, null, token, request),
+    ];
+    expect(tally(replies)).toEqual({ PERMIT: 4 });
+    expect(new Set(replies.map(({ body }) => body.attestation_id)).size).toBe(4);
+    expect((await check(1, null, token, request)).body).toEqual(replies[3]?.body);
+  });
+
+  it('of a revoked passport is blocked, whatever was permitted before', async () => {
+    const { gateId, token, passport } = await pair.setUp({ gate: {} });
+    const request = { ...order, idempotency_key: newKey() };
+    expect((await check(0, gateId, token, request)).body.decision).toBe('PERMIT');
+    await pair.revoke(passport.passport_id);
+    for (const i of [0, 1]) {
+      expect((await check(i, gateId, token, request)).body.reason).toBe('passport_revoked');
+    }
+  });
+
+  it('that was blocked is decided anew', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 0 } } });
+    const request = { ...order, idempotency_key: newKey() };
+    expect((await check(0, gateId, token, request)).body.reason).toBe('rate_limit_exceeded');
+    const constraints = { rate_limits: { requests_per_day: 1 } };
+    await pair.api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
+    await pair.caughtUp();
+    const permitted = await check(0, gateId, token, request);
+    expect(permitted.body.decision).toBe('PERMIT');
+    expect((await check(1, gateId, token, request)).body).toEqual(permitted.body);
+  });
+
+  it.each(['', 'k'.repeat(limits.idempotencyKeyCharsMax + 1), 7, null, {}])(
+    'is 400 where the key is %j',
+    async (key) => {
+      const { gateId, token } = await pair.setUp({ gate: {} });
+      expectError(
+        await check(0, gateId, token, { ...order, idempotency_key: key }),
+        'invalid_request',
+        'request.idempotency_key',
+      );
+    },
+  );
+
+  describe('whose outcome is not known in time', () => {
+    it('is blocked, is settled all the same, and a retry is answered what was settled', async () => {
+      const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 2 } } });
+      const request = { ...order, idempotency_key: newKey() };
+      // Held already, so that the settlement alone has to wait.
+      expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
+      await pair.whileLocked('permit_claims', async () => {
+        const reply = await check(0, gateId, token, request);
+        expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'quota_unavailable' });
+      });
+      await until(async () => (await permitsOf(gateId)) === 2, { what: 'the PERMIT that was settled late' });
+      const retry = await check(1, gateId, token, request);
+      expect(retry.body.decision).toBe('PERMIT');
+      expect((await pair.attestation(retry.body.attestation_id)).decision).toBe('PERMIT');
+      expect((await check(0, gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
+      expect(await permitsOf(gateId)).toBe(2);
+    });
+
+    it('costs nothing for ever where the call never arrived', async () => {
+      const { gateId, token } = await pair.setUp({ gate: { spend_limits: { daily_usd: 10 } } });
+      const [sidecar] = pair.sidecars;
+      const request = { ...order, amount: 10, idempotency_key: newKey() };
+      sidecar.link.cut();
+      expect((await sidecar.check(gateId, token, request)).body.reason).toBe('quota_unavailable');
+      // Meanwhile the key goes to somebody else, at the other sidecar.
+      const elsewhere = { ...order, amount: 3, idempotency_key: request.idempotency_key };
+      expect((await check(1, gateId, token, elsewhere)).body.decision).toBe('PERMIT');
+      sidecar.link.restore();
+      await pair.caughtUp();
+      expectError(await check(0, gateId, token, request), 'idempotency_conflict');
+      await until(
+        async () => (await check(0, gateId, token, { ...order, amount: 7 })).body.decision === 'PERMIT',
+        {
+          what: 'the rest of the money',
+        },
+      );
+    });
+  });
+
+  it('leaves a sound store behind', async () => {
+    await expectSoundStore(pair.api);
+  });
+});

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
+import { until } from '../support/until.ts';
+
+const order = { permission_key: 'orders:create' };
+
+describe('the leases of a sidecar', () => {
+  let pair: SidecarPair;
+  beforeAll(async () => {
+    pair = await startSidecarPair();
+  });
+  afterAll(async () => {
+    await pair?.close();
+  });
+
+  /** Units that nobody else can have. */
+  const leasedOf = async (gateId: string): Promise<number> => {
+    const [row] = await pair.api.deps.sql<{ leased: number }[]>`
+      SELECT coalesce(sum(leased), 0)::bigint AS leased FROM quota_windows WHERE counter = ${`gate_rate:${gateId}`}`;
+    return row?.leased ?? 0;
+  };
+
+  const calls = async (sidecar: TestSidecar): Promise<number> => {
+    const { body } = await sidecar.call({ path: '/metrics', key: null });
+    return Number(/^agent_trust_sidecar_lease_calls_total (\d+)$/m.exec(String(body))?.[1]);
+  };
+
+  /** Requests from so many clients, each one after the other. */
+  async function load(
+    sidecar: TestSidecar,
+    { gateId, token }: { readonly gateId: string; readonly token: string },
+    size: { readonly clients: number; readonly requestsEach: number },
+  ) {
+    const clients = Array.from({ length: size.clients }, async () => {
+      const replies = [];
+      for (let n = 0; n < size.requestsEach; n++) replies.push(await sidecar.check(gateId, token, order));
+      return replies;
+    });
+    return tally((await Promise.all(clients)).flat());
+  }
+
+  it('are taken from without a call each at a busy gate, and what is idle then comes back within two seconds', async () => {
+    const [sidecar] = pair.sidecars;
+    const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 1_000_000 } } });
+    const before = await calls(sidecar);
+    expect(await load(sidecar, at, { clients: 8, requestsEach: 100 })).toEqual({ PERMIT: 800 });
+    const lastMs = performance.now();
+    expect((await calls(sidecar)) - before).toBeLessThan(80);
+    expect(await leasedOf(at.gateId)).toBeGreaterThan(800);
+    await until(async () => (await leasedOf(at.gateId)) === 800, { what: 'idle units back in the ledger' });
+    expect(performance.now() - lastMs).toBeLessThan(2_000);
+  });
+
+  it('go back when the sidecar is closed', async () => {
+    const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 1_000_000 } } });
+    const sidecar = await startTestSidecar({ api: pair.api });
+    await load(sidecar, at, { clients: 8, requestsEach: 50 });
+    expect(await leasedOf(at.gateId)).toBeGreaterThan(400);
+    await sidecar.close();
+    expect(await leasedOf(at.gateId)).toBe(400);
+    sidecar.removeFolder();
+  });
+
+  it('mean nothing any more where the control plane has forgotten them, and new ones are had at once', async () => {
+    const [sidecar, other] = pair.sidecars;
+    const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 300 } } });
+    await load(sidecar, at, { clients: 4, requestsEach: 25 });
+    await pair.api.deps.sql`DELETE FROM lease_holders`;
+    const counts = await load(sidecar, at, { clients: 4, requestsEach: 100 });
+    const others = await load(other, at, { clients: 4, requestsEach: 25 });
+    const permitted = 100 + (counts['PERMIT'] ?? 0) + (others['PERMIT'] ?? 0);
+    expect(permitted).toBeLessThanOrEqual(300);
+    // What was held when it was forgotten, at most a sixteenth of what was left, stays counted.
+    expect(permitted).toBeGreaterThan(300 - 300 / 8);
+    expect(await leasedOf(at.gateId)).toBeLessThanOrEqual(300);
+  });
+
+  it('go on over a connection that breaks again and again, and no unit is used twice or lost', async () => {
+    const [sidecar] = pair.sidecars;
+    const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 1_000_000 } } });
+    let isOver = false;
+    const breaking = (async () => {
+      while (!isOver) {
+        sidecar.link.cut();
+        sidecar.link.restore();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    const counts = await load(sidecar, at, { clients: 4, requestsEach: 150 });
+    isOver = true;
+    await breaking;
+    const permitted = counts['PERMIT'] ?? 0;
+    expect(permitted).toBeGreaterThan(300);
+    await until(async () => (await leasedOf(at.gateId)) === permitted, {
+      what: 'each unit taken by a PERMIT or back in the ledger',
+      timeoutMs: 2_000 + limits.quotaCallMsMax,
+    });
+  });
+});

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import type { Reply } from '../support/api.ts';
+import { startTestSidecar } from '../support/sidecar.ts';
+import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
+import { until } from '../support/until.ts';
+
+const order = { permission_key: 'orders:create' };
+const ofDollars = (amount: number) => ({ ...order, amount });
+const times = <T>(count: number, each: (i: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => each(i));
+
+describe('limits over two sidecars', () => {
+  let pair: SidecarPair;
+  beforeAll(async () => {
+    pair = await startSidecarPair();
+  });
+  afterAll(() => pair?.close());
+
+  /** The i-th request goes to the first or the second sidecar in turn. */
+  const check = (i: number, gateId: string | null, token: string, request: object): Promise<Reply> =>
+    pair.sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+
+  it('permit no request more than the limit, of many at once', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 25 } } });
+    const replies = await Promise.all(times(80, (i) => check(i, gateId, token, order)));
+    expect(tally(replies)).toEqual({ PERMIT: 25, rate_limit_exceeded: 55 });
+  });
+
+  it('permit the last request of a limit wherever it comes in, one after the other', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 7 } } });
+    const replies: Reply[] = [];
+    for (const i of times(9, (each) => each)) replies.push(await check(i, gateId, token, order));
+    expect(replies.map(({ body }) => body.decision)).toEqual([
+      ...times(7, () => 'PERMIT'),
+      ...times(2, () => 'BLOCK'),
+    ]);
+  });
+
+  it('leave to the next request what one that is blocked had asked for in vain, at whichever sidecar', async () => {
+    const gate = { rate_limits: { requests_per_day: 3 }, spend_limits: { daily_usd: 10 } };
+    const { gateId, token } = await pair.setUp({ gate });
+    const places = [0, 1, 0, 0, 1];
+    const amounts = [6, 6, 1, 3, 0];
+    const reasons: string[] = [];
+    for (const [n, place] of places.entries()) {
+      const { body } = await check(place, gateId, token, ofDollars(amounts[n] ?? 0));
+      reasons.push(body.reason ?? body.decision);
+    }
+    expect(reasons).toEqual([
+      ...['PERMIT', 'spend_limit_exceeded', 'PERMIT', 'PERMIT'],
+      'rate_limit_exceeded',
+    ]);
+  });
+
+  it('name the rate limit that blocks where the money would be there', async () => {
+    const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 1_000 } };
+    const { gateId, token } = await pair.setUp({ gate });
+    expect((await check(0, gateId, token, ofDollars(1))).body.decision).toBe('PERMIT');
+    for (const i of [0, 1, 1, 0]) {
+      const { body } = await check(i, gateId, token, ofDollars(150));
+      expect(body).toMatchObject({ reason: 'rate_limit_exceeded', limit: 1, used: 1, requested: 1 });
+    }
+  });
+
+  it('permit no cent more than the limit, and with demand all of it', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { spend_limits: { daily_usd: 10 } } });
+    const burst = await Promise.all(times(60, (i) => check(i, gateId, token, ofDollars(0.7))));
+    let permitted = tally(burst)['PERMIT'] ?? 0;
+    expect(permitted).toBeGreaterThan(0);
+    await until(
+      async () => {
+        const reply = await check(permitted, gateId, token, ofDollars(0.7));
+        if (reply.body.decision === 'PERMIT') permitted += 1;
+        return permitted >= 14;
+      },
+      { what: 'all that fits into the limit' },
+    );
+    // 14 times 0.70 leave 0.20.
+    expect((await check(0, gateId, token, ofDollars(0.200001))).body.reason).toBe('spend_limit_exceeded');
+    // What the other sidecar holds of it and does not use comes back.
+    await until(async () => (await check(0, gateId, token, ofDollars(0.2))).body.decision === 'PERMIT', {
+      what: 'the rest of the limit',
+    });
+    expect((await check(1, gateId, token, ofDollars(0.000001))).body.reason).toBe('spend_limit_exceeded');
+  });
+
+  it('hold for each passport on its own where the limit says so', async () => {
+    const gate = { rate_limits: { requests_per_day: 2, per: 'passport' } };
+    const { gateId, token } = await pair.setUp({ gate });
+    const other = (await pair.api.issuePassport()).jwt;
+    const replies = await Promise.all(times(12, (i) => check(i, gateId, i % 4 < 2 ? token : other, order)));
+    expect(tally(replies)).toEqual({ PERMIT: 4, rate_limit_exceeded: 8 });
+  });
+
+  it("count a passport's own limits at every gate, and without one", async () => {
+    const constraints = { rate_limits: { requests_per_day: 3 }, spend_limits: { monthly_usd: 5 } };
+    const { gateId, token } = await pair.setUp({ gate: {}, passport: { constraints } });
+    const second = (await pair.api.createGate()).gate_id;
+    await pair.caughtUp();
+    expect((await check(0, gateId, token, ofDollars(2))).body.decision).toBe('PERMIT');
+    expect((await check(1, second, token, ofDollars(3.5))).body.reason).toBe('spend_limit_exceeded');
+    expect((await check(1, second, token, ofDollars(3))).body.decision).toBe('PERMIT');
+    expect((await check(0, null, token, order)).body.decision).toBe('PERMIT');
+    expect((await check(1, null, token, order)).body.reason).toBe('rate_limit_exceeded');
+  });
+
+  it('are untouched by a request that is blocked, for whatever reason', async () => {
+    const gate = {
+      rate_limits: { requests_per_day: 2 },
+      spend_limits: { daily_usd: 10 },
+      allowed_domains: ['api.example.com'],
+    };
+    const { gateId, token } = await pair.setUp({ gate });
+    const allowed = { ...order, domain: 'api.example.com' };
+    const blocked = await Promise.all([
+      ...times(10, (i) => check(i, gateId, token, { ...allowed, domain: 'evil.example.com' })),
+      ...times(10, (i) => check(i, gateId, token, { ...allowed, amount: 10.5 })),
+    ]);
+    expect(tally(blocked)).toEqual({ domain_not_allowed: 10, spend_limit_exceeded: 10 });
+    expect((await check(0, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
+    // The money is there, the request is not the last one.
+    expect((await check(1, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
+    expect((await check(0, gateId, token, allowed)).body.reason).toBe('rate_limit_exceeded');
+  });
+
+  it('say what was missed by how much, and when to come again', async () => {
+    const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 10 } };
+    const { gateId, token } = await pair.setUp({ gate });
+    const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString();
+    await check(0, gateId, token, ofDollars(6));
+    const money = (await check(1, gateId, token, ofDollars(4.5))).body;
+    expect(money).toMatchObject({ limit: 10, used: 6, requested: 4.5, reset_at: midnight });
+    const rate = (await check(1, gateId, token, ofDollars(1))).body;
+    expect(rate).toMatchObject({
+      reason: 'rate_limit_exceeded',
+      limit: 1,
+      used: 1,
+      requested: 1,
+      reset_at: midnight,
+    });
+    for (const { retry } of [money, rate]) {
+      expect(retry.retryable).toBe(true);
+      expect(Date.now() + retry.after_ms).toBeGreaterThan(Date.parse(midnight) - 5_000);
+    }
+    const never = (await check(0, gateId, token, ofDollars(10.5))).body;
+    expect(never).toMatchObject({
+      reason: 'spend_limit_exceeded',
+      retry: { retryable: false },
+      reset_at: null,
+    });
+  });
+
+  it('bind after they were lowered, and after they were set', async () => {
+    const { gateId, token } = await pair.setUp({ gate: {} });
+    expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
+    const put = async (constraints: object) => {
+      await pair.api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
+      await pair.caughtUp();
+    };
+    await put({ rate_limits: { requests_per_day: 2 } });
+    expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
+    await put({ rate_limits: { requests_per_day: 0 } });
+    expect((await check(0, gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
+    await put({ rate_limits: { requests_per_day: 3 } });
+    expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
+  });
+
+  it('block in a quarter of a second what needs a lease while the control plane is away, and nothing else; afterwards nothing is lost', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 3 } } });
+    const free = await pair.setUp({ gate: {} });
+    const sidecar = await startTestSidecar({ api: pair.api });
+    sidecar.link.cut();
+    const startedAt = performance.now();
+    const reply = await sidecar.check(gateId, token, order);
+    const tookMs = performance.now() - startedAt;
+    expect(reply.body).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'quota_unavailable',
+      retry: { retryable: true, after_ms: limits.quotaRetryMs },
+    });
+    expect(tookMs).toBeGreaterThanOrEqual(limits.quotaWaitMsMax - 20);
+    // On a busy machine it is told late, but never as late as a request that is given up.
+    expect(tookMs).toBeLessThan(limits.decisionDeadlineMs);
+    expect((await sidecar.check(free.gateId, free.token, order)).body.decision).toBe('PERMIT');
+    sidecar.link.restore();
+    await sidecar.caughtUp();
+    let permitted = 0;
+    await until(
+      async () => {
+        const answer = (await check(permitted, gateId, token, order)).body;
+        if (answer.decision === 'PERMIT') permitted += 1;
+        return permitted === 3;
+      },
+      { what: 'every unit of the limit' },
+    );
+    expect((await sidecar.check(gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+
+  it('are not touched by a client that went away while its lease was on its way', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
+    const [sidecar] = pair.sidecars;
+    const client = new AbortController();
+    await pair.whileLocked('quota_windows', async () => {
+      const sent = fetch(`${sidecar.origin}/v1/gates/${gateId}/check`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${pair.api.adminKey}` },
+        body: JSON.stringify({ passport: token, request: order }),
+        signal: client.signal,
+      });
+      await until(async () => metric(await textOf(sidecar), 'lease_waiting') > 0, {
+        what: 'a request that waits',
+      });
+      client.abort();
+      await expect(sent).rejects.toThrow();
+    });
+    // Somebody else gets the one unit that there is, and the one who left has no record.
+    await until(async () => (await check(1, gateId, token, order)).body.decision === 'PERMIT', {
+      what: 'the unit of the client that left',
+    });
+    const records = async () => {
+      const url = `/v1/attestations?gate_id=${gateId}`;
+      return (await pair.api.call({ url })).body.attestations.map(
+        (each: { decision: string }) => each.decision,
+      );
+    };
+    await until(async () => (await records()).includes('PERMIT'), { what: 'the record of the PERMIT' });
+    expect((await records()).filter((decision: string) => decision === 'PERMIT')).toHaveLength(1);
+  });
+
+  it('are counted in the metrics: decisions once each, and who waited', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
+    const [sidecar] = pair.sidecars;
+    const before = await textOf(sidecar);
+    await sidecar.check(gateId, token, order);
+    await sidecar.check(gateId, token, order);
+    const after = await textOf(sidecar);
+    const grown = (name: string) => metric(after, name) - metric(before, name);
+    expect(grown('decisions_total{outcome="PERMIT",reason="none"}')).toBe(1);
+    expect(grown('decisions_total{outcome="BLOCK",reason="rate_limit_exceeded"}')).toBe(1);
+    expect([grown('lease_asks_total'), grown('lease_refused_total')]).toEqual([2, 1]);
+    expect(metric(after, 'lease_waiting')).toBe(0);
+  });
+});
+
+const textOf = async (sidecar: {
+  call(call: { path: string; key: null }): Promise<Reply>;
+}): Promise<string> => (await sidecar.call({ path: '/metrics', key: null })).body;
+
+function metric(text: string, name: string): number {
+  const line = text.split('\n').find((each) => each.startsWith(`agent_trust_sidecar_${name} `));
+  return line === undefined ? 0 : Number(line.slice(line.lastIndexOf(' ') + 1));
+}

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  countPending,
+  findDueApprovals,
+  findPendingApproval,
+  lockDueApprovals,
+  putOff,
+  writeExpired,
+} from '../../control-plane/approvals/approval-store.ts';
+import { moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
+import type { Database } from '../../control-plane/deps.ts';
+import { claimKey as claimPermit } from '../../control-plane/enforcement/permit-claims.ts';
+import { claimKey as claimAnswer } from '../../control-plane/http/idempotent-answers.ts';
+import {
+  beginHolder,
+  saveCall,
+  takeFromHolder,
+  trimLeases,
+} from '../../control-plane/leases/holder-store.ts';
+import { moveUnits } from '../../control-plane/leases/ledger.ts';
+import { addToWindows } from '../../control-plane/leases/spend-store.ts';
+import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { trimChanges } from '../../control-plane/sync/feed-store.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type {
+  AccountId,
+  ApiKeyId,
+  ApprovalId,
+  AttestationId,
+  GateId,
+  PassportId,
+  SidecarId,
+} from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { hashOf } from '../support/approvals.ts';
+import { leaseDatabase } from '../support/lease-database.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+
+/**
+ * Statements on large tables look at what they want and at little else, whatever the planner thinks of their parameters: with those at hand (custom
+ * plans) and without (generic ones, which PostgreSQL may take from the sixth time on; a LIMIT is then a tenth of the table).
+ */
+const rows = 60_000;
+/** What one trim removes at most, twice looked at, with room; far below a look at all rows. */
+const readMax = 12_000;
+
+const plans = ['force_custom_plan', 'force_generic_plan'] as const;
+const nowMs = Date.now() as UnixMillis;
+const longAgoMs = nowMs - 60 * dayMs;
+const day = windowAt('day', nowMs);
+const gateId = (n: number) => `gate_${String(n).padStart(26, '0')}` as GateId;
+const passportId = (n: number) => `pass_${String(n).padStart(26, '0')}` as PassportId;
+const holder = (n: number) => n.toString(16).padStart(32, '0');
+const counter = (n: number) => counterKey({ kind: 'gate_spend', gateId: gateId(n), passportId: null });
+/** One of 500, with a good share of the holders. */
+const sidecarId = `side_${'1'.padStart(26, '0')}` as SidecarId;
+
+let database: TestDatabase;
+let api: Api;
+let accountId: AccountId;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  api = await startApi();
+  ({ accountId } = await leaseDatabase(database.sql));
+  await fill(database.sql);
+}, 180_000);
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+});
+
+/** Half of everything is old, and due to go; the rest is of now. */
+async function fill(sql: Database): Promise<void> {
+  const half = rows / 2;
+  const ends = sql`CASE WHEN n <= ${half} THEN ${longAgoMs}::bigint + n ELSE ${day.endsAtMs}::bigint END`;
+  const starts = sql`CASE WHEN n <= ${half} THEN ${longAgoMs - dayMs}::bigint ELSE ${day.startsAtMs}::bigint END`;
+  const at = sql`CASE WHEN n <= ${half} THEN ${longAgoMs}::bigint + n ELSE ${nowMs}::bigint END`;
+  const key = sql`'gate_spend:gate_' || lpad(n::text, 26, '0')`;
+  const pass = sql`'pass_' || lpad(n::text, 26, '0')`;
+  const gate = sql`'gate_' || lpad(n::text, 26, '0')`;
+  await sql`INSERT INTO lease_holders (holder, sidecar_id, account_id, last_seq, last_answer, last_call_at_ms)
+    SELECT lpad(to_hex(n), 32, '0'), 'side_' || lpad((n % 500)::text, 26, '0'), ${accountId}, 1, '[]', ${at} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
+    SELECT lpad(to_hex(${half} + 1 + n % 100), 32, '0'), ${key}, 'day', ${starts}, ${ends}, 10 FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+    SELECT ${key}, 'day', ${starts}, ${ends}, 10 FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO quota_spend (counter, window_name, starts_at_ms, ends_at_ms, spent, is_alerted)
+    SELECT ${key}, 'day', ${starts}, ${ends}, 10, false FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO permit_claims (passport_id, scope_id, key_hash, request_hash, attestation_id, answer, expires_at_ms)
+    SELECT ${pass}, ${gate}, md5(n::text), '', '', '{}', ${ends} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO idempotent_answers (key_id, idempotency_key, fingerprint, status, body, created_at_ms)
+    SELECT 'key_' || n % 100, n::text, '', 201, '{}', ${at} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO feeds (feed_id, revision) VALUES (${accountId}, ${rows}) ON CONFLICT (feed_id) DO UPDATE SET revision = ${rows}`;
+  await sql`INSERT INTO oauth_artifacts (model, id_hash, sealed_payload, parent_hash, expires_at_ms)
+    SELECT 'Grant', md5(n::text), '', md5((n % 100)::text), ${ends} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
+    SELECT ${accountId}, n, 'test', '{}', 'test', '', ${at} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
+    SELECT ${pass}, ${accountId}, 'live', 0, '' FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO approvals (approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, constraints_evaluated,
+      pii, passport_account_id, passport_mode, gate_account_id, gate_mode, created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms)
+    SELECT 'appr_' || lpad(n::text, 26, '0'), 'pending', 'pass_' || lpad((n % 1000)::text, 26, '0'), 'agent', 'gate_' || lpad((n % 100)::text, 26, '0'), 1, ${hashOf(1)} || n, '{}',
+      '[]', ${accountId}, 'live', ${accountId}, 'live', 0, 1, ${ends}, '[]', ${ends} FROM generate_series(1, ${rows}) n`;
+  await sql`ANALYZE`;
+}
+
+/** A connection of its own, on which the statements under test are planned in this way. */
+async function planned(plan: (typeof plans)[number]): Promise<Database> {
+  const name = new URL(database.url).pathname.slice(1);
+  await database.sql.unsafe(`ALTER DATABASE ${name} SET plan_cache_mode = ${plan}`);
+  return connect({ url: database.url, connectionsMax: 1 });
+}
+
+/** How many rows of tables and by their indexes were looked at. */
+async function readRows(
+  sql: Database,
+  during: () => Promise<unknown>,
+): Promise<Readonly<Record<string, number>>> {
+  const now = async () => {
+    await sql`SELECT pg_stat_force_next_flush()`;
+    const found = await sql<{ name: string; read: number }[]>`
+      SELECT relname AS name, (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read FROM pg_stat_user_tables`;
+    return new Map(found.map(({ name, read }) => [name, read]));
+  };
+  const before = await now();
+  await during();
+  const after = await now();
+  const reads = [...after].map(([name, read]): [string, number] => [name, read - (before.get(name) ?? 0)]);
+  return Object.fromEntries(reads.filter(([, read]) => read > readMax));
+}
+
+const held = (n: number) =>
+  ({ counter: counter(n), window: 'day', startsAtMs: day.startsAtMs, units: 1 }) as const;
+const some = Array.from({ length: 100 }, (_, i) => rows / 2 + 100 * (i + 1));
+let calls = 0;
+
+const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> = {
+  'beginning a holder': (sql) =>
+    sql.begin((tx) =>
+      beginHolder(tx, { holder: `f${holder(++calls).slice(1)}`, sidecarId, accountId }, nowMs),
+    ),
+  'taking from a holder': (sql) =>
+    sql.begin((tx) => takeFromHolder(tx, holder(rows / 2 + 1), some.map(held))),
+  'saving a lease call': (sql) =>
+    sql.begin((tx) =>
+      saveCall(
+        tx,
+        holder(rows / 2 + 1),
+        { seq: 2, answer: [], granted: some.map((n) => ({ counter: counter(n), window: day, units: 1 })) },
+        nowMs,
+      ),
+    ),
+  'trimming leases': (sql) => trimLeases(sql, nowMs),
+  'moving units': (sql) =>
+    moveUnits(
+      sql,
+      some.map((n, group) => ({
+        counter: counter(n),
+        window: day,
+        unitsBack: 1,
+        ask: { group, limit: 1_000, unitsMin: 1, unitsNeeded: 2, unitsAhead: 2 },
+      })),
+      nowMs,
+    ),
+  'moving units of one window': (sql) =>
+    moveUnits(
+      sql,
+      [
+        {
+          counter: counter(rows - 1),
+          window: day,
+          unitsBack: 0,
+          ask: { group: 0, limit: 1_000, unitsMin: 1, unitsNeeded: 1, unitsAhead: 0 },
+        },
+      ],
+      nowMs,
+    ),
+  'opening windows': (sql) =>
+    moveUnits(
+      sql,
+      [
+        {
+          counter: counter(rows + ++calls),
+          window: day,
+          unitsBack: 0,
+          ask: { group: 0, limit: 1_000, unitsMin: 1, unitsNeeded: 1, unitsAhead: 0 },
+        },
+      ],
+      nowMs,
+    ),
+  'adding up what was spent': (sql) =>
+    sql.begin((tx) =>
+      addToWindows(
+        tx,
+        [rows + ++calls, ...some].map((n) => ({ key: counter(n), window: day, units: 1, alertUnits: 1 })),
+      ),
+    ),
+  'claiming a key of a PERMIT': (sql) =>
+    sql.begin((tx) =>
+      claimPermit(
+        tx,
+        { passportId: passportId(1), scopeId: gateId(1), idempotencyKey: `key ${++calls}` },
+        { id: 'att' as AttestationId, requestHash: '', constraintsEvaluated: [], pii: [] },
+        nowMs,
+      ),
+    ),
+  'claiming a key of the API': (sql) =>
+    sql.begin((tx) =>
+      claimAnswer(tx, api.deps, {
+        keyId: 'key_1' as ApiKeyId,
+        idempotencyKey: `key ${++calls}`,
+        fingerprint: '',
+      }),
+    ),
+  'storing what the authorization server keeps': (sql) =>
+    putArtifact(
+      { ...api.deps, sql },
+      { model: 'Grant', id: `id ${++calls}` },
+      { payload: { clientId: 'client' }, endsAtMs: nowMs },
+    ),
+  'trimming changes': (sql) => trimChanges(sql, nowMs),
+  'moving heads of chains': (sql) =>
+    sql.begin((tx) =>
+      moveChainHeads(
+        tx,
+        new Map(some.map((n) => [passportId(n), { sequence: 1, hash: '', latestMs: nowMs }])),
+      ),
+    ),
+  'counting what waits': (sql) =>
+    sql.begin((tx) => countPending(tx, { passportId: passportId(1), gateId: gateId(1) }, nowMs)),
+  'finding what waits': (sql) =>
+    sql.begin((tx) =>
+      findPendingApproval(tx, {
+        passportId: passportId(1),
+        gateId: gateId(1),
+        gateVersion: 1,
+        requestHash: '',
+      }),
+    ),
+  'finding what is due': (sql) => findDueApprovals(sql, nowMs, limits.approvalsPerSweepMax),
+  'expiring what is due': (sql) =>
+    sql.begin(async (tx) => {
+      const due = await lockDueApprovals(tx, { nowMs, only: null, max: limits.approvalsPerSweepMax });
+      expect(due).toHaveLength(limits.approvalsPerSweepMax);
+      await writeExpired(
+        tx,
+        due.map(({ approvalId }) => approvalId),
+      );
+    }),
+  'putting one off': (sql) =>
+    putOff(sql, `appr_${String(rows / 2 - 1).padStart(26, '0')}` as ApprovalId, nowMs),
+};
+
+describe.each(plans)('with %s, on full tables', (plan) => {
+  let sql: Database;
+  beforeAll(async () => {
+    sql = await planned(plan);
+  });
+  afterAll(() => sql.end());
+
+  it.each(Object.keys(statements))('%s looks at little', async (name) => {
+    const statement = must(statements[name] ?? null, 'a statement has a name');
+    expect(await readRows(sql, () => statement(sql))).toEqual({});
+  });
+
+  it('a look at all rows would be seen', async () => {
+    const read = await readRows(sql, () => sql`SELECT count(*) FROM quota_windows WHERE leased > 1e9`);
+    expect(Object.keys(read)).toEqual(['quota_windows']);
+  });
+});

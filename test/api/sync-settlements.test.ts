@@ -1,0 +1,558 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
+import { expectError } from '../support/expect-error.ts';
+import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+let other: SecondControlPlane;
+let sidecar: TestSidecar;
+/** Of a holder that has leased nothing yet. */
+let holder: string;
+let gateId: string;
+let passport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  other = await secondControlPlane(api);
+  goToNoon(api);
+  sidecar = await connectSidecar(api);
+});
+afterAll(async () => {
+  await other.close();
+  await api.close();
+});
+beforeEach(async () => {
+  holder = Buffer.from(api.deps.random.bytes(16)).toString('hex');
+  passport = await api.issuePassport();
+  gateId = (
+    await api.createGate({ constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 10 } } })
+  ).gate_id;
+});
+afterEach(() => expectSoundStore(api));
+
+const requestHash = hashOf(1);
+const ofCall = (from: TestSidecar = sidecar) => ({
+  sidecar_id: from.sidecarId,
+  connection_id: from.connectionId,
+  holder,
+  passport_id: passport.passport_id,
+  token_hash: sha256Hex(passport.jwt),
+  gate_id: gateId as string | null,
+  gate_version: 1,
+  request_hash: requestHash,
+  idempotency_key: null as string | null,
+});
+const settle = (body: object, key = sidecar.key): Promise<Reply> =>
+  api.call({ url: '/v1/sync/settlements', key, body });
+/** A copy that had to wait too long asks again, as a sidecar does. */
+const answerTo = async (body: object): Promise<SettlementAnswer> => {
+  let reply = await settle(body);
+  while (reply.status === 503) reply = await settle(body);
+  expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+  return reply.body;
+};
+
+const permitRecord = (change: object = {}) =>
+  recordOf(api, { gateId, passport }, { request_hash: requestHash, ...change });
+const permit = (change: object = {}, record: object = permitRecord()) => ({
+  ...ofCall(),
+  kind: 'permit',
+  approval_id: null,
+  idempotency_key: 'order-1',
+  record,
+  ...change,
+});
+const newApprovalId = () => api.deps.random.newId('appr', api.deps.clock.now());
+const today = () => windowAt('day', api.deps.clock.now()).startsAtMs;
+const ofGate = () => ({
+  kind: 'gate_spend',
+  gate_id: gateId,
+  passport_id: null,
+  token_hash: null,
+  window: 'day',
+});
+const heldMoney = (units: number) => ({ ...ofGate(), starts_at_ms: today(), units });
+const suspend = (change: object = {}, amount = 25_000_000) => ({
+  ...ofCall(),
+  kind: 'suspend',
+  approval_id: newApprovalId(),
+  permission_key: 'orders:create',
+  amount_micro_usd: amount,
+  constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
+  pii: [],
+  timestamp_ms: api.deps.clock.now(),
+  expires_in_ms: 300_000,
+  caller_mode: 'live',
+  held: [heldMoney(amount)],
+  ...change,
+});
+const lookUp = (change: object = {}) => ({ ...ofCall(), kind: 'look_up', approval_id: null, ...change });
+
+/** Leases micro-USD of today at the gate to the holder. */
+async function lease(units: number): Promise<void> {
+  const reply = await api.call({
+    url: '/v1/sync/leases',
+    key: sidecar.key,
+    body: {
+      sidecar_id: sidecar.sidecarId,
+      connection_id: sidecar.connectionId,
+      holder,
+      seq: 1,
+      returns: [],
+      asks: [{ ...ofGate(), units_min: units, units_needed: units, units_ahead: 0 }],
+    },
+  });
+  expect(reply.body.grants).toMatchObject([{ granted: units }]);
+}
+async function leasedUnits(): Promise<number> {
+  const rows = await api.deps.sql<
+    { units: number }[]
+  >`SELECT units FROM quota_leases WHERE holder = ${holder}`;
+  return rows.reduce((sum, { units }) => sum + units, 0);
+}
+
+const isStored = async (id: string): Promise<boolean> =>
+  (await api.deps.sql`SELECT FROM attestations WHERE attestation_id = ${id}`).length === 1;
+const statusOf = async (approvalId: string): Promise<string> =>
+  (await api.call({ url: `/v1/approvals/${approvalId}` })).body.status;
+const resolve = async (approvalId: string, word: 'approve' | 'deny') =>
+  expect((await api.call({ url: `/v1/approvals/${approvalId}/${word}`, body: {} })).status).toBe(200);
+const revoke = () => api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
+/** Opened through the sidecar, and approved. */
+async function approved(): Promise<string> {
+  await lease(25_000_000);
+  const call = suspend();
+  expect(await answerTo(call)).toMatchObject({ kind: 'suspended', is_new: true });
+  await resolve(call.approval_id, 'approve');
+  return call.approval_id;
+}
+
+describe('a permit with a key', () => {
+  it('is committed with its record, and answered so however often it comes', async () => {
+    const call = permit();
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
+    expect(body.attestations).toMatchObject([
+      { id: (call.record as { id: string }).id, decision: 'PERMIT', source: sidecar.sidecarId, sequence: 1 },
+    ]);
+  });
+
+  it('that comes many times at once is committed once', async () => {
+    const call = permit();
+    const replies = await Promise.all(Array.from({ length: 10 }, () => answerTo(call)));
+    expect(new Set(replies.map(({ kind }) => kind))).toEqual(new Set(['committed']));
+  });
+
+  it('whose key has another PERMIT of the same request is answered that one, and stores nothing', async () => {
+    const first = permitRecord({ pii: [{ pointer: '/note', type: 'email' }] });
+    await answerTo(permit({}, first));
+    const second = permitRecord();
+    expect(await answerTo(permit({}, second))).toEqual({
+      kind: 'replayed',
+      first: {
+        attestation_id: first.id,
+        constraints_evaluated: first.constraints_evaluated,
+        pii: first.pii,
+      },
+    });
+    expect(await isStored(second.id)).toBe(false);
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({
+      kind: 'replayed',
+      first: { attestation_id: first.id },
+    });
+  });
+
+  it('whose key has a PERMIT of another request is a conflict, and stores nothing', async () => {
+    await answerTo(permit());
+    const change = { request_hash: hashOf(2) };
+    const record = permitRecord(change);
+    expect(await answerTo(permit(change, record))).toEqual({ kind: 'conflict' });
+    expect(await isStored(record.id)).toBe(false);
+    expect(await answerTo(lookUp({ ...change, idempotency_key: 'order-1' }))).toEqual({ kind: 'conflict' });
+    expect(await answerTo(suspend({ ...change, idempotency_key: 'order-1' }))).toEqual({ kind: 'conflict' });
+  });
+
+  it('wins against others with its key, sidecars and control planes, once', async () => {
+    const second = await connectSidecar(api);
+    const calls = Array.from({ length: 12 }, (_, index) => ({
+      ...permit({}, permitRecord()),
+      ...(index % 2 === 0 ? {} : { sidecar_id: second.sidecarId, connection_id: second.connectionId }),
+    }));
+    const body = {
+      passport: passport.jwt,
+      request: { permission_key: 'orders:create', idempotency_key: 'order-1' },
+    };
+    const [answers, own] = await Promise.all([
+      Promise.all(calls.map(answerTo)),
+      other.call(`/v1/gates/${gateId}/check`, body),
+    ]);
+    const committed = answers.filter(({ kind }) => kind === 'committed').length;
+    // The control plane's own request is another one: it wins alone, or is a conflict.
+    expect(committed).toBe(own.status === 409 ? 1 : 0);
+    const kinds = new Set(answers.map(({ kind }) => kind));
+    expect(kinds).toEqual(new Set(own.status === 409 ? ['committed', 'replayed'] : ['conflict']));
+  });
+
+  it('is a new one after 24 hours, of the same key', async () => {
+    await answerTo(permit());
+    api.advance(limits.permitClaimKeptMs);
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'approval' });
+    expect(
+      await answerTo(permit({ request_hash: hashOf(3) }, permitRecord({ request_hash: hashOf(3) }))),
+    ).toEqual({
+      kind: 'committed',
+    });
+  });
+
+  it('works without a gate', async () => {
+    const record = recordOf(api, { gateId: null, passport }, { request_hash: requestHash });
+    const call = permit({ gate_id: null, gate_version: 0 }, record);
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+    expect(
+      await answerTo(lookUp({ gate_id: null, gate_version: 0, idempotency_key: 'order-1' })),
+    ).toMatchObject({
+      kind: 'replayed',
+    });
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'approval' });
+  });
+});
+
+describe('a copy of a call that is still being worked on', () => {
+  it('waits as long as a request may, and is told to come again', async () => {
+    const call = permit();
+    const other = suspend({ held: [], amount_micro_usd: null });
+    // The chain of the passport is held by somebody else: the first call gets no further.
+    const held = await api.deps.sql.begin(async (tx) => {
+      await tx`
+        INSERT INTO chains (chain_id, account_id, mode, sequence)
+        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
+      const first = settle(call);
+      await until(async () => (await waitingForLocks()) > 0, { what: 'the first call waits' });
+      expectError(await settle(call), 'overloaded');
+      // Another call is none of its business.
+      expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
+      return { first };
+    });
+    expect((await held.first).body).toEqual({ kind: 'committed' });
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+  });
+
+  const waitingForLocks = async (): Promise<number> => {
+    const [row] = await api.deps.sql<{ count: number }[]>`
+      SELECT count(*) AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    return row?.count ?? 0;
+  };
+});
+
+describe('a permit with an approval', () => {
+  it('uses it, once', async () => {
+    const approvalId = await approved();
+    const call = permit({ idempotency_key: null, approval_id: approvalId });
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+    expect(await statusOf(approvalId)).toBe('used');
+    expect(await answerTo(call)).toEqual({ kind: 'committed' });
+    const late = permit({ idempotency_key: 'late', approval_id: approvalId }, permitRecord());
+    expect(await answerTo(late)).toMatchObject({ kind: 'approval', standing: 'used' });
+    // Nothing of it stays: the key is free.
+    expect(await answerTo(permit({ idempotency_key: 'late' }))).toEqual({ kind: 'committed' });
+    expect(await heldUsd(api.deps, gateId)).toBe(25);
+  });
+
+  it('goes to one of many at once', async () => {
+    const approvalId = await approved();
+    const calls = Array.from({ length: 10 }, () =>
+      permit({ idempotency_key: null, approval_id: approvalId }, permitRecord()),
+    );
+    const answers = await Promise.all(calls.map(answerTo));
+    expect(answers.filter(({ kind }) => kind === 'committed')).toHaveLength(1);
+    expect(answers.filter((answer) => answer.kind === 'approval' && answer.standing === 'used')).toHaveLength(
+      9,
+    );
+  });
+
+  it('that does not fit is told why, and takes nothing', async () => {
+    const approvalId = await approved();
+    const tell = async (change: object) => {
+      const record = permitRecord(change);
+      const answer = await answerTo(
+        permit({ idempotency_key: null, approval_id: approvalId, ...change }, record),
+      );
+      expect(await isStored(record.id)).toBe(false);
+      return answer;
+    };
+    const mismatch = { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
+    expect(await tell({ request_hash: hashOf(9) })).toEqual(mismatch);
+    const record = permitRecord();
+    const ofNothing = permit({ idempotency_key: null, approval_id: newApprovalId() }, record);
+    expect(await answerTo(ofNothing)).toEqual(mismatch);
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { description: 'changed' } });
+    // The sidecar has not heard of the change yet.
+    expect(await answerTo(permit({ idempotency_key: null, approval_id: approvalId }, record))).toEqual(
+      mismatch,
+    );
+    expect(await answerTo(lookUp({ approval_id: approvalId }))).toEqual(mismatch);
+    expect(await isStored(record.id)).toBe(false);
+    expect(await statusOf(approvalId)).toBe('approved');
+  });
+});
+
+describe('a suspend', () => {
+  it('opens an approval with money of the holder, and answers so again', async () => {
+    await lease(40_000_000);
+    const call = suspend();
+    const first = await answerTo(call);
+    expect(first).toMatchObject({ kind: 'suspended', approval_id: call.approval_id, is_new: true });
+    expect(await leasedUnits()).toBe(15_000_000);
+    expect(await answerTo(call)).toEqual(first);
+    expect(await leasedUnits()).toBe(15_000_000);
+    expect((await api.call({ url: `/v1/approvals/${call.approval_id}` })).body).toMatchObject({
+      status: 'pending',
+      passport_id: passport.passport_id,
+      gate_id: gateId,
+      request_hash: requestHash,
+      amount_usd: 25,
+    });
+    await resolve(call.approval_id, 'deny');
+    // What was handed over is free for others; the rest stays leased.
+    expect(await heldUsd(api.deps, gateId)).toBe(15);
+    expect(await answerTo(call)).toEqual(first);
+    expect(await leasedUnits()).toBe(15_000_000);
+  });
+
+  it('of one too many is refused, however often it comes, and leaves the money with the holder', async () => {
+    await lease(60_000_000);
+    const first = suspend({ held: [heldMoney(10_000_000)], request_hash: hashOf(2) }, 10_000_000);
+    await answerTo(first);
+    await askAsManyAsMay(api.deps, { passportId: passport.passport_id, gateId, waiting: 1 });
+    const call = suspend();
+    for (const _repeat of [1, 2]) expect(await answerTo(call)).toMatchObject({ kind: 'refused' });
+    expect(await leasedUnits()).toBe(50_000_000);
+    expectError(await api.call({ url: `/v1/approvals/${call.approval_id}` }), 'approval_not_found');
+    // Who waits already is found, by its own call and by another one of the same request.
+    expect(await answerTo(first)).toMatchObject({ approval_id: first.approval_id, is_new: true });
+    const copy = suspend({ held: [heldMoney(10_000_000)], request_hash: hashOf(2) }, 10_000_000);
+    expect(await answerTo(copy)).toMatchObject({ approval_id: first.approval_id, is_new: false });
+    await resolve(first.approval_id, 'deny');
+    expect(await answerTo(call)).toMatchObject({ kind: 'suspended', is_new: true });
+  });
+
+  it('of a request that waits already finds its approval, and leaves the money with the holder', async () => {
+    await lease(60_000_000);
+    const first = suspend();
+    await answerTo(first);
+    expect(await answerTo(suspend())).toMatchObject({
+      kind: 'suspended',
+      approval_id: first.approval_id,
+      is_new: false,
+    });
+    expect(await leasedUnits()).toBe(35_000_000);
+    expect(await answerTo(lookUp())).toMatchObject({
+      kind: 'suspended',
+      approval_id: first.approval_id,
+      is_new: false,
+    });
+  });
+
+  it('that comes many times at once opens one and takes the money once', async () => {
+    await lease(100_000_000);
+    const same = suspend();
+    const calls = [...Array.from({ length: 6 }, () => same), ...Array.from({ length: 6 }, () => suspend())];
+    const answers = await Promise.all(calls.map(answerTo));
+    const ids = answers.map((answer) => (answer.kind === 'suspended' ? answer.approval_id : answer.kind));
+    expect(new Set(ids).size).toBe(1);
+    expect(await leasedUnits()).toBe(75_000_000);
+  });
+
+  it('takes over no money that the holder never had', async () => {
+    await lease(20_000_000);
+    const call = suspend();
+    expect(await answerTo(call)).toMatchObject({ kind: 'refused' });
+    expect(await leasedUnits()).toBe(20_000_000);
+    expectError(await api.call({ url: `/v1/approvals/${call.approval_id}` }), 'approval_not_found');
+    // Nor of another's holder.
+    const theirs = { ...suspend({}, 1_000_000), holder: 'ab'.repeat(16) };
+    expect(await answerTo(theirs)).toMatchObject({ kind: 'refused' });
+    const second = await connectSidecar(api);
+    const stolen = {
+      ...suspend({}, 1_000_000),
+      sidecar_id: second.sidecarId,
+      connection_id: second.connectionId,
+    };
+    expect(await answerTo(stolen)).toMatchObject({ kind: 'refused' });
+    expect(await leasedUnits()).toBe(20_000_000);
+  });
+
+  it('whose key has a PERMIT already is answered that one', async () => {
+    await lease(25_000_000);
+    await answerTo(permit());
+    const call = suspend({ idempotency_key: 'order-1' });
+    expect(await answerTo(call)).toMatchObject({ kind: 'replayed' });
+    expect(await leasedUnits()).toBe(25_000_000);
+  });
+
+  it('without money needs none', async () => {
+    const call = suspend({ held: [], amount_micro_usd: null });
+    expect(await answerTo(call)).toMatchObject({ kind: 'suspended', is_new: true });
+  });
+
+  it('of a gate that has changed since is refused', async () => {
+    await lease(25_000_000);
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { description: 'changed' } });
+    expect(await answerTo(suspend())).toMatchObject({ kind: 'refused' });
+    expect(await answerTo(suspend({ gate_version: 2 }))).toMatchObject({ kind: 'suspended' });
+  });
+});
+
+describe('a look-up', () => {
+  it('says what stands behind an approval', async () => {
+    await lease(25_000_000);
+    const call = suspend();
+    await answerTo(call);
+    const ask = () => answerTo(lookUp({ approval_id: call.approval_id }));
+    expect(await ask()).toMatchObject({
+      kind: 'approval',
+      standing: 'pending',
+      expires_at_ms: expect.any(Number),
+    });
+    await resolve(call.approval_id, 'approve');
+    expect(await ask()).toMatchObject({ kind: 'approval', standing: 'approved' });
+    api.advance(300_000);
+    expect(await ask()).toMatchObject({ kind: 'approval', standing: 'expired' });
+    expect(await answerTo(lookUp({ approval_id: newApprovalId() }))).toMatchObject({ standing: 'mismatch' });
+    expect(await answerTo(lookUp())).toEqual({ kind: 'approval', standing: 'none', expires_at_ms: null });
+  });
+});
+
+describe('a passport that was revoked meanwhile', () => {
+  it('gets neither a PERMIT nor an approval nor the first PERMIT again', async () => {
+    await lease(25_000_000);
+    await answerTo(permit());
+    await revoke();
+    const record = permitRecord();
+    const refused = { kind: 'refused', message: 'passport_id is revoked or suspended' };
+    expect(await answerTo(permit({ idempotency_key: 'other' }, record))).toEqual(refused);
+    expect(await answerTo(permit({}, record))).toEqual(refused);
+    expect(await answerTo(suspend())).toEqual(refused);
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(refused);
+    expect(await isStored(record.id)).toBe(false);
+    expect(await leasedUnits()).toBe(25_000_000);
+  });
+
+  it('is told what was committed before: its units are taken', async () => {
+    await lease(25_000_000);
+    const [settled, waiting] = [permit(), suspend({ request_hash: hashOf(5) })];
+    await answerTo(settled);
+    await answerTo(waiting);
+    await revoke();
+    expect(await answerTo(settled)).toEqual({ kind: 'committed' });
+    expect(await answerTo(waiting)).toMatchObject({ kind: 'suspended', is_new: true });
+  });
+});
+
+describe('a sidecar may speak', () => {
+  it('of gates of its account only, and of passports whose token it has seen', async () => {
+    const account = await api.createAccount();
+    const foreign = await api.createGate({}, account.key);
+    const strange = { gate_id: foreign.gate_id };
+    const record = permitRecord(strange);
+    expect(await answerTo(permit(strange, record))).toMatchObject({
+      kind: 'refused',
+      message: expect.stringMatching(/gate_id/),
+    });
+    expect(await answerTo(lookUp(strange))).toMatchObject({ kind: 'refused' });
+    expect(await answerTo(suspend({ ...strange, held: [] }))).toMatchObject({ kind: 'refused' });
+    const unseen = { token_hash: 'ab'.repeat(32) };
+    expect(await answerTo(permit(unseen, permitRecord(unseen)))).toMatchObject({ kind: 'refused' });
+    expect(await answerTo(lookUp(unseen))).toMatchObject({ kind: 'refused' });
+  });
+
+  it('of a passport of another account that was shown', async () => {
+    const account = await api.createAccount();
+    passport = await api.issuePassport({}, account.key);
+    expect(await answerTo(permit())).toEqual({ kind: 'committed' });
+  });
+
+  it('with its newest connection only, and with the scope for it', async () => {
+    const first = await connectSidecar(api);
+    const again = await connectSidecar(api, { sidecarId: first.sidecarId });
+    const by = (one: TestSidecar) => ({ sidecar_id: one.sidecarId, connection_id: one.connectionId });
+    const reply = await settle(permit(by(first)));
+    expect([reply.status, reply.body.error.code]).toEqual([409, 'connection_superseded']);
+    const unknown = await settle(permit({ connection_id: '9999999999999.x' }));
+    expect([unknown.status, unknown.body.error.code]).toEqual([409, 'connection_unknown']);
+    expect(await answerTo(permit(by(again)))).toEqual({ kind: 'committed' });
+    const { key } = await api.createKey({ scopes: ['enforcement:check'] });
+    expectError(await settle(permit(), key), 'insufficient_scope');
+  });
+});
+
+describe('a call that is not well formed', () => {
+  it.each<[string, () => object, string]>([
+    ['of no kind', () => ({ ...lookUp(), kind: 'other' }), 'kind'],
+    ['with a field that there is not', () => lookUp({ note: 'x' }), 'note'],
+    ['without a field', () => ({ ...lookUp(), request_hash: undefined }), 'request_hash'],
+    ['with a key that is too long', () => lookUp({ idempotency_key: 'k'.repeat(129) }), 'idempotency_key'],
+    ['that is a permit of nothing', () => permit({ idempotency_key: null }), 'idempotency_key'],
+    [
+      'whose record is a BLOCK',
+      () => permit({}, permitRecord({ decision: 'BLOCK', reason: 'domain_missing' })),
+      'record',
+    ],
+    ['whose record is of another request', () => permit({ request_hash: hashOf(4) }), 'record'],
+    ['whose record is no record', () => permit({}, { void: 'missing', count: 1 }), 'record'],
+    ['whose record is malformed', () => permit({}, { ...permitRecord(), extra: 1 }), 'record'],
+    ['that holds another amount', () => suspend({ held: [heldMoney(24_000_000)] }), 'held'],
+    [
+      'that holds one window twice',
+      () => suspend({ held: [heldMoney(25_000_000), heldMoney(25_000_000)] }),
+      'held',
+    ],
+    [
+      'that holds requests',
+      () => suspend({ held: [{ ...heldMoney(25_000_000), kind: 'gate_rate' }] }),
+      'held',
+    ],
+    [
+      'that waits too long',
+      () => suspend({ expires_in_ms: limits.approvalExpiryMsMax + 1 }),
+      'expires_in_ms',
+    ],
+  ])('%s is refused', async (_name, call, param) => {
+    expectError(await settle(call()), 'invalid_request', param);
+  });
+});
+
+describe('a second copy at ingest', () => {
+  it('is passed over where it is the same, and refused where it is not', async () => {
+    const own = await connectSidecar(api);
+    const by = { sidecar_id: own.sidecarId, connection_id: own.connectionId };
+    const record = permitRecord();
+    expect(await answerTo(permit(by, record))).toEqual({ kind: 'committed' });
+    const next = permitRecord();
+    expect((await own.send(1, [record, next])).body).toEqual({ next_seq: 3 });
+    expect(await isStored(next.id)).toBe(true);
+    const changed = { ...record, amount_micro_usd: 1 };
+    expect((await own.send(3, [changed])).body.error).toMatchObject({
+      code: 'record_refused',
+      refused: [{ seq: 3, message: 'there is an attestation with this id already' }],
+    });
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
+    expect(body.attestations).toHaveLength(2);
+  });
+
+  it('of another sidecar is not the same', async () => {
+    const record = permitRecord();
+    await answerTo(permit({}, record));
+    const second = await connectSidecar(api);
+    expect((await second.send(1, [record])).body.error.code).toBe('record_refused');
+  });
+});

@@ -1,0 +1,319 @@
+import { Compile } from 'typebox/compile';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
+import { scopes } from '../../shared/model/scopes.ts';
+import { expectError } from '../support/expect-error.ts';
+import { startTools, type Tools } from '../support/tools.ts';
+
+/** Which tool needs which scope (decisions §2 and §13), written out by hand. */
+const scopeOf: Readonly<Record<string, string | null>> = {
+  create_passport: 'passports:issue',
+  revoke_passport: 'passports:revoke',
+  create_api_key: 'keys:manage',
+  list_passports: 'passports:read',
+  verify_passport: 'passports:read',
+  discover_gates: null,
+  test_gate: 'gates:read',
+  get_attestation: 'attestations:read',
+};
+const readOnly = ['list_passports', 'verify_passport', 'discover_gates', 'test_gate', 'get_attestation'];
+const names = Object.keys(scopeOf);
+
+let tools: Tools;
+/** May do everything. */
+let token: string;
+let listed: {
+  name: string;
+  inputSchema: object;
+  outputSchema: object;
+  annotations: Record<string, unknown>;
+}[];
+beforeAll(async () => {
+  tools = await startTools();
+  token = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['admin:*'] }));
+  listed = (await message(await tools.post(token, request('tools/list')))).result.tools;
+});
+afterAll(() => tools.close());
+
+const request = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 7, method, params });
+const message = async (response: Response) => JSON.parse(await response.text());
+const call = async (name: string, args: object = {}, as = token) => message(await tools.call(as, name, args));
+const replyOf = async (response: Response) => ({
+  status: response.status,
+  headers: Object.fromEntries(response.headers),
+  body: await message(response),
+});
+
+/** Arguments with which each tool succeeds; what they need is made first. */
+const goodArguments: Readonly<Record<string, () => Promise<object>>> = {
+  create_passport: async () => ({
+    agent_id: `agent ${Math.random()}`,
+    permissions: ['orders:create'],
+    expires_in: '2h',
+  }),
+  revoke_passport: async () => ({
+    passport_id: (await tools.api.issuePassport()).passport_id,
+    reason: 'lost',
+  }),
+  create_api_key: async () => ({ name: 'from a tool', scopes: ['gates:read'] }),
+  list_passports: async () => ({ status: 'active', limit: 2 }),
+  verify_passport: async () => ({ passport_id: (await tools.api.issuePassport()).passport_id }),
+  discover_gates: async () => {
+    await tools.api.createGate({ catalog: { permissions: [{ key: 'orders:create' }] } });
+    return { capability: 'orders' };
+  },
+  test_gate: async () => ({
+    gate_id: (await tools.api.createGate()).gate_id,
+    passport_token: (await tools.api.issuePassport()).jwt,
+    requested_action: 'orders:create',
+    context: { estimated_cost_usd: 2 },
+  }),
+  get_attestation: async () => ({ attestation_id: await attestationId() }),
+};
+
+async function attestationId(): Promise<string> {
+  const { jwt } = await tools.api.issuePassport();
+  const body = { passport: jwt, request: { permission_key: 'orders:create' } };
+  return (await tools.api.call({ url: '/v1/enforce', body })).body.attestation_id;
+}
+
+describe('the list of tools', () => {
+  it('is the eight, to every token', async () => {
+    const small = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['gates:read'] }));
+    const { result } = await message(await tools.post(small, request('tools/list')));
+    expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(names);
+  });
+
+  it('says which only read, and which cannot be undone', () => {
+    for (const { name, annotations } of listed) {
+      expect(annotations['readOnlyHint'], name).toBe(readOnly.includes(name));
+      expect(annotations['destructiveHint'] === true, name).toBe(name === 'revoke_passport');
+      expect(annotations['openWorldHint'], name).toBe(false);
+    }
+  });
+
+  it('describes every argument and every field, in schemas that stand alone', () => {
+    for (const { name, inputSchema, outputSchema } of listed) {
+      expect(JSON.stringify([inputSchema, outputSchema]), name).not.toContain('$ref');
+      for (const schema of [inputSchema, outputSchema] as {
+        type: string;
+        properties: Record<string, { description?: string }>;
+      }[]) {
+        expect(schema.type).toBe('object');
+        for (const [field, { description }] of Object.entries(schema.properties)) {
+          expect(description ?? '', `${name} ${field}`).toMatch(/\w/);
+        }
+      }
+    }
+  });
+});
+
+describe.each(names)('%s', (name) => {
+  const schemaOf = (which: 'inputSchema' | 'outputSchema') =>
+    Compile(listed.find((each) => each.name === name)?.[which] ?? {});
+
+  it('answers what its schema says, as structure and as text', async () => {
+    const args = await goodArguments[name]?.();
+    expect(schemaOf('inputSchema').Check(args)).toBe(true);
+    const { id, result } = await call(name, args);
+    expect(id).toBe(7);
+    expect(result.isError ?? false).toBe(false);
+    expect([...schemaOf('outputSchema').Errors(result.structuredContent)]).toEqual([]);
+    expect(Object.keys(result.structuredContent).length).toBeGreaterThan(1);
+    expect(result.content).toEqual([{ type: 'text', text: JSON.stringify(result.structuredContent) }]);
+  });
+
+  it('refuses an unknown argument by its name, so that the model can do better', async () => {
+    const { result } = await call(name, { ...(await goodArguments[name]?.()), nonsense: 1 });
+    expect(result.isError).toBe(true);
+    expect(result.structuredContent).toBeUndefined();
+    const { error } = JSON.parse(result.content[0].text);
+    expect(error).toMatchObject({ code: 'invalid_request', param: 'nonsense', status: 400 });
+  });
+
+  it('needs its scope and no other', async () => {
+    const needed = scopeOf[name];
+    const args = await goodArguments[name]?.();
+    for (const scope of scopes) {
+      const held = await tools.accessTokenOf(await tools.api.createKey({ scopes: [scope] }));
+      const response = await tools.call(held, name, args);
+      const implied = ['admin:*', ...(needed?.startsWith('gates:') ? ['gates:manage'] : [])];
+      if (needed === null || scope === needed || implied.includes(scope)) {
+        expect(response.status, scope).toBe(200);
+        continue;
+      }
+      const reply = await replyOf(response);
+      expectError(reply, 'insufficient_scope');
+      expect(reply.headers['www-authenticate']).toBe(
+        `Bearer realm="agent-trust", resource_metadata="${tools.origin}/.well-known/oauth-protected-resource/mcp", ` +
+          `error="insufficient_scope", scope="${needed}"`,
+      );
+    }
+  });
+});
+
+describe('what the tools do', () => {
+  it('is what the API does: a passport that is issued by one is revoked by the other', async () => {
+    const { result } = await call('create_passport', {
+      agent_id: 'tool agent',
+      permissions: ['orders:create'],
+    });
+    const { passport_id, jwt, private_key } = result.structuredContent;
+    expect(jwt).toMatch(/^eyJ/);
+    expect(private_key).toMatch(/^ed25519_private:/);
+    expect((await tools.api.call({ url: `/v1/passports/${passport_id}` })).body.status).toBe('active');
+    const revoked = await call('revoke_passport', { passport_id });
+    expect(revoked.result.structuredContent).toMatchObject({ status: 'revoked', reason: 'unspecified' });
+    const verified = await tools.api.call({ url: `/v1/passports/${passport_id}/verify` });
+    expect(verified.body).toMatchObject({ valid: false, reason: 'revoked' });
+  });
+
+  it("takes the specification's arguments of create_passport", async () => {
+    const { issuer_id } = await tools.api.createIssuer();
+    const args = { issuer_id, agent_id: 'spec agent', permissions: ['orders:create'], expires_in: '720h' };
+    expect((await call('create_passport', args)).result.structuredContent).toMatchObject({
+      issuer_id,
+      agent_id: 'spec agent',
+    });
+  });
+
+  it('grants no key more than the token holds, though the key behind it holds more', async () => {
+    const small = await tools.accessTokenOf(
+      await tools.api.createKey({ scopes: ['keys:manage', 'gates:read', 'passports:read'] }),
+      'keys:manage gates:read',
+    );
+    const args = { name: 'n', scopes: ['passports:read'] };
+    const { result } = await call('create_api_key', args, small);
+    expect(JSON.parse(result.content[0].text).error.code).toBe('insufficient_scope');
+    expect(
+      (await call('create_api_key', { name: 'n', scopes: ['gates:read'] }, small)).result.isError,
+    ).toBeUndefined();
+  });
+
+  it('stays in the account and mode of the key', async () => {
+    const { passport_id } = await tools.api.issuePassport();
+    const stranger = await tools.api.createAccount();
+    const other = await tools.accessTokenOf(
+      await tools.api.createKey({ scopes: ['passports:read'] }, stranger.key),
+    );
+    const { result } = await call('verify_passport', { passport_id }, other);
+    expect(JSON.parse(result.content[0].text).error.code).toBe('passport_not_found');
+  });
+
+  it.each([
+    ['verify_passport', { passport_id: 'pass_none' }, 'passport_not_found'],
+    ['get_attestation', { attestation_id: 'att_00000000000000000000000000' }, 'attestation_not_found'],
+    ['test_gate', { gate_id: 'nonsense', passport_token: 'x', requested_action: 'a:b' }, 'gate_not_found'],
+    ['list_passports', { limit: limits.pageItemsMax + 1 }, 'invalid_request'],
+    ['list_passports', { limit: '5' }, 'invalid_request'],
+    ['list_passports', { issuer_id: 'nonsense' }, 'invalid_request'],
+    ['discover_gates', {}, 'invalid_request'],
+    ['create_passport', { agent_id: 'x', permissions: ['nonsense'] }, 'invalid_request'],
+    ['create_passport', { agent_id: 'x\0', permissions: [] }, 'invalid_request'],
+    ['create_api_key', { name: 'n', scopes: ['nonsense'] }, 'invalid_request'],
+  ])('%s %j is refused with a result that says %s', async (name, args, code) => {
+    const { result, error } = await call(name, args);
+    expect(error).toBeUndefined();
+    expect(result.isError).toBe(true);
+    expect(JSON.parse(result.content[0].text).error.code).toBe(code);
+  });
+});
+
+describe('the protocol', () => {
+  it("takes the specification's bare call, with no header but the token", async () => {
+    const response = await tools.post(token, {
+      jsonrpc: '2.0',
+      id: 'a name',
+      method: 'tools/call',
+      params: { name: 'list_passports', arguments: {} },
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toContain('application/json');
+    expect(await message(response)).toMatchObject({
+      jsonrpc: '2.0',
+      id: 'a name',
+      result: { structuredContent: {} },
+    });
+  });
+
+  it('takes a call without arguments', async () => {
+    const { result } = await message(
+      await tools.post(token, request('tools/call', { name: 'list_passports' })),
+    );
+    expect(result.structuredContent.limit).toBe(limits.pageItemsDefault);
+  });
+
+  it('answers a tool that does not exist, and a method that does not exist, as errors of the protocol', async () => {
+    const tool = await message(await tools.call(token, 'delete_everything'));
+    expect(tool).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32_602 } });
+    const method = await message(await tools.post(token, request('nonsense/call')));
+    expect(method).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32_601 } });
+  });
+
+  it.each([
+    ['no JSON', '{"jsonrpc"', -32_700],
+    ['nothing', '', -32_600],
+    ['a text', '"hello"', -32_600],
+    ['an empty batch', '[]', -32_600],
+    ['a batch, which would be many calls for one', JSON.stringify([request('tools/list')]), -32_600],
+    ['a name that is not allowed', '{"jsonrpc":"2.0","id":1,"method":"ping","__proto__":1}', -32_600],
+    [
+      'what lies too deep',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(40)}${']'.repeat(40)}}`,
+      -32_600,
+    ],
+    ['another version', JSON.stringify({ jsonrpc: '1.0', id: 1, method: 'tools/list' }), -32_600],
+    ['no method', JSON.stringify({ jsonrpc: '2.0', id: 1 }), -32_600],
+    ['an id that is none', JSON.stringify({ jsonrpc: '2.0', id: {}, method: 'tools/list' }), -32_600],
+    [
+      'too much',
+      JSON.stringify({ ...request('tools/list'), more: 'x'.repeat(limits.bodyBytesMax) }),
+      -32_600,
+    ],
+  ])('answers %s with 400 and an error of JSON-RPC', async (_what, body, code) => {
+    const response = await tools.post(token, body);
+    expect(response.status).toBe(400);
+    expect(await message(response)).toMatchObject({
+      jsonrpc: '2.0',
+      error: { code, message: expect.any(String) },
+    });
+  });
+
+  it.each(['__proto__', 'constructor', 'toString'])('knows no tool named %s', async (name) => {
+    expect(await message(await tools.call(token, name))).toMatchObject({ error: { code: -32_602 } });
+  });
+
+  it('takes a notification and answers nothing', async () => {
+    const response = await tools.post(token, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect(response.status).toBe(202);
+    expect(await response.text()).toBe('');
+  });
+
+  it('refuses other sites, whatever token they have', async () => {
+    for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:8081']) {
+      const response = await tools.post(token, request('tools/list'), { origin });
+      expect(response.status, origin).toBe(403);
+      expect(await message(response)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32_600 } });
+    }
+    expect((await tools.post(token, request('tools/list'), { origin: tools.origin })).status).toBe(200);
+  });
+
+  it.each(['GET', 'DELETE'])('offers no stream and no session: %s is 405', async (method) => {
+    const response = await tools.fetch(tools.mcpUrl, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('POST');
+    expect(await message(response)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32_600 } });
+  });
+
+  it('does not begin a stream where a client wants to listen', async () => {
+    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
+    const body = request('subscriptions/listen', { _meta: meta });
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' };
+    const response = await tools.post(token, body, headers);
+    expect(response.headers.get('content-type')).toContain('application/json');
+    expect((await message(response)).error.code).toBeLessThan(0);
+  });
+});

@@ -1,0 +1,571 @@
+import type { ServerResponse } from 'node:http';
+import { Registry } from 'prom-client';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
+import {
+  claimDeliveries,
+  readQueues,
+  settleDeliveries,
+} from '../../control-plane/webhooks/delivery-queue.ts';
+import { listDeliveries } from '../../control-plane/webhooks/delivery-store.ts';
+import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
+import { attemptWriter } from '../../control-plane/webhooks/write-down.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { WebhookId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { attemptPausesMs } from '../../shared/model/webhook.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { arrived, deliverer, type Endpoint, subscribe, verified, verifiedAll } from '../support/webhooks.ts';
+
+/** Deliveries to real receivers. Time that passes between attempts is simulated. */
+const logged: string[] = [];
+const recording: Logger = {
+  debug: (fields, message) => void logged.push(JSON.stringify([fields, message])),
+  info: (fields, message) => void logged.push(JSON.stringify([fields, message])),
+  warn: (fields, message) => void logged.push(JSON.stringify([fields, message])),
+  error: (fields, message) => void logged.push(JSON.stringify([fields, message])),
+  child: () => recording,
+};
+
+let api: Api;
+let key: string;
+let receiver: Receiver;
+/** Another one, which always works. */
+let control: Receiver;
+let running: { stop(): Promise<void> };
+
+beforeAll(async () => {
+  api = await startApi({ outbound: { allowPrivate: true }, logger: recording });
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  key = (await api.createAccount()).key;
+  receiver = await startReceiver();
+  control = await startReceiver();
+  running = deliverer(api);
+});
+afterEach(async () => {
+  await running.stop();
+  await receiver.close();
+  await control.close();
+});
+
+const events = ['gate.created'];
+const hookAt = (at: Receiver): Promise<Endpoint> => subscribe(api, { url: at.url, events }, key);
+const cause = () => api.createGate({}, key);
+const fail = (status: number, headers = {}) =>
+  receiver.answer((response) => response.writeHead(status, headers).end('no'));
+const works = () => receiver.answer((response) => response.writeHead(204).end());
+const only = async (hook: Endpoint): Promise<Reply['body']> => {
+  const deliveries = await hook.deliveries();
+  expect(deliveries).toHaveLength(1);
+  return deliveries[0];
+};
+/** Waits until so many attempts of the only delivery are written down. */
+const attempted = async (hook: Endpoint, count: number): Promise<Reply['body']> => {
+  await until(async () => (await only(hook)).attempt_count >= count, { what: `attempt ${count}` });
+  return only(hook);
+};
+const msUntil = (time: string): number => Date.parse(time) - api.deps.clock.now();
+/** All queues were looked at with the time of now: what was due was claimed. */
+const looked = async (hook: Endpoint): Promise<void> => {
+  const before = control.received.length;
+  await api.call({ url: `${hook.url}/test`, body: {}, key });
+  await arrived(control, before + 1);
+  await api.call({ url: `${hook.url}/test`, body: {}, key });
+  await arrived(control, before + 2);
+};
+
+describe('a delivery', () => {
+  it('arrives as the specification has it, and verifies', async () => {
+    const hook = await hookAt(receiver);
+    const gate = await cause();
+    await arrived(receiver, 1);
+    const [one] = receiver.received;
+    expect(one?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': expect.stringMatching(/^evt_/),
+      'user-agent': 'agent-trust/1 (+webhooks)',
+    });
+    expect(verifiedAll(receiver, hook.secret)).toEqual([
+      {
+        id: one?.headers['webhook-id'],
+        event: 'gate.created',
+        timestamp: gate.created_at,
+        data: { gate_id: gate.gate_id, name: gate.name, trust_level: 'L1', gate_url: gate.gate_url },
+      },
+    ]);
+    expect(one?.body).toBe(JSON.stringify(JSON.parse(one?.body ?? '')));
+    expect(await attempted(hook, 1)).toMatchObject({
+      event_id: one?.headers['webhook-id'],
+      status: 'succeeded',
+      attempt_count: 1,
+      attempts: [{ attempt: 1, status_code: 204, error: null, response: '' }],
+      next_attempt_at: null,
+    });
+  });
+
+  it('does not verify with another secret, nor with another body', async () => {
+    const hook = await hookAt(receiver);
+    const another = await hookAt(control);
+    await cause();
+    await arrived(receiver, 1);
+    const [one] = receiver.received;
+    const given = must(one, 'it arrived');
+    expect(() => verified(given, another.secret)).toThrow('No matching signature');
+    expect(() => verified({ ...given, body: `${given.body} ` }, hook.secret)).toThrow(
+      'No matching signature',
+    );
+  });
+
+  it('follows the schedule, under one id and freshly signed, and is given up after the last attempt', async () => {
+    fail(500);
+    const hook = await hookAt(receiver);
+    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
+    await cause();
+    for (const [index, pauseMs] of attemptPausesMs.slice(1).entries()) {
+      const delivery = await attempted(hook, index + 1);
+      expect(delivery).toMatchObject({ status: 'pending', attempt_count: index + 1 });
+      const waitMs = Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts[0].started_at);
+      expect(waitMs).toBeGreaterThanOrEqual(pauseMs * 0.9);
+      expect(waitMs).toBeLessThanOrEqual(pauseMs * 1.1 + 2 * secondMs);
+      // Nothing before its time; the half second is for what the test itself takes.
+      api.advance(msUntil(delivery.next_attempt_at) - 2_000);
+      await looked(controlHook);
+      expect(receiver.received).toHaveLength(index + 1);
+      api.advance(2_000);
+    }
+    await attempted(hook, attemptPausesMs.length);
+    expect(await only(hook)).toMatchObject({ status: 'failed', next_attempt_at: null });
+    const all = verifiedAll(receiver, hook.secret);
+    expect(all).toHaveLength(10);
+    expect(new Set(all.map(({ id }) => id)).size).toBe(1);
+    const times = receiver.received.map(({ headers }) => Number(headers['webhook-timestamp']));
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
+    expect(new Set(times).size).toBe(10);
+  }, 60_000);
+
+  it.each([300, 301, 307, 308, 400, 404, 500])(
+    'answered with %i has failed, and nothing is followed',
+    async (status) => {
+      fail(status, { location: control.url });
+      const hook = await hookAt(receiver);
+      await cause();
+      expect(await attempted(hook, 1)).toMatchObject({
+        status: 'pending',
+        attempts: [{ status_code: status, response: 'no' }],
+      });
+      expect(control.received).toEqual([]);
+    },
+  );
+
+  it('to where nobody listens has failed, with a reason', async () => {
+    await receiver.close();
+    const hook = await hookAt(receiver);
+    await cause();
+    const [attempt] = (await attempted(hook, 1)).attempts;
+    expect(attempt).toMatchObject({ status_code: null, error: 'ECONNREFUSED', response: null });
+  });
+
+  it('comes after as long as Retry-After says, and so does everything else for an endpoint that is busy', async () => {
+    fail(503, { 'retry-after': '1800' });
+    const hook = await hookAt(receiver);
+    await cause();
+    const delivery = await attempted(hook, 1);
+    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(29 * minuteMs);
+    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(30 * minuteMs);
+    works();
+    await cause();
+    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
+    api.advance(25 * minuteMs);
+    await looked(controlHook);
+    expect(receiver.received).toHaveLength(1);
+    api.advance(6 * minuteMs);
+    await arrived(receiver, 3);
+  });
+
+  it('does not wait longer than a bound for a Retry-After that makes no sense', async () => {
+    fail(429, { 'retry-after': '999999' });
+    const hook = await hookAt(receiver);
+    await cause();
+    const delivery = await attempted(hook, 1);
+    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(limits.webhookRetryAfterMsMax);
+    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(limits.webhookRetryAfterMsMax - minuteMs);
+  });
+
+  it('shows the first KiB of the answer, without what looks like a secret and without NUL', async () => {
+    const secret = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
+    receiver.answer((response) =>
+      response.writeHead(500).end(`failed: {"api_key": "hunter2"} ${secret}\u0000 ${'.'.repeat(5_000)}`),
+    );
+    const hook = await hookAt(receiver);
+    await cause();
+    const [{ response }] = (await attempted(hook, 1)).attempts;
+    expect(response).toMatch(/^failed: \{"api_key": "\[redacted\]"\} \[redacted\]/);
+    expect(response.length).toBeLessThanOrEqual(1_024);
+    for (const hidden of ['hunter2', secret, '\u0000']) expect(response).not.toContain(hidden);
+  });
+});
+
+describe('a secret that is rolled', () => {
+  it('signs beside the one before it until the overlap ends', async () => {
+    const hook = await hookAt(receiver);
+    const { body } = await api.call({ url: `${hook.url}/roll-secret`, body: { overlap_s: 60 }, key });
+    await cause();
+    await arrived(receiver, 1);
+    const [both] = verifiedAll(receiver, hook.secret);
+    expect(verifiedAll(receiver, body.secret)).toEqual([both]);
+    expect(String(receiver.received[0]?.headers['webhook-signature']).split(' ')).toHaveLength(2);
+    api.advance(minuteMs);
+    await cause();
+    await arrived(receiver, 2);
+    const second = must(receiver.received[1], 'the second arrived');
+    expect(verified(second, body.secret).event).toBe('gate.created');
+    expect(() => verified(second, hook.secret)).toThrow('No matching signature');
+  });
+
+  it('signs alone at once without an overlap', async () => {
+    const hook = await hookAt(receiver);
+    await api.call({ url: `${hook.url}/roll-secret`, body: { overlap_s: 60 }, key });
+    const { body } = await api.call({ url: `${hook.url}/roll-secret`, body: {}, key });
+    await cause();
+    await arrived(receiver, 1);
+    expect(verifiedAll(receiver, body.secret)).toHaveLength(1);
+    expect(String(receiver.received[0]?.headers['webhook-signature']).split(' ')).toHaveLength(1);
+  });
+});
+
+describe('an endpoint', () => {
+  it('that answers 410 is disabled at once; what waits for it goes out when it is enabled', async () => {
+    fail(410);
+    const hook = await hookAt(receiver);
+    await cause();
+    expect(await attempted(hook, 1)).toMatchObject({ status: 'failed', next_attempt_at: null });
+    await until(async () => (await hook.get()).status === 'disabled', { what: 'the end of the endpoint' });
+    expect((await hook.get()).disabled_reason).toBe('gone');
+    works();
+    await api.call({ method: 'PUT', url: hook.url, body: { status: 'enabled' }, key });
+    await cause();
+    await arrived(receiver, 2);
+    const first = must((await hook.deliveries('?status=failed'))[0], 'the first has failed');
+    await api.call({ method: 'POST', url: `${hook.url}/deliveries/${first.delivery_id}/resend`, key });
+    await arrived(receiver, 3);
+    expect(verifiedAll(receiver, hook.secret).map(({ id }) => id)).toContain(first.event_id);
+  });
+
+  it('that its owner disables keeps what is under way to it, and gets the rest when it is enabled', async () => {
+    fail(500);
+    const hook = await hookAt(receiver);
+    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
+    await cause();
+    await attempted(hook, 1);
+    await api.call({ method: 'PUT', url: hook.url, body: { status: 'disabled' }, key });
+    works();
+    api.advance(hourMs);
+    await looked(controlHook);
+    expect(receiver.received).toHaveLength(1);
+    await api.call({ method: 'PUT', url: hook.url, body: { status: 'enabled' }, key });
+    await arrived(receiver, 2);
+    expect(await attempted(hook, 2)).toMatchObject({ status: 'succeeded' });
+  });
+
+  it('that fails for three days without a success is disabled, and not before', async () => {
+    fail(500);
+    const hook = await hookAt(receiver);
+    await cause();
+    await attempted(hook, 1);
+    await until(async () => (await hook.get()).failing_since !== null, {
+      what: 'the beginning of the failure',
+    });
+    api.advance(2 * dayMs);
+    await attempted(hook, 2);
+    // A success in between begins anew.
+    works();
+    await api.call({ url: `${hook.url}/test`, body: {}, key });
+    await until(async () => (await hook.get()).failing_since === null, { what: 'the end of the failure' });
+    fail(500);
+    const test = async () => {
+      const before = receiver.received.length;
+      await api.call({ url: `${hook.url}/test`, body: {}, key });
+      await arrived(receiver, before + 1);
+    };
+    await test();
+    await until(async () => (await hook.get()).failing_since !== null, { what: 'a new beginning' });
+    api.advance(3 * dayMs - minuteMs);
+    await test();
+    expect((await hook.get()).status).toBe('enabled');
+    // The next failure, of what is due again by now, is one too many.
+    api.advance(minuteMs);
+    await until(async () => (await hook.get()).status === 'disabled', { what: 'the end of the endpoint' });
+    expect(await hook.get()).toMatchObject({ disabled_reason: 'failing' });
+  });
+
+  it('that works counts as working, also where an earlier failure is written down between claim and success', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    await cause();
+    await cause();
+    const { sql, clock } = api.deps;
+    const slots = new Map([[hook.id as WebhookId, 2]]);
+    const claimed = await claimDeliveries(sql, { slots, replicaId: 'one', nowMs: clock.now() });
+    const write = attemptWriter({ ...api.deps, metrics: new Registry(), replicaId: 'one' });
+    const made = { startedAtMs: clock.now(), latencyMs: 1, error: null, response: '' };
+    const attempt = (index: number, hasSucceeded: boolean): Attempt => ({
+      settlement: {
+        ...made,
+        delivery: must(claimed[index], 'two were claimed'),
+        statusCode: hasSucceeded ? 204 : 500,
+        status: hasSucceeded ? 'succeeded' : 'failed',
+        nextAttemptAtMs: null,
+      },
+      hasSucceeded,
+      isGone: false,
+      pausedUntilMs: null,
+    });
+    await write([attempt(0, false)]);
+    expect((await hook.get()).failing_since).not.toBeNull();
+    await write([attempt(1, true)]);
+    expect((await hook.get()).failing_since).toBeNull();
+    running = deliverer(api);
+  });
+
+  it('that hangs delays no other', async () => {
+    const held: ServerResponse[] = [];
+    receiver.answer((response) => void held.push(response));
+    const dead = await hookAt(receiver);
+    const healthy = await hookAt(control);
+    const gates = 3 * limits.webhookConcurrencyMax;
+    for (let n = 0; n < gates; n++) await cause();
+    await arrived(control, gates);
+    expect(new Set(verifiedAll(control, healthy.secret).map(({ id }) => id)).size).toBe(gates);
+    // Control: the dead one has its number of attempts under way, and no more.
+    expect(held).toHaveLength(limits.webhookConcurrencyMax);
+    expect(await dead.deliveries('?status=pending')).toHaveLength(gates);
+  });
+
+  it('that is deleted gets nothing more', async () => {
+    fail(500);
+    const hook = await hookAt(receiver);
+    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
+    await cause();
+    await attempted(hook, 1);
+    await api.call({ method: 'DELETE', url: hook.url, key });
+    api.advance(hourMs);
+    await looked(controlHook);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('at a private address is not called unless that is allowed', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    await cause();
+    const strict = await startApi();
+    running = deliverer({ ...api, deps: { ...api.deps, outbound: strict.deps.outbound } });
+    const [attempt] = (await attempted(hook, 1)).attempts;
+    expect(attempt).toMatchObject({ status_code: null, error: 'only https is called' });
+    expect(receiver.received).toEqual([]);
+    await strict.close();
+  });
+});
+
+describe('recover', () => {
+  it('sends again what has failed since then, for good or so far, and nothing else', async () => {
+    const hook = await hookAt(receiver);
+    await cause();
+    await until(async () => (await hook.deliveries('?status=succeeded')).length === 1, { what: 'a success' });
+    fail(500);
+    await cause();
+    await cause();
+    await until(
+      async () => (await hook.deliveries()).filter((each) => each.attempt_count === 1).length === 3,
+      {
+        what: 'one attempt each',
+      },
+    );
+    const [newest, older] = await hook.deliveries();
+    works();
+    const recovered = await api.call({ url: `${hook.url}/recover`, body: { since: newest.created_at }, key });
+    expect(recovered.body).toEqual({ requeued: 1, has_more: false });
+    await until(async () => (await hook.deliveries('?status=succeeded')).length === 2, {
+      what: 'a second success',
+    });
+    const all = await api.call({ url: `${hook.url}/recover`, body: { since: older.created_at }, key });
+    expect(all.body).toEqual({ requeued: 1, has_more: false });
+    await until(async () => (await hook.deliveries('?status=succeeded')).length === 3, {
+      what: 'all of them',
+    });
+    expect(receiver.received).toHaveLength(5);
+  });
+});
+
+describe('a replica that dies in mid-delivery', () => {
+  it('is relieved when its lease ends, and what it finds later counts no more', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
+    await cause();
+    const slots = new Map([[hook.id as WebhookId, 5]]);
+    const { sql, clock } = api.deps;
+    const [claimed] = await claimDeliveries(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
+    const delivery = must(claimed, 'there is one delivery');
+    running = deliverer(api);
+    await looked(controlHook);
+    expect(receiver.received).toEqual([]);
+    api.advance(limits.webhookLeaseMs);
+    await arrived(receiver, 1);
+    await attempted(hook, 1);
+    const late = { startedAtMs: clock.now(), latencyMs: 1, statusCode: 500, error: null, response: 'late' };
+    await settleDeliveries(sql, 'dead', [{ delivery, ...late, status: 'failed', nextAttemptAtMs: null }]);
+    expect(await only(hook)).toMatchObject({
+      status: 'succeeded',
+      attempt_count: 1,
+      attempts: [{ attempt: 1 }],
+    });
+  });
+
+  it('is passed over by another one that claims at the same moment', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    for (let n = 0; n < 20; n++) await cause();
+    const claim = (replicaId: string) =>
+      claimDeliveries(api.deps.sql, {
+        slots: new Map([[hook.id as WebhookId, 5]]),
+        replicaId,
+        nowMs: api.deps.clock.now(),
+      });
+    const claimed = (await Promise.all(['a', 'b', 'c', 'd'].map(claim))).flat();
+    expect(new Set(claimed.map(({ deliveryId }) => deliveryId)).size).toBe(claimed.length);
+    expect(claimed.length).toBeGreaterThan(5);
+    running = deliverer(api);
+  });
+});
+
+describe('a long queue', () => {
+  it('costs no more than a short one: nothing reads a whole table, also once the planner knows how long it is', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    const { sql, clock } = api.deps;
+    // 20,000 deliveries of an event each, all due.
+    const rows = sql`SELECT lpad(i::text, 26, '0') AS n FROM generate_series(1, 20000) AS i`;
+    await sql`INSERT INTO webhook_events SELECT 'evt_' || n, 'gate.created', '{}' FROM (${rows}) AS made`;
+    await sql`
+      INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms)
+      SELECT 'dlv_' || n, ${hook.id}, 'evt_' || n, 'pending', 0, 0, 1, 1 FROM (${rows}) AS made`;
+    await sql`ANALYZE`;
+    const slots = new Map([[hook.id as WebhookId, 16]]);
+    const { read, claimed } = await sql.begin(async (tx) => {
+      // What earlier tests have left on this connection is still in these counters.
+      const rowsRead = async (): Promise<number> =>
+        (
+          await tx`
+            SELECT coalesce(sum(seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables
+            WHERE relname IN ('webhook_events', 'webhook_deliveries', 'webhook_attempts')`
+        )[0]?.['n'];
+      const before = await rowsRead();
+      // More often than the plan for unknown values is put off.
+      let count = 0;
+      for (let round = 0; round < 8; round++) {
+        const nowMs = clock.now();
+        expect((await readQueues(tx, { after: '', nowMs })).some(({ isDue }) => isDue)).toBe(true);
+        const deliveries = await claimDeliveries(tx, { slots, replicaId: 'one', nowMs });
+        const made = { startedAtMs: nowMs, latencyMs: 1, statusCode: 204, error: null, response: '' };
+        const settled = deliveries.map((delivery) => ({
+          delivery,
+          ...made,
+          status: 'succeeded' as const,
+          nextAttemptAtMs: null,
+        }));
+        await settleDeliveries(tx, 'one', settled);
+        count += deliveries.length;
+      }
+      return { read: (await rowsRead()) - before, claimed: count };
+    });
+    expect(claimed).toBe(128);
+    expect(read).toBe(0);
+    running = deliverer(api);
+    await sql`DELETE FROM webhook_deliveries WHERE webhook_id = ${hook.id}`;
+  });
+});
+
+describe('a long log', () => {
+  it('is not read to list the few deliveries that have failed', async () => {
+    await running.stop();
+    const hook = await hookAt(receiver);
+    const { sql } = api.deps;
+    await sql`INSERT INTO webhook_events VALUES ('evt_of_a_long_log', 'gate.created', '{}')`;
+    await sql`
+      INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, created_at_ms)
+      SELECT 'dlv_' || lpad(i::text, 26, '0'), ${hook.id}, 'evt_of_a_long_log',
+        CASE WHEN i % 5000 = 0 THEN 'failed' ELSE 'succeeded' END, 1, 1, 1 FROM generate_series(1, 20000) AS i`;
+    await sql`ANALYZE`;
+    const read = await sql.begin(async (tx) => {
+      const rowsRead = async (): Promise<number> =>
+        (
+          await tx`
+            SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int AS n FROM pg_stat_xact_user_tables
+            WHERE relname = 'webhook_deliveries'`
+        )[0]?.['n'];
+      const before = await rowsRead();
+      const found = await listDeliveries(tx, {
+        webhookId: hook.id as WebhookId,
+        status: 'failed',
+        page: { limit: 50, offset: 0 },
+      });
+      expect([found.total, found.items.length]).toEqual([4, 4]);
+      return (await rowsRead()) - before;
+    });
+    expect(read).toBeLessThan(100);
+    running = deliverer(api);
+    await sql`DELETE FROM webhook_deliveries WHERE webhook_id = ${hook.id}`;
+    await sql`DELETE FROM webhook_events WHERE event_id = 'evt_of_a_long_log'`;
+  });
+});
+
+describe('a replica that is stopped', () => {
+  it('gives back what is under way, for another to send at once', async () => {
+    receiver.answer(() => undefined);
+    const hook = await hookAt(receiver);
+    await cause();
+    await arrived(receiver, 1);
+    const before = performance.now();
+    await running.stop();
+    expect(performance.now() - before).toBeLessThan(limits.webhookDrainMs + 2_000);
+    works();
+    running = deliverer(api);
+    await arrived(receiver, 2);
+    expect(await attempted(hook, 1)).toMatchObject({ status: 'succeeded', attempt_count: 1 });
+  });
+});
+
+describe('what is old', () => {
+  it('is removed with its attempts, and endpoints that nobody reads are disabled', async () => {
+    const hook = await hookAt(receiver);
+    const unread = await subscribe(api, { url: null, events }, key);
+    await cause();
+    await attempted(hook, 1);
+    const { sql, clock } = api.deps;
+    const count = async (table: string): Promise<number> =>
+      (await sql`SELECT count(*)::int AS n FROM ${sql(table)}`)[0]?.['n'];
+    await trimDeliveries(sql, clock.now());
+    expect(await hook.deliveries()).toHaveLength(1);
+    expect((await unread.get()).status).toBe('enabled');
+    api.advance(hourMs + secondMs);
+    await trimDeliveries(sql, clock.now());
+    expect(await unread.get()).toMatchObject({ status: 'disabled', disabled_reason: 'unread' });
+    api.advance(limits.webhookDeliveryKeptMs);
+    while (!(await trimDeliveries(sql, clock.now())));
+    for (const table of ['webhook_events', 'webhook_deliveries', 'webhook_attempts']) {
+      expect(await count(table), table).toBe(0);
+    }
+  });
+});
+
+it('logs no secret, no body and no answer', () => {
+  const text = logged.join('\n');
+  expect(text).toContain('a webhook was disabled');
+  expect(text).not.toMatch(/whsec_|gate_url|hunter2|webhook-signature/);
+});

@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readQueues } from '../../control-plane/webhooks/delivery-queue.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { deliverer, subscribe } from '../support/webhooks.ts';
+
+/** What some accounts do to the deliveries of others. */
+let api: Api;
+let receiver: Receiver;
+let control: Receiver;
+let running: { stop(): Promise<void> };
+
+beforeAll(async () => {
+  api = await startApi({ outbound: { allowPrivate: true } });
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  control = await startReceiver();
+  running = deliverer(api);
+});
+afterEach(async () => {
+  await running.stop();
+  await receiver.close();
+  await control.close();
+});
+
+const events = ['gate.created'];
+
+/** So many endpoints that hang, each with more deliveries than it may have under way. They hang until `receiver` is closed. */
+async function hanging(endpoints: number): Promise<{ readonly held: readonly ServerResponse[] }> {
+  const held: ServerResponse[] = [];
+  receiver.answer((response, { path }) => {
+    if (path === '/dead') held.push(response);
+    else response.writeHead(204).end();
+  });
+  for (let made = 0; made < endpoints; made += limits.webhooksPerAccountMax) {
+    const { key } = await api.createAccount();
+    for (let n = made; n < Math.min(endpoints, made + limits.webhooksPerAccountMax); n++) {
+      await subscribe(api, { url: receiver.url.replace('/hook', '/dead'), events }, key);
+    }
+    for (let n = 0; n <= limits.webhookConcurrencyMax; n++) await api.createGate({}, key);
+  }
+  return { held };
+}
+
+/** Milliseconds until an event of another account is at its endpoint there. */
+async function delayAt(healthy: Receiver): Promise<number> {
+  const { key } = await api.createAccount();
+  await subscribe(api, { url: healthy.url, events }, key);
+  const isThere = () => healthy.received.some(({ path }) => path === '/hook');
+  const before = performance.now();
+  await api.createGate({}, key);
+  await until(isThere, { what: 'the event of the healthy endpoint', timeoutMs: 30_000 });
+  return performance.now() - before;
+}
+
+describe('an endpoint that works', () => {
+  it('does not wait for some that hang on the same host', async () => {
+    const { held } = await hanging(4);
+    await until(() => held.length >= 32, { what: 'attempts that hang' });
+    expect(await delayAt(receiver)).toBeLessThan(limits.webhookTimeoutMs / 2);
+  }, 60_000);
+
+  it('does not wait for three accounts full of endpoints that hang', async () => {
+    const { held } = await hanging(3 * limits.webhooksPerAccountMax);
+    await until(() => held.length >= limits.webhookAttemptsAtOnceMax / 2, { what: 'attempts that hang' });
+    expect(await delayAt(control)).toBeLessThan(limits.webhookTimeoutMs / 2);
+  }, 60_000);
+});
+
+describe('endpoints that were deleted', () => {
+  it('leave no queue behind that everybody else would be looked at after', async () => {
+    await receiver.close();
+    const { key } = await api.createAccount();
+    const hook = await subscribe(api, { url: receiver.url, events }, key);
+    await api.createGate({}, key);
+    const waits = async () =>
+      (await readQueues(api.deps.sql, { after: '', nowMs: api.deps.clock.now() })).some(
+        ({ webhookId }) => webhookId === hook.id,
+      );
+    await until(async () => (await hook.deliveries())[0]?.attempt_count === 1, { what: 'a failure' });
+    // Control: what has failed waits for its next attempt.
+    expect(await waits()).toBe(true);
+    await api.call({ method: 'DELETE', url: hook.url, key });
+    await until(async () => !(await waits()), { what: 'the end of the queue' });
+  });
+});

@@ -1,0 +1,233 @@
+import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import { decide } from '../../shared/decision/decide.ts';
+import type {
+  Charge,
+  Decision,
+  PassportFacts,
+  QuotaView,
+  RequestFacts,
+  VerifiedPassport,
+  WindowView,
+} from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { PresentedApproval } from '../../shared/model/approval.ts';
+import { type ApprovalId, type GateId, makeId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { redactRequest } from '../../shared/pii/redact-request.ts';
+import { scanPii } from '../../shared/pii/scan-pii.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import { parseRequestFacts } from '../../shared/wire/check.ts';
+import { renderDecision } from '../../shared/wire/decision.ts';
+import type { Place, Presenter } from './decision-case.ts';
+import type { Stage } from './play-case.ts';
+
+interface StoredApproval {
+  readonly approvalId: ApprovalId;
+  status: Exclude<PresentedApproval, 'none' | 'unasked' | 'mismatch'>;
+  readonly passportId: string;
+  readonly gateId: string | null;
+  readonly gateVersion: number;
+  readonly requestHash: string;
+  readonly held: readonly Draw[];
+}
+
+/** Units of one window. */
+interface Draw {
+  readonly key: string;
+  readonly units: number;
+}
+
+interface Setting {
+  readonly policies: Readonly<Record<Place, CompiledPolicy | CompiledGate>>;
+  readonly factsOf: (by: Presenter) => PassportFacts;
+  readonly nowMs: UnixMillis;
+  /** Nothing can be looked up any more. */
+  readonly isCutOff: boolean;
+}
+
+/** The plainest shell around `decide` that there can be: one map of counters, one list of approvals, and time that stands. */
+export class DecideStage implements Stage {
+  /** What is used of each window. */
+  readonly #used = new Map<string, number>();
+  readonly #approvals: StoredApproval[] = [];
+  #setting: Setting;
+  #gateVersion = 1;
+
+  constructor(setting: Setting) {
+    this.#setting = setting;
+  }
+
+  /** What was well until now changes; what has been counted stays. */
+  change(setting: Partial<Setting>): void {
+    this.#setting = { ...this.#setting, ...setting };
+  }
+
+  async ask({ by, at, request }: Parameters<Stage['ask']>[0]) {
+    const policy = this.#setting.policies[at];
+    const facts = this.#setting.factsOf(by);
+    const asked = this.#factsOf(policy, facts, request);
+    const { spend, rate } = this.#windowsOf(policy, facts);
+    const view = { spend: spend.map((key) => this.#view(key)), rate: rate.map((key) => this.#view(key)) };
+    const first = decide(policy, facts, asked, view satisfies QuotaView, this.#setting.nowMs);
+    // What the same request holds already must not keep it out (decisions §8).
+    const isWaiting =
+      first.reason === 'spend_limit_exceeded' && this.#waitingFor(policy, facts, asked) !== undefined;
+    const decision = isWaiting
+      ? decide(policy, facts, { ...asked, approval: 'pending' }, view, this.#setting.nowMs)
+      : first;
+    const approval = this.#settle(decision, { policy, facts, asked, spend, rate });
+    return renderDecision(decision, {
+      attestationId:
+        decision.outcome === 'SUSPEND' ? null : makeId('att', this.#setting.nowMs, new Uint8Array(10)),
+      approval:
+        approval === null
+          ? null
+          : { approvalId: approval.approvalId, expiresAtMs: (this.#setting.nowMs + 1) as UnixMillis },
+      redacted: decision.isRedacted ? redactRequest(request, must(policy.pii, 'it redacts').types) : null,
+      nowMs: this.#setting.nowMs,
+    });
+  }
+
+  async resolve(approvalId: string, word: 'approve' | 'deny') {
+    this.#end(approvalId, word === 'approve' ? 'approved' : 'denied');
+  }
+
+  async waitForExpiry(approvalId: string) {
+    this.#end(approvalId, 'expired');
+  }
+
+  async touchGate() {
+    this.#gateVersion++;
+  }
+
+  #end(approvalId: string, status: StoredApproval['status']): void {
+    const approval = must(
+      this.#approvals.find((each) => each.approvalId === approvalId),
+      'the approval was opened',
+    );
+    approval.status = status;
+    if (status === 'approved') return;
+    for (const { key, units } of approval.held) this.#used.set(key, this.#usedOf(key) - units);
+  }
+
+  #factsOf(
+    policy: CompiledPolicy,
+    facts: PassportFacts,
+    request: Readonly<Record<string, unknown>>,
+  ): RequestFacts {
+    const asked = parseRequestFacts(request);
+    const pii = policy.pii === null ? null : scanPii(request, policy.pii.types);
+    if (asked.approvalId === null || this.#setting.isCutOff) return { ...asked, pii };
+    const found = this.#approvals.find((each) => each.approvalId === asked.approvalId);
+    const isBound = found !== undefined && this.#isOf(found, policy, facts, asked);
+    return { ...asked, pii, approval: isBound ? found.status : 'mismatch' };
+  }
+
+  #isOf(
+    approval: StoredApproval,
+    policy: CompiledPolicy,
+    facts: PassportFacts,
+    asked: RequestFacts,
+  ): boolean {
+    return (
+      facts.kind === 'verified' &&
+      approval.passportId === facts.passport.passportId &&
+      approval.gateId === gateIdOf(policy) &&
+      approval.gateVersion === this.#gateVersion &&
+      approval.requestHash === asked.requestHash
+    );
+  }
+
+  #waitingFor(policy: CompiledPolicy, facts: PassportFacts, asked: RequestFacts): StoredApproval | undefined {
+    return this.#approvals.find(
+      (each) => each.status === 'pending' && this.#isOf(each, policy, facts, asked),
+    );
+  }
+
+  /** The windows in the order of the view, each as the key of its counter and its limit. */
+  #windowsOf(policy: CompiledPolicy, facts: PassportFacts) {
+    if (facts.kind === 'refused') return { spend: [], rate: [] };
+    const { passport } = facts;
+    const all = (limits: readonly WindowLimit[]) =>
+      limits.map((limit) => ({ limit, key: this.#keyOf(limit, policy, passport) }));
+    return {
+      spend: all([...policy.spendWindows, ...passport.spendWindows]),
+      rate: all([...policy.rateWindows, ...passport.rateWindows]),
+    };
+  }
+
+  #keyOf(limit: WindowLimit, policy: CompiledPolicy, { passportId }: VerifiedPassport): string {
+    const { startsAtMs } = windowAt(limit.window, this.#setting.nowMs);
+    return `${counterKey(counterOf(limit, gateIdOf(policy), passportId))} ${limit.window} ${startsAtMs}`;
+  }
+
+  #usedOf(key: string): number {
+    return this.#used.get(key) ?? 0;
+  }
+
+  #view({ limit, key }: { readonly limit: WindowLimit; readonly key: string }): WindowView {
+    const used = this.#usedOf(key);
+    const { isCutOff, nowMs } = this.#setting;
+    return {
+      limit: limit.limit,
+      available: isCutOff ? 0 : limit.limit - used,
+      used,
+      isSettled: !isCutOff,
+      endsAtMs: isCutOff ? null : windowAt(limit.window, nowMs).endsAtMs,
+    };
+  }
+
+  /** Takes what the decision takes. The approval that a SUSPEND waits for is one that waits already, or a new one. */
+  #settle(
+    { outcome, charge }: Decision,
+    about: {
+      readonly policy: CompiledPolicy;
+      readonly facts: PassportFacts;
+      readonly asked: RequestFacts;
+      readonly spend: readonly { readonly key: string }[];
+      readonly rate: readonly { readonly key: string }[];
+    },
+  ): StoredApproval | null {
+    const { policy, facts, asked } = about;
+    const presented = this.#approvals.find((each) => each.approvalId === asked.approvalId);
+    if (outcome === 'PERMIT' && presented !== undefined) presented.status = 'used';
+    if (outcome === 'SUSPEND') {
+      const waiting = this.#waitingFor(policy, facts, asked);
+      if (waiting !== undefined) return waiting;
+    }
+    if (charge === null) return null;
+    const draws = drawsOf(charge, about);
+    for (const { key, units } of draws) this.#used.set(key, this.#usedOf(key) + units);
+    if (outcome !== 'SUSPEND' || facts.kind === 'refused') return null;
+    const opened: StoredApproval = {
+      approvalId: makeId('appr', this.#setting.nowMs, new Uint8Array(10).fill(this.#approvals.length)),
+      status: 'pending',
+      passportId: facts.passport.passportId,
+      gateId: gateIdOf(policy),
+      gateVersion: this.#gateVersion,
+      requestHash: asked.requestHash,
+      held: draws,
+    };
+    this.#approvals.push(opened);
+    return opened;
+  }
+}
+
+const gateIdOf = (policy: CompiledPolicy | CompiledGate): GateId | null =>
+  'gateId' in policy ? policy.gateId : null;
+
+const drawsOf = (
+  { moneyMicroUsd, requests }: Charge,
+  {
+    spend,
+    rate,
+  }: {
+    readonly spend: readonly { readonly key: string }[];
+    readonly rate: readonly { readonly key: string }[];
+  },
+): readonly Draw[] => [
+  ...spend.map(({ key }) => ({ key, units: moneyMicroUsd })),
+  ...rate.map(({ key }) => ({ key, units: requests })),
+];

@@ -1,0 +1,52 @@
+import { expect } from 'vitest';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Api, Reply } from '../support/api.ts';
+import { until } from '../support/until.ts';
+import type { Place, Presenter } from './decision-case.ts';
+import type { Stage } from './play-case.ts';
+
+/** What was made for a case by the public API. */
+export interface Props {
+  readonly tokens: Readonly<Record<Presenter, string>>;
+  readonly gateIds: Readonly<Record<Place, string | null>>;
+  /** Admin key of the account of the gates, in the mode of the case. */
+  readonly key: string;
+}
+
+/** A program that decides, and the control plane by which everything else is done. */
+export const httpStage = (
+  api: Api,
+  props: Props,
+  program: {
+    check(gateId: string | null, token: string, request: Readonly<Record<string, unknown>>): Promise<Reply>;
+    /** Resolves when what the control plane has committed is in force there. */
+    caughtUp(): Promise<void>;
+  },
+): Stage => {
+  const { key } = props;
+  return {
+    ask: async ({ by, at, request }) => {
+      const reply = await program.check(props.gateIds[at], props.tokens[by], request);
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+      return reply.body;
+    },
+    resolve: async (approvalId, word) => {
+      const reply = await api.call({ url: `/v1/approvals/${approvalId}/${word}`, key, body: {} });
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+    },
+    waitForExpiry: async (approvalId) => {
+      const statusOf = async () => (await api.call({ url: `/v1/approvals/${approvalId}`, key })).body.status;
+      await until(async () => (await statusOf()) === 'expired', { what: 'an approval that expires' });
+      // The control plane of a test sweeps nothing by itself.
+      await expireApprovals(api.deps);
+    },
+    touchGate: async () => {
+      const gateId = must(props.gateIds['the gate'], 'there is a gate');
+      const body = { description: 'changed in between' };
+      const reply = await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, key, body });
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+      await program.caughtUp();
+    },
+  };
+};

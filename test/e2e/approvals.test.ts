@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, type Reply } from '../support/http-client.ts';
+import { type Installation, installation, type Running } from '../support/installation.ts';
+import { testDatabaseServer } from '../support/postgres.ts';
+import { compiledPrograms } from '../support/programs.ts';
+import { testRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
+
+/** A request that waits for a person, and everybody who would like to have it without one. Two sidecars, two control planes, as they are run. */
+describe('the story of an approval', () => {
+  let database: Awaited<ReturnType<typeof testDatabaseServer>>;
+  let redis: Awaited<ReturnType<typeof testRedis>>;
+  let world: Installation;
+  let controlPlanes: readonly [Running, Running];
+  let sidecars: readonly [Running, Running];
+
+  beforeAll(async () => {
+    const programs = await compiledPrograms();
+    database = await testDatabaseServer();
+    redis = await testRedis();
+    world = await installation(programs, { databaseUrl: database.url, redisUrl: redis.url });
+    controlPlanes = [await world.startControlPlane(), await world.startControlPlane()];
+    // Each sidecar has a control plane of its own: what they agree on, they agree on in the database.
+    sidecars = [
+      await world.startSidecar({ CONTROL_PLANE_URL: controlPlanes[0].origin }),
+      await world.startSidecar({ CONTROL_PLANE_URL: controlPlanes[1].origin }),
+    ];
+  }, 120_000);
+  afterAll(async () => {
+    await world?.close();
+    await redis?.stop();
+    await database?.stop();
+  });
+
+  const check = (at: Running, gateId: string, token: string, request: object): Promise<Reply> =>
+    call(`${at.origin}/v1/gates/${gateId}/check`, {
+      key: world.adminKey,
+      body: { passport: token, request },
+    });
+
+  /** Asks until something is decided: right after a start the gate may not be known yet, and a busy machine answers `quota_unavailable`. */
+  async function decided(
+    at: Running,
+    gateId: string,
+    token: string,
+    request: object,
+  ): Promise<Reply['body']> {
+    let body: Reply['body'] = null;
+    await until(
+      async () => {
+        const reply = await check(at, gateId, token, request).catch(() => null);
+        body = reply?.body;
+        return reply?.status === 200 && body.reason !== 'quota_unavailable';
+      },
+      { what: 'a decision', timeoutMs: 30_000 },
+    );
+    return body;
+  }
+  const decidedByBoth = async (gateId: string, token: string, request: object): Promise<string[]> => {
+    const bodies = [];
+    for (const sidecar of sidecars) bodies.push(await decided(sidecar, gateId, token, request));
+    return bodies.map(({ decision, reason }) => reason ?? decision);
+  };
+
+  const resolve = (at: Running, approvalId: string, word: 'approve' | 'deny') =>
+    call(`${at.origin}/v1/approvals/${approvalId}/${word}`, { key: world.adminKey, body: { note: word } });
+  const approval = async (approvalId: string): Promise<Reply['body']> =>
+    (await world.api('GET', `/approvals/${approvalId}`)).body;
+  const recordsOf = async (gateId: string): Promise<Reply['body'][]> =>
+    (await world.api('GET', `/attestations?gate_id=${gateId}&limit=500`)).body.attestations;
+
+  /** Above 50 dollars somebody is asked; no more than 100 a day. With a key, so that an answer that was lost can be asked for again. */
+  let orders = 0;
+  async function suspended(approvals: object = {}) {
+    const gateId = await world.createGate({
+      constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 50, ...approvals } },
+    });
+    const passport = await world.issuePassport();
+    const order = { permission_key: 'orders:create', amount: 80, idempotency_key: `order-${++orders}` };
+    const body = await decided(sidecars[0], gateId, passport.token, order);
+    expect(body).toMatchObject({ decision: 'SUSPEND', reason: 'approval_required', attestation_id: null });
+    const approvalId: string = body.approval_id;
+    return { gateId, passport, order, approvalId, approved: { ...order, approval_id: approvalId } };
+  }
+
+  it('of two resolvers at once one is heard, whichever control plane they ask, and the word is on record', async () => {
+    const { gateId, approvalId } = await suspended();
+    const said = await Promise.all([
+      resolve(controlPlanes[0], approvalId, 'approve'),
+      resolve(controlPlanes[1], approvalId, 'deny'),
+      resolve(controlPlanes[1], approvalId, 'approve'),
+      resolve(controlPlanes[0], approvalId, 'deny'),
+    ]);
+    expect(said.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409]);
+    for (const { body } of said.filter(({ status }) => status === 409)) {
+      expect(body.error.code).toBe('approval_already_resolved');
+    }
+    const { status, resolved_by: resolvedBy } = await approval(approvalId);
+    expect(said.find((reply) => reply.status === 200)?.body.status).toBe(status);
+    expect(resolvedBy).toMatch(/^key_/);
+    const resolutions = (await recordsOf(gateId)).filter(({ resolution }) => resolution !== null);
+    expect(resolutions).toMatchObject([{ decision: 'SUSPEND', resolution: status }]);
+  });
+
+  it('it is used once, however many present it at once, and a replay has no use of it', async () => {
+    const { gateId, passport, order, approvalId, approved } = await suspended();
+    expect((await resolve(controlPlanes[1], approvalId, 'approve')).status).toBe(200);
+    // The same request under no key: each of them would be another PERMIT.
+    const { idempotency_key: _, ...plain } = order;
+    expect(await decidedByBoth(gateId, passport.token, { ...plain, approval_id: approvalId })).toEqual([
+      'approval_mismatch',
+      'approval_mismatch',
+    ]);
+    const replies = await Promise.all(
+      [...sidecars, ...controlPlanes, ...sidecars].map((at) => check(at, gateId, passport.token, approved)),
+    );
+    expect(replies.filter(({ status }) => status !== 200)).toEqual([]);
+    const first = await decided(sidecars[1], gateId, passport.token, approved);
+    expect(first.decision).toBe('PERMIT');
+    const ids = replies.flatMap(({ body }) => (body.decision === 'PERMIT' ? [body.attestation_id] : []));
+    expect(new Set([...ids, first.attestation_id]).size).toBe(1);
+    // A replay under another name of the same order waits for a person anew, or is blocked: its money is spent.
+    const again = { ...approved, idempotency_key: 'another' };
+    expect(await decidedByBoth(gateId, passport.token, again)).toEqual([
+      'approval_mismatch',
+      'approval_mismatch',
+    ]);
+    expect((await approval(approvalId)).status).toBe('used');
+    expect((await recordsOf(gateId)).filter(({ decision }) => decision === 'PERMIT')).toHaveLength(1);
+  });
+
+  it('is used up by a request without a key, which says so to the next', async () => {
+    const { gateId, token, approvalId, approved } = await plainSuspended();
+    await resolve(controlPlanes[0], approvalId, 'approve');
+    const isUsed = async () => {
+      const { body } = await check(sidecars[0], gateId, token, approved);
+      // On a busy machine the answer with the PERMIT may come too late for its request: the approval is used then all the same.
+      return body.decision === 'PERMIT' || body.reason === 'approval_used';
+    };
+    await until(isUsed, { what: 'the use' });
+    expect(await decidedByBoth(gateId, token, approved)).toEqual(['approval_used', 'approval_used']);
+    expect((await recordsOf(gateId)).filter(({ decision }) => decision === 'PERMIT')).toHaveLength(1);
+  });
+
+  async function plainSuspended() {
+    const gateId = await world.createGate({ constraints: { approvals: { above_usd: 50 } } });
+    const { token } = await world.issuePassport();
+    const order = { permission_key: 'orders:create', amount: 80 };
+    const { approval_id: approvalId } = await decided(sidecars[0], gateId, token, order);
+    return { gateId, token, approvalId, approved: { ...order, approval_id: approvalId } };
+  }
+
+  it('another amount is another request, and so is another word', async () => {
+    const { gateId, passport, approvalId, approved } = await suspended();
+    await resolve(controlPlanes[0], approvalId, 'approve');
+    const others = [{ amount: 80.000001 }, { amount: 8 }, { amount: 1_000 }, { note: 'and one more' }];
+    for (const other of others) {
+      expect(await decidedByBoth(gateId, passport.token, { ...approved, ...other })).toEqual([
+        'approval_mismatch',
+        'approval_mismatch',
+      ]);
+    }
+    const stranger = await world.issuePassport();
+    expect(await decidedByBoth(gateId, stranger.token, approved)).toEqual([
+      'approval_mismatch',
+      'approval_mismatch',
+    ]);
+    expect((await approval(approvalId)).status).toBe('approved');
+    expect((await decided(sidecars[1], gateId, passport.token, approved)).decision).toBe('PERMIT');
+  });
+
+  it('denied or expired it helps nobody, and its money is free again', async () => {
+    const denied = await suspended();
+    const other = { ...denied.order, idempotency_key: `order-${++orders}` };
+    expect(await decidedByBoth(denied.gateId, denied.passport.token, other)).toEqual([
+      'spend_limit_exceeded',
+      'spend_limit_exceeded',
+    ]);
+    await resolve(controlPlanes[1], denied.approvalId, 'deny');
+    expect(await decidedByBoth(denied.gateId, denied.passport.token, denied.approved)).toEqual([
+      'approval_denied',
+      'approval_denied',
+    ]);
+    const late = await suspended({ expires_in_s: 1 });
+    await until(async () => (await approval(late.approvalId)).status === 'expired', { what: 'its end' });
+    expect(await decidedByBoth(late.gateId, late.passport.token, late.approved)).toEqual([
+      'approval_expired',
+      'approval_expired',
+    ]);
+    const said = await resolve(controlPlanes[0], late.approvalId, 'approve');
+    expect([said.status, said.body.error.code]).toEqual([409, 'approval_already_resolved']);
+    for (const { gateId, passport, order } of [denied, late]) {
+      await until(
+        async () => {
+          const anew = { ...order, idempotency_key: `order-${++orders}` };
+          return (await decided(sidecars[1], gateId, passport.token, anew)).decision === 'SUSPEND';
+        },
+        { what: 'the money, for another request' },
+      );
+    }
+  });
+
+  it('a passport that is revoked in between has no use of it, at any sidecar', async () => {
+    const { gateId, passport, approvalId, approved } = await suspended();
+    await resolve(controlPlanes[0], approvalId, 'approve');
+    const revoked = await world.api('POST', `/passports/${passport.id}/revoke?wait_ms=5000`, {});
+    expect(revoked.status).toBe(200);
+    for (const at of [...sidecars, ...controlPlanes]) {
+      expect(await decided(at, gateId, passport.token, approved)).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'passport_revoked',
+      });
+    }
+    expect((await approval(approvalId)).status).toBe('approved');
+  });
+
+  it('outlives whatever is killed and restarted while it waits, and again before it is used', async () => {
+    const { gateId, passport, order, approvalId, approved } = await suspended();
+    const killEverything = async () => {
+      await Promise.all([...sidecars, ...controlPlanes].map((one) => one.stop('SIGKILL')));
+      await database.stopServer();
+      await redis.restart();
+      await database.startServer();
+      await Promise.all(controlPlanes.map((one) => one.start()));
+      await Promise.all(sidecars.map((one) => one.start()));
+    };
+
+    await killEverything();
+    expect(await decided(sidecars[1], gateId, passport.token, order)).toMatchObject({
+      decision: 'SUSPEND',
+      approval_id: approvalId,
+    });
+    // Its 80 dollars are held: 20 are left of the day.
+    const small = { permission_key: 'orders:create', amount: 21, note: 'too much' };
+    expect((await decided(sidecars[0], gateId, passport.token, small)).reason).toBe('spend_limit_exceeded');
+    expect((await resolve(controlPlanes[0], approvalId, 'approve')).status).toBe(200);
+
+    await killEverything();
+    const used = await decided(sidecars[0], gateId, passport.token, approved);
+    expect(used.decision).toBe('PERMIT');
+
+    await killEverything();
+    expect(await decided(sidecars[1], gateId, passport.token, approved)).toEqual(used);
+    expect((await approval(approvalId)).status).toBe('used');
+    expect((await decided(sidecars[1], gateId, passport.token, small)).reason).toBe('spend_limit_exceeded');
+    expect((await recordsOf(gateId)).filter(({ decision }) => decision === 'PERMIT')).toHaveLength(1);
+  }, 180_000);
+
+  it('leaves chains behind that a stranger can verify', async () => {
+    await world.verifyExport();
+  });
+});

@@ -1,0 +1,32 @@
+import { randomInt } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { race } from '../race/race.ts';
+import { compiledPrograms } from '../support/programs.ts';
+import { ownRedis } from '../support/redis.ts';
+import { sharedService } from '../support/shared-services.ts';
+
+/** `npm run race`, smaller. The seed of a race that failed is in its output; `RACE_SEED` runs it again. */
+describe('a race for limits', () => {
+  it('passes none over four sidecars while everything breaks, uses each up while nothing does, and would notice', async () => {
+    const redis = await ownRedis(await sharedService('redis-server'));
+    onTestFinished(() => redis.stop());
+    const said: string[] = [];
+    const report = await race({
+      programs: await compiledPrograms(),
+      redis,
+      seed: Number(process.env['RACE_SEED'] ?? randomInt(2 ** 32)),
+      clients: 80,
+      size: 150,
+      faultSeconds: 25,
+      say: (line) => said.push(line),
+    });
+    const course = said.join('\n');
+    expect(report.violations, course).toEqual([]);
+    expect(report.naive.length, course).toBeGreaterThan(0);
+    // The race took place: caps were reached in both rounds, and keys were replayed.
+    expect(report.permits.calm, course).toBeGreaterThan(500);
+    expect(report.permits.faults, course).toBeGreaterThan(300);
+    expect(report.contested, course).toBeGreaterThan(5);
+    expect(report.replayedKeys, course).toBeGreaterThan(20);
+  }, 300_000);
+});

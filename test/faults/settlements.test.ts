@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Database, Deps } from '../../control-plane/deps.ts';
+import { enforce } from '../../control-plane/enforcement/enforce.ts';
+import { tokenVerifier } from '../../control-plane/enforcement/token-verifier.ts';
+import { settle } from '../../control-plane/settlements/settle.ts';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { parseRequestFacts } from '../../shared/wire/check.ts';
+import { parseSettlementCall } from '../../shared/wire/settlement.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
+import { faultyDatabase } from '../support/faulty-sql.ts';
+import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+
+let api: Api;
+let accountId: AccountId;
+let sidecar: TestSidecar;
+let holder: string;
+let gateId: GateId;
+let passport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+  sidecar = await connectSidecar(api);
+  const [row] = await api.deps.sql<{ account_id: AccountId }[]>`
+    SELECT account_id FROM accounts WHERE is_operator`;
+  accountId = row?.account_id as AccountId;
+});
+afterAll(() => api.close());
+beforeEach(startAnew);
+
+async function startAnew(): Promise<void> {
+  holder = Buffer.from(api.deps.random.bytes(16)).toString('hex');
+  passport = await api.issuePassport();
+  const constraints = { spend_limits: { daily_usd: 100 }, rate_limits: { requests_per_day: 10 } };
+  gateId = (await api.createGate({ constraints })).gate_id;
+}
+
+/** More statements than any of the transactions has. */
+const statementsMax = 60;
+
+const countOf = async (rows: Promise<readonly { readonly count: number }[]>): Promise<number> =>
+  (await rows)[0]?.count ?? 0;
+const recordsOf = () =>
+  countOf(
+    api.deps
+      .sql`SELECT count(*) AS count FROM attestations WHERE passport_id = ${passport.passport_id} AND decision = 'PERMIT'`,
+  );
+const claimsOf = () =>
+  countOf(
+    api.deps.sql`SELECT count(*) AS count FROM permit_claims WHERE passport_id = ${passport.passport_id}`,
+  );
+const leasedUnits = () =>
+  countOf(
+    api.deps.sql`SELECT coalesce(sum(units), 0)::bigint AS count FROM quota_leases WHERE holder = ${holder}`,
+  );
+
+const bound = () => ({
+  sidecar_id: sidecar.sidecarId,
+  connection_id: sidecar.connectionId,
+  holder,
+  passport_id: passport.passport_id,
+  token_hash: sha256Hex(passport.jwt),
+  gate_id: gateId,
+  gate_version: 1,
+  request_hash: hashOf(1),
+  idempotency_key: 'order-1',
+});
+const ofGate = () => ({
+  kind: 'gate_spend',
+  gate_id: gateId,
+  passport_id: null,
+  token_hash: null,
+  window: 'day',
+});
+
+function suspendCall(approvalId: string) {
+  const nowMs = api.deps.clock.now();
+  return parseSettlementCall({
+    ...bound(),
+    idempotency_key: null,
+    kind: 'suspend',
+    approval_id: approvalId,
+    permission_key: 'orders:create',
+    amount_micro_usd: 25_000_000,
+    constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
+    pii: [],
+    timestamp_ms: nowMs,
+    expires_in_ms: 300_000,
+    caller_mode: 'live',
+    held: [{ ...ofGate(), starts_at_ms: windowAt('day', nowMs).startsAtMs, units: 25_000_000 }],
+  });
+}
+
+async function lease(): Promise<void> {
+  const asks = [{ ...ofGate(), units_min: 40_000_000, units_needed: 40_000_000, units_ahead: 0 }];
+  const { sidecar_id, connection_id } = bound();
+  const body = { sidecar_id, connection_id, holder, seq: 1, returns: [], asks };
+  const reply = await api.call({ url: '/v1/sync/leases', key: sidecar.key, body });
+  expect(reply.body.grants).toMatchObject([{ granted: 40_000_000 }]);
+}
+
+const newApprovalId = () => api.deps.random.newId('appr', api.deps.clock.now());
+const faulty = (failAt: number): { readonly deps: Deps; readonly counted: { statements: number } } => {
+  const counted = faultyDatabase(api.deps.sql, failAt);
+  return { deps: { ...api.deps, sql: counted.sql }, counted };
+};
+
+describe('whichever statement fails, or the answer to the commit,', () => {
+  it('a permit is settled whole or not at all, and its repeat settles it', async () => {
+    for (let failAt = 0; ; failAt++) {
+      expect(failAt).toBeLessThan(statementsMax);
+      await startAnew();
+      await lease();
+      const approvalId = newApprovalId();
+      await settle(api.deps, accountId, suspendCall(approvalId));
+      await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} });
+      const record = recordOf(api, { gateId, passport }, { request_hash: hashOf(1) });
+      const call = parseSettlementCall({ ...bound(), kind: 'permit', approval_id: approvalId, record });
+      const { deps, counted } = faulty(failAt);
+      const first = await settle(deps, accountId, call).catch(() => null);
+      const wanted = first !== null || failAt === 0 ? 1 : 0;
+      const status = async () => (await api.call({ url: `/v1/approvals/${approvalId}` })).body.status;
+      expect(await recordsOf(), `failing at ${failAt}`).toBe(wanted);
+      expect(await claimsOf()).toBe(wanted);
+      expect(await status()).toBe(wanted === 1 ? 'used' : 'approved');
+      expect(await settle(api.deps, accountId, call)).toEqual({ kind: 'committed' });
+      expect([await recordsOf(), await claimsOf(), await status()]).toEqual([1, 1, 'used']);
+      if (first !== null) {
+        expect(counted.statements).toBeLessThan(failAt);
+        break;
+      }
+    }
+    await expectSoundStore(api);
+  });
+
+  it('a suspend takes the money over once', async () => {
+    for (let failAt = 0; ; failAt++) {
+      expect(failAt).toBeLessThan(statementsMax);
+      await startAnew();
+      await lease();
+      const call = suspendCall(newApprovalId());
+      const { deps, counted } = faulty(failAt);
+      const first = await settle(deps, accountId, call).catch(() => null);
+      const isTaken = first !== null || failAt === 0;
+      expect(await leasedUnits(), `failing at ${failAt}`).toBe(isTaken ? 15_000_000 : 40_000_000);
+      expect(await settle(api.deps, accountId, call)).toMatchObject({ kind: 'suspended', is_new: true });
+      expect(await leasedUnits()).toBe(15_000_000);
+      if (first !== null) {
+        expect(counted.statements).toBeLessThan(failAt);
+        break;
+      }
+    }
+  });
+
+  it('a check of the control plane takes all or nothing, and with its key is charged once', async () => {
+    for (let failAt = 0; ; failAt++) {
+      expect(failAt).toBeLessThan(statementsMax);
+      await startAnew();
+      const { deps, counted } = faulty(failAt);
+      const first = await check(deps).catch(() => null);
+      const isTaken = first !== null || failAt === 0;
+      expect(await recordsOf(), `failing at ${failAt}`).toBe(isTaken ? 1 : 0);
+      expect(await heldUsd(api.deps, gateId)).toBe(isTaken ? 10 : 0);
+      const again = await check(api.deps);
+      expect(again.kind).toBe(isTaken ? 'replayed' : 'decided');
+      expect([await recordsOf(), await heldUsd(api.deps, gateId)]).toEqual([1, 10]);
+      if (first !== null) {
+        expect(counted.statements).toBeLessThan(failAt);
+        break;
+      }
+    }
+    await expectSoundStore(api);
+  });
+});
+
+const order = { permission_key: 'orders:create', amount: 10, idempotency_key: 'order-1' };
+const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
+  enforce(deps, {
+    caller: {
+      accountId,
+      keyId: api.deps.random.newId('key', api.deps.clock.now()),
+      mode: 'live',
+      scopes: [],
+      isOperator: false,
+      planLimits: { requestsPerMinute: null, requestsPerDay: null },
+    },
+    gateId,
+    verdict: tokenVerifier(api.deps)(passport.jwt),
+    asked,
+    request: parseRequestFacts(asked),
+    isTest: false,
+  });
+
+describe('a check that others are quicker than', () => {
+  /** The database, with `meanwhile` called before each statement that takes units. */
+  const interrupted = (sql: Database, meanwhile: () => Promise<unknown>): Database =>
+    new Proxy(sql, {
+      get: (target, name) =>
+        name !== 'begin'
+          ? Reflect.get(target, name)
+          : (work: Parameters<Database['begin']>[1]) =>
+              target.begin((tx) =>
+                work(
+                  new Proxy(tx, {
+                    apply: (query, self, args) => {
+                      const [parts] = args;
+                      const takes = Array.isArray(parts) && parts.join('').includes('UPDATE quota_windows');
+                      if (!takes) return Reflect.apply(query, self, args);
+                      return meanwhile().then(() => Reflect.apply(query, self, args));
+                    },
+                  }),
+                ),
+              ),
+    });
+  const setUsed = (micro: number) => api.deps.sql`
+    INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+    VALUES (${`gate_spend:${gateId}`}, 'day', ${today().startsAtMs}, ${today().endsAtMs}, ${micro})
+    ON CONFLICT (counter, window_name, starts_at_ms) DO UPDATE SET leased = excluded.leased`;
+  const today = () => windowAt('day', api.deps.clock.now());
+
+  it('decides anew on what they have left', async () => {
+    const sql = interrupted(api.deps.sql, () => setUsed(95_000_000));
+    const answer = await check({ ...api.deps, sql });
+    expect(answer).toMatchObject({
+      decision: { reason: 'spend_limit_exceeded', limitMiss: { used: 95_000_000 } },
+    });
+    expect(await recordsOf()).toBe(0);
+    expect(await claimsOf()).toBe(0);
+  });
+
+  it('gives up where that happens each time: quota_unavailable, and nothing taken', async () => {
+    let isFree = true;
+    const sql = new Proxy(
+      interrupted(api.deps.sql, async () => {
+        isFree = false;
+        await setUsed(95_000_000);
+      }),
+      {
+        get: (target, name, receiver) => {
+          if (name !== 'begin') return Reflect.get(target, name, receiver);
+          return async (work: Parameters<Database['begin']>[1]) => {
+            if (!isFree) await setUsed(0);
+            return target.begin(work);
+          };
+        },
+      },
+    );
+    const answer = await check({ ...api.deps, sql });
+    expect(answer).toMatchObject({ decision: { outcome: 'BLOCK', reason: 'quota_unavailable' } });
+    expect(await recordsOf()).toBe(0);
+    expect(await claimsOf()).toBe(0);
+    await expectSoundStore(api);
+  });
+});

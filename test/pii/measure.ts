@@ -1,0 +1,84 @@
+import { type PiiType, piiTypes } from '../../shared/model/constraints.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { findPersonalData } from '../../shared/pii/find-personal-data.ts';
+import { foldText } from '../../shared/pii/fold-text.ts';
+import type { Labelled } from './corpus.ts';
+
+/** Counted by value: a value is found when exactly its characters were, and whatever else was found is wrong. */
+export interface Measured {
+  readonly type: PiiType | 'all';
+  readonly right: number;
+  readonly wrong: number;
+  readonly missed: number;
+  readonly precision: number;
+  readonly recall: number;
+}
+
+export interface Difference {
+  readonly text: string;
+  readonly wrong: readonly string[];
+  readonly missed: readonly string[];
+}
+
+export function measure(corpus: readonly Labelled[]): {
+  readonly rows: Measured[];
+  readonly differences: Difference[];
+} {
+  const judged = corpus.map(judge);
+  const rows = piiTypes.map((type) =>
+    rowOf(
+      type,
+      judged.flatMap(({ values }) => values.filter((one) => one.type === type)),
+    ),
+  );
+  const all = rowOf(
+    'all',
+    judged.flatMap(({ values }) => values),
+  );
+  const differences = judged
+    .map(({ text, values }) => ({
+      text,
+      wrong: values.filter(({ verdict }) => verdict === 'wrong').map(({ type, value }) => `${type} ${value}`),
+      missed: values
+        .filter(({ verdict }) => verdict === 'missed')
+        .map(({ type, value }) => `${type} ${value}`),
+    }))
+    .filter(({ wrong, missed }) => wrong.length + missed.length > 0);
+  return { rows: [...rows, all], differences };
+}
+
+interface Judged {
+  readonly type: PiiType;
+  readonly value: string;
+  readonly verdict: 'right' | 'wrong' | 'missed';
+}
+
+function judge({ text, name, values }: Labelled): {
+  readonly text: string;
+  readonly values: readonly Judged[];
+} {
+  const folded = foldText(text);
+  const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+  const found = findPersonalData(folded, name, piiTypes, checks).map(({ start, end, type }) => ({
+    type,
+    value: folded.slice(start, end),
+  }));
+  const expected = values.map(({ type, value }) => ({ type, value: foldText(value) }));
+  const same = (a: { type: string; value: string }) => (b: { type: string; value: string }) =>
+    a.type === b.type && a.value === b.value;
+  return {
+    text,
+    values: [
+      ...found.map((one): Judged => ({ ...one, verdict: expected.some(same(one)) ? 'right' : 'wrong' })),
+      ...expected
+        .filter((one) => !found.some(same(one)))
+        .map((one): Judged => ({ ...one, verdict: 'missed' })),
+    ],
+  };
+}
+
+function rowOf(type: Measured['type'], values: readonly Judged[]): Measured {
+  const count = (verdict: Judged['verdict']) => values.filter((one) => one.verdict === verdict).length;
+  const [right, wrong, missed] = [count('right'), count('wrong'), count('missed')];
+  return { type, right, wrong, missed, precision: right / (right + wrong), recall: right / (right + missed) };
+}

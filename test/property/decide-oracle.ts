@@ -1,0 +1,280 @@
+import type { LimitMiss } from '../../shared/decision/facts.ts';
+import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
+import { findingsOf, nowMs, type Rule, type Situation, type Window } from './decide-situation.ts';
+
+/** What a decision must be, as plain values. */
+export interface Expected {
+  readonly outcome: Outcome;
+  readonly reason: DecisionReason | null;
+  readonly evaluated: readonly CheckName[];
+  readonly amountMicroUsd: number | null;
+  readonly charge: { readonly moneyMicroUsd: number; readonly requests: number } | null;
+  readonly limitMiss: LimitMiss | null;
+  readonly unknown: 'leases' | 'approval' | null;
+  readonly pii: readonly { readonly pointer: string; readonly type: string }[];
+  readonly isRedacted: boolean;
+  readonly approvalExpiresInMs: number | null;
+}
+
+/** What one check says against a request. */
+interface Objection {
+  readonly reason: DecisionReason;
+  readonly miss?: LimitMiss;
+  readonly unknown?: 'leases' | 'approval';
+}
+const says = (reason: DecisionReason): Objection => ({ reason });
+
+interface Check {
+  readonly name: CheckName | 'approval_id presented';
+  readonly isConfigured: boolean;
+  readonly objection: () => Objection | null;
+}
+
+/**
+ * Decisions §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words of the page, then the first
+ * objection is looked for, and where there is none, whether somebody has to be asked. Shares nothing with the code under test.
+ */
+export function oracle(situation: Situation): Expected {
+  const { gate, request } = situation;
+  const checks = [...checksOfTheAgent(situation), ...checksOfTheRequest(situation)];
+  const configured = checks.filter(({ isConfigured }) => isConfigured);
+  const objecting = configured.findIndex(({ objection }) => objection() !== null);
+  const reached = objecting === -1 ? configured : configured.slice(0, objecting + 1);
+  const objection = configured[objecting]?.objection() ?? null;
+  const evaluated = reached.map(({ name }) => name).filter((name) => name !== 'approval_id presented');
+  const pii = evaluated.includes('pii_controls') ? reported(situation) : [];
+  const amount = amountOf(situation);
+  const common = {
+    evaluated,
+    amountMicroUsd: amount,
+    pii,
+    limitMiss: null,
+    unknown: null,
+    isRedacted: false,
+  };
+
+  if (objection !== null) {
+    return {
+      ...common,
+      outcome: 'BLOCK',
+      reason: objection.reason,
+      charge: null,
+      limitMiss: objection.miss ?? null,
+      unknown: objection.unknown ?? null,
+      approvalExpiresInMs: null,
+    };
+  }
+  const suspended = { ...common, outcome: 'SUSPEND', reason: 'approval_required' } as const;
+  if (request.approval === 'pending') return { ...suspended, charge: null, approvalExpiresInMs: null };
+  const waits = request.approval === 'approved' ? [] : waitsDemanded(situation);
+  if (waits.length > 0) {
+    const charge = { moneyMicroUsd: amount ?? 0, requests: 0 };
+    return { ...suspended, charge, approvalExpiresInMs: Math.min(...waits) };
+  }
+  return {
+    ...common,
+    outcome: 'PERMIT',
+    reason: null,
+    charge: { moneyMicroUsd: request.approval === 'approved' ? 0 : (amount ?? 0), requests: 1 },
+    isRedacted: gate?.pii === 'redact' && pii.length > 0,
+    approvalExpiresInMs: null,
+  };
+}
+
+/** §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */
+function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation): readonly Check[] {
+  const isOwn = gate !== null && passport.account === 0;
+  const isNamed = gate !== null && Array.isArray(gate.trusted) && gate.trusted.includes(passport.issuer);
+  const tierThatCounts = isOwn || isNamed ? passport.tier : 'L1';
+  const isTrusted =
+    gate === null ||
+    gate.trusted === 'any' ||
+    (gate.trusted === null ? isOwn : gate.trusted.includes(passport.issuer));
+  const isStale =
+    (gate?.level === 'L2' && standing.stateAgeMs > 60_000) ||
+    (gate?.level === 'L3' && standing.stateAgeMs > 5_000);
+  const passportObjection = (): Objection | null => {
+    if (refusal !== null) return says(refusal);
+    if (standing.isKeyCompromised) return says('passport_unknown_key');
+    if (passport.startsInS > 60) return says('passport_not_yet_valid');
+    if (passport.endsInS !== null && passport.endsInS <= 0) return says('passport_expired');
+    if (standing.status === 'revoked') return says('passport_revoked');
+    if (standing.status === 'suspended' || standing.isAccountSuspended) return says('passport_suspended');
+    return passport.mode === mode ? null : says('mode_mismatch');
+  };
+  const isHighEnough = tierThatCounts >= (gate?.level ?? '');
+  return [
+    { name: 'passport', isConfigured: true, objection: passportObjection },
+    {
+      name: 'trust_level',
+      isConfigured: gate !== null,
+      objection: () => (isHighEnough ? null : says('trust_level_insufficient')),
+    },
+    {
+      name: 'freshness',
+      isConfigured: gate !== null && gate.level !== 'L1',
+      objection: () => (isStale ? says('state_stale') : null),
+    },
+    {
+      name: 'issuer',
+      isConfigured: true,
+      objection: () => (isTrusted && !standing.isIssuerSuspended ? null : says('issuer_untrusted')),
+    },
+  ];
+}
+
+/** §5 to §8, in the order of §5. */
+function checksOfTheRequest(situation: Situation): readonly Check[] {
+  const { gate, passport, request } = situation;
+  const lists = [gate?.domains, passport.domains].filter((list) => list !== null && list !== undefined);
+  const money = [gate?.perTransaction, passport.perTransaction, ...spendWindows(situation)];
+  const hasMoneyLimit = money.some((limit) => limit !== null && limit !== undefined);
+  const isOffered = gate?.catalog?.find(({ key }) => key === request.permission) ?? null;
+  const hasRule = gate?.approvals || passport.approvals || isOffered?.requiresApproval;
+  const presented = request.approval !== 'none';
+  return [
+    {
+      name: 'permission',
+      isConfigured: gate !== null || request.permission !== null,
+      objection: () => permissionObjection(situation),
+    },
+    {
+      name: 'approval_id presented',
+      isConfigured: presented,
+      objection: () => presentedObjection(situation),
+    },
+    {
+      name: 'domain_allowlist',
+      isConfigured: lists.length > 0,
+      objection: () => domainObjection(lists, request.domain),
+    },
+    {
+      name: 'pii_controls',
+      isConfigured: gate !== null && gate.pii !== null,
+      objection: () => piiObjection(situation),
+    },
+    {
+      name: 'spend_limit',
+      isConfigured: hasMoneyLimit || !isInDollars(situation),
+      objection: () => spendObjection(situation),
+    },
+    {
+      name: 'rate_limit',
+      isConfigured: rateWindows(situation).length > 0,
+      objection: () => windowObjection(rateWindows(situation), 1, 'requests'),
+    },
+    {
+      name: 'approval',
+      isConfigured: Boolean(hasRule) || presented,
+      // §8: an approval is bound to a gate.
+      objection: () =>
+        gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null,
+    },
+  ];
+}
+
+const present = <T>(values: readonly (T | null | undefined)[]): readonly T[] =>
+  values.filter((value) => value !== null && value !== undefined);
+const spendWindows = ({ gate, passport }: Situation) =>
+  present([gate?.day, gate?.month, passport.day, passport.month]);
+const rateWindows = ({ gate, passport }: Situation) =>
+  present([gate?.minuteRate, gate?.hourRate, passport.minuteRate, passport.hourRate]);
+
+const isInDollars = ({ request }: Situation) => request.currency === null || request.currency === 'USD';
+
+function amountOf(situation: Situation): number | null {
+  const { gate, request } = situation;
+  if (!isInDollars(situation)) return null;
+  if (request.amount !== null) return request.amount;
+  return gate?.catalog?.find(({ key }) => key === request.permission)?.price ?? null;
+}
+
+const areaOf = (permission: string) => `${permission.split(':')[0]}:*`;
+
+function permissionObjection({ gate, passport, request }: Situation): Objection | null {
+  const { permission } = request;
+  if (permission === null) return says('permission_missing');
+  const isGranted = passport.permissions.some((key) => key === permission || key === areaOf(permission));
+  if (!isGranted) return says('permission_not_granted');
+  const isListed = gate?.catalog?.some(({ key }) => key === permission) ?? true;
+  return isListed ? null : says('permission_not_in_catalog');
+}
+
+function presentedObjection({ gate, request }: Situation): Objection | null {
+  if (gate === null) return says('approval_mismatch');
+  if (request.approval === 'unasked') return { reason: 'quota_unavailable', unknown: 'approval' };
+  if (request.approval === 'mismatch') return says('approval_mismatch');
+  if (request.approval === 'denied') return says('approval_denied');
+  if (request.approval === 'expired') return says('approval_expired');
+  if (request.approval === 'used') return says('approval_used');
+  return null;
+}
+
+function domainObjection(lists: readonly (readonly string[])[], host: string | null): Objection | null {
+  if (host === null) return says('domain_missing');
+  const allows = (list: readonly string[]) =>
+    list.some((pattern) => pattern === host || (pattern.startsWith('*') && host.endsWith(pattern.slice(1))));
+  return lists.every(allows) ? null : says('domain_not_allowed');
+}
+
+function piiObjection({ gate, request }: Situation): Objection | null {
+  const isTooLong = !request.isScannedToItsEnd && gate?.pii !== 'log_only';
+  const isFound = request.findings > 0 && gate?.pii === 'block';
+  return isTooLong || isFound ? says('pii_detected') : null;
+}
+
+function reported({ gate, request }: Situation): Expected['pii'] {
+  const found = findingsOf(request.findings);
+  if (gate?.pii !== 'log_only' || request.isScannedToItsEnd) return found;
+  return [...found.slice(0, 31), { pointer: '', type: 'unscanned' }];
+}
+
+function spendObjection(situation: Situation): Objection | null {
+  const { gate, passport, request } = situation;
+  if (!isInDollars(situation)) return says('currency_unsupported');
+  const amount = amountOf(situation) ?? 0;
+  const lowest = Math.min(...present([gate?.perTransaction, passport.perTransaction]));
+  if (amount > lowest) {
+    const miss = { unit: 'micro_usd', limit: lowest, used: 0, requested: amount, resetAtMs: null } as const;
+    return { reason: 'spend_limit_exceeded', miss };
+  }
+  const holdsItself = request.approval === 'none';
+  return amount > 0 && holdsItself ? windowObjection(spendWindows(situation), amount, 'micro_usd') : null;
+}
+
+/** §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked. The longest wait is told. */
+function windowObjection(
+  windows: readonly Window[],
+  units: number,
+  unit: 'micro_usd' | 'requests',
+): Objection | null {
+  const reason = unit === 'requests' ? 'rate_limit_exceeded' : 'spend_limit_exceeded';
+  const missOf = ({ limit, used }: Window, waitMs: number | null): LimitMiss => {
+    const resetAtMs = waitMs === null ? null : ((nowMs + waitMs) as LimitMiss['resetAtMs']);
+    return { unit, limit, used, requested: units, resetAtMs };
+  };
+  const [hopeless] = windows.filter(({ limit }) => units > limit);
+  if (hopeless !== undefined) return { reason, miss: missOf(hopeless, null) };
+  const lacking = windows.filter(({ available }) => units > available);
+  const [last] = lacking.filter((each) => each.isSettled).toSorted((a, b) => b.endsInMs - a.endsInMs);
+  if (last !== undefined) return { reason, miss: missOf(last, last.endsInMs) };
+  return lacking.length > 0 ? { reason: 'quota_unavailable', unknown: 'leases' } : null;
+}
+
+/** §4 and §8: for how long each of those who demand an approval would wait. */
+function waitsDemanded(situation: Situation): readonly number[] {
+  const { gate, passport, request } = situation;
+  const amount = amountOf(situation);
+  const isDemandedBy = ({ above, permissions }: Rule) =>
+    (above !== null && amount !== null && amount > above) ||
+    permissions.some((key) => key === request.permission || key === areaOf(request.permission ?? ''));
+  const ofCatalog =
+    gate?.catalog?.some(({ key, requiresApproval }) => key === request.permission && requiresApproval) ??
+    false;
+  const ofGate = gate?.approvals ?? null;
+  const waits: number[] = [];
+  if (ofCatalog || (ofGate !== null && isDemandedBy(ofGate))) waits.push(ofGate?.expiresInMs ?? 300_000);
+  if (passport.approvals !== null && isDemandedBy(passport.approvals))
+    waits.push(passport.approvals.expiresInMs);
+  return waits;
+}

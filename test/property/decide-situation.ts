@@ -1,0 +1,305 @@
+import fc from 'fast-check';
+import { compileDomains } from '../../shared/decision/compile-domains.ts';
+import { type CompiledPolicy, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
+import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import type {
+  PassportFacts,
+  PassportStanding,
+  QuotaView,
+  RequestFacts,
+  VerifiedPassport,
+  WindowView,
+} from '../../shared/decision/facts.ts';
+import type { PresentedApproval } from '../../shared/model/approval.ts';
+import type { CatalogTerms } from '../../shared/model/catalog.ts';
+import type { ApprovalRule, PiiMode, RateLimits, SpendLimits } from '../../shared/model/constraints.ts';
+import { makeId } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import { noConstraints } from '../../shared/wire/constraints.ts';
+
+const nowS = 1_800_000_000;
+export const nowMs = (nowS * 1_000) as UnixMillis;
+const id = <P extends Parameters<typeof makeId>[0]>(prefix: P, byte: number) =>
+  makeId(prefix, nowMs, new Uint8Array(10).fill(byte));
+
+const accounts = [id('acct', 1), id('acct', 2)] as const;
+const issuers = [id('iss', 1), id('iss', 2)] as const;
+
+/** A limit on a window, and what is known of it now. */
+export interface Window {
+  readonly limit: number;
+  readonly available: number;
+  readonly used: number;
+  readonly isSettled: boolean;
+  readonly endsInMs: number;
+}
+
+export interface Rule {
+  readonly above: number | null;
+  readonly permissions: readonly string[];
+  readonly expiresInMs: number;
+}
+
+/** What a gate and a passport may both ask for. */
+interface Limits {
+  readonly domains: readonly string[] | null;
+  readonly perTransaction: number | null;
+  readonly day: Window | null;
+  readonly month: Window | null;
+  readonly minuteRate: Window | null;
+  readonly hourRate: Window | null;
+  readonly approvals: Rule | null;
+}
+
+/** Everything that a decision depends on, in words of the decisions page; few values each, so that they often meet. */
+export interface Situation {
+  readonly gate:
+    | (Limits & {
+        readonly level: TrustTier;
+        readonly trusted: readonly number[] | 'any' | null;
+        readonly catalog: readonly Offer[] | null;
+        readonly pii: PiiMode | null;
+      })
+    | null;
+  readonly mode: 'live' | 'test';
+  readonly refusal: 'passport_malformed' | 'passport_signature_invalid' | 'passport_unknown_key' | null;
+  readonly passport: Limits & {
+    readonly account: 0 | 1;
+    readonly issuer: 0 | 1;
+    readonly mode: 'live' | 'test';
+    readonly tier: TrustTier;
+    readonly permissions: readonly string[];
+    readonly startsInS: number;
+    readonly endsInS: number | null;
+  };
+  readonly standing: PassportStanding;
+  readonly request: {
+    readonly permission: string | null;
+    readonly domain: string | null;
+    readonly amount: number | null;
+    readonly currency: string | null;
+    readonly approval: PresentedApproval;
+    readonly findings: number;
+    readonly isScannedToItsEnd: boolean;
+  };
+}
+
+interface Offer {
+  readonly key: string;
+  readonly price: number | null;
+  readonly requiresApproval: boolean;
+}
+
+/** Mostly the first value: a situation must get far to show anything about the later checks. */
+const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>
+  fc.oneof(
+    { weight: 16, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  );
+/** Null in `share` of 10 cases. */
+const seldom = <T>(share: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> =>
+  fc.oneof({ weight: share, arbitrary: fc.constant(null) }, { weight: 10 - share, arbitrary });
+
+const permissions = ['orders:create', 'orders:delete', 'mail:send'];
+const hosts = ['example.com', 'api.example.com', 'a.api.example.com', 'badexample.com', 'other.example'];
+const patterns = [...hosts, '*.example.com', '*.api.example.com', '*.com'];
+const money = fc.integer({ min: 0, max: 4 });
+
+const window: fc.Arbitrary<Window> = fc.record({
+  limit: fc.constantFrom(0, 1, 2, 3, 4, 4, 4),
+  available: fc.constantFrom(0, 1, 2, 3, 4, 4, 4),
+  used: money,
+  isSettled: fc.boolean(),
+  endsInMs: fc.constantFrom(1, 2, 3),
+});
+
+const limits = {
+  domains: seldom(8, fc.subarray(patterns, { minLength: 3 })),
+  perTransaction: seldom(6, fc.constantFrom(0, 2, 3, 4)),
+  day: seldom(7, window),
+  month: seldom(7, window),
+  minuteRate: seldom(7, window),
+  hourRate: seldom(7, window),
+  approvals: seldom(
+    7,
+    fc.record({
+      above: fc.option(money),
+      permissions: fc.subarray([...permissions, 'orders:*', 'mail:*', 'order:*']),
+      expiresInMs: fc.constantFrom(1_000, 300_000, 600_000),
+    }),
+  ),
+};
+
+const offer: fc.Arbitrary<Offer> = fc.record({
+  key: fc.constantFrom(...permissions),
+  price: fc.option(money),
+  requiresApproval: fc.boolean(),
+});
+
+export const situation: fc.Arbitrary<Situation> = fc.record({
+  gate: seldom(
+    1,
+    fc.record({
+      ...limits,
+      level: fc.constantFrom<TrustTier>('L1', 'L2', 'L3'),
+      trusted: fc.oneof(fc.constant(null), fc.constant('any' as const), fc.subarray([0, 1])),
+      catalog: seldom(7, fc.uniqueArray(offer, { selector: ({ key }) => key, minLength: 1 })),
+      pii: seldom(5, fc.constantFrom<PiiMode>('log_only', 'redact', 'block')),
+    }),
+  ),
+  mode: mostly<'live' | 'test'>('live', 'test'),
+  refusal: mostly<Situation['refusal']>(
+    null,
+    'passport_malformed',
+    'passport_signature_invalid',
+    'passport_unknown_key',
+  ),
+  passport: fc.record({
+    ...limits,
+    account: mostly<0 | 1>(0, 1),
+    issuer: mostly<0 | 1>(0, 1),
+    mode: mostly<'live' | 'test'>('live', 'test'),
+    tier: mostly<TrustTier>('L3', 'L2', 'L1'),
+    permissions: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(['orders:*', 'mail:send']) },
+      { weight: 1, arbitrary: fc.subarray([...permissions, 'orders:*', 'mail:*'], { minLength: 1 }) },
+    ),
+    startsInS: mostly(0, 59, 60, 61),
+    endsInS: mostly<number | null>(null, -1, 0, 1),
+  }),
+  standing: fc.record({
+    status: mostly<PassportStanding['status']>('active', 'suspended', 'revoked'),
+    isIssuerSuspended: mostly(false, true),
+    isAccountSuspended: mostly(false, true),
+    isKeyCompromised: mostly(false, true),
+    stateAgeMs: mostly(0, 5_000, 5_001, 60_000, 60_001),
+  }),
+  request: fc.record({
+    permission: fc.option(fc.constantFrom(...permissions), { freq: 15 }),
+    domain: fc.option(fc.constantFrom(...hosts), { freq: 15 }),
+    amount: fc.option(money, { freq: 4 }),
+    currency: fc.oneof(fc.constant(null), mostly('USD', 'EUR', 'usd')),
+    approval: fc.oneof(
+      { weight: 8, arbitrary: fc.constant<PresentedApproval>('none') },
+      {
+        weight: 4,
+        arbitrary: fc.constantFrom<PresentedApproval>('pending', 'approved'),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom<PresentedApproval>('unasked', 'mismatch', 'denied', 'expired', 'used'),
+      },
+    ),
+    findings: fc.constantFrom(0, 0, 1, 32),
+    isScannedToItsEnd: mostly(true, false),
+  }),
+});
+
+const microOrNull = (amount: number | null) => amount as MicroUsd | null;
+
+const spendLimitsOf = ({ perTransaction, day, month }: Limits): SpendLimits => ({
+  perTransactionMicroUsd: microOrNull(perTransaction),
+  dailyMicroUsd: microOrNull(day?.limit ?? null),
+  monthlyMicroUsd: microOrNull(month?.limit ?? null),
+  per: 'gate',
+  alertAt: 0.8,
+});
+const rateLimitsOf = ({ minuteRate, hourRate }: Limits): RateLimits => ({
+  requestsPerMinute: minuteRate?.limit ?? null,
+  requestsPerHour: hourRate?.limit ?? null,
+  requestsPerDay: null,
+  per: 'gate',
+});
+const ruleOf = ({ approvals }: Limits): ApprovalRule | null =>
+  approvals === null
+    ? null
+    : {
+        aboveMicroUsd: microOrNull(approvals.above),
+        permissions: approvals.permissions as readonly PermissionKey[],
+        expiresInMs: approvals.expiresInMs,
+      };
+
+export function policyOf({ gate, mode }: Situation): CompiledPolicy {
+  if (gate === null) return noGate(mode);
+  const { trusted } = gate;
+  const catalog: CatalogTerms | null =
+    gate.catalog === null
+      ? null
+      : new Map(
+          gate.catalog.map(({ key, price, requiresApproval }) => [
+            key as PermissionKey,
+            { priceMicroUsd: microOrNull(price), requiresApproval },
+          ]),
+        );
+  const constraints = {
+    ...noConstraints,
+    allowedDomains: gate.domains,
+    spendLimits: spendLimitsOf(gate),
+    rateLimits: rateLimitsOf(gate),
+    approvals: ruleOf(gate),
+    piiControls: gate.pii === null ? null : { mode: gate.pii, types: ['email' as const] },
+    trustedIssuers:
+      trusted === null || trusted === 'any'
+        ? trusted
+        : trusted.map((index) => (index === 0 ? issuers[0] : issuers[1])),
+  };
+  return compileGate(
+    { gateId: id('gate', 1), accountId: accounts[0], mode, version: 1, trustLevel: gate.level, constraints },
+    catalog,
+  );
+}
+
+export function factsOf({ refusal, passport, standing }: Situation): PassportFacts {
+  if (refusal !== null) return { kind: 'refused', reason: refusal };
+  const verified: VerifiedPassport = {
+    passportId: id('pass', 1),
+    issuerId: issuers[passport.issuer],
+    accountId: accounts[passport.account],
+    agentId: 'agent-1',
+    mode: passport.mode,
+    trustTier: passport.tier,
+    permissions: new Set(passport.permissions),
+    notBeforeS: (nowS + passport.startsInS) as UnixSeconds,
+    expiresAtS: passport.endsInS === null ? null : ((nowS + passport.endsInS) as UnixSeconds),
+    allowedDomains: passport.domains === null ? null : compileDomains(passport.domains),
+    perTransactionMicroUsd: microOrNull(passport.perTransaction),
+    spendWindows: compileSpendWindows(spendLimitsOf(passport), 'passport'),
+    rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
+    approvals: ruleOf(passport),
+    keyId: 'key-1',
+    tokenHash: 'hash-1',
+  };
+  return { kind: 'verified', passport: verified, standing };
+}
+
+export const findingsOf = (count: number) =>
+  Array.from({ length: count }, (_, at) => ({ pointer: `/${at}`, type: 'email' }));
+
+export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
+  permissionKey: request.permission as PermissionKey | null,
+  amountMicroUsd: microOrNull(request.amount),
+  currency: request.currency,
+  domain: request.domain,
+  approvalId: request.approval === 'none' ? null : id('appr', 1),
+  approval: request.approval,
+  idempotencyKey: null,
+  requestHash: '',
+  pii:
+    gate === null || gate.pii === null
+      ? null
+      : { findings: findingsOf(request.findings), isComplete: request.isScannedToItsEnd },
+});
+
+export function quotaOf({ gate, passport }: Situation): QuotaView {
+  const viewsOf = (windows: readonly (Window | null | undefined)[]): readonly WindowView[] =>
+    windows
+      .filter((each) => each !== null && each !== undefined)
+      .map(({ endsInMs, ...rest }) => ({ ...rest, endsAtMs: (nowMs + endsInMs) as UnixMillis }));
+  return {
+    spend: viewsOf([gate?.day, gate?.month, passport.day, passport.month]),
+    rate: viewsOf([gate?.minuteRate, gate?.hourRate, passport.minuteRate, passport.hourRate]),
+  };
+}

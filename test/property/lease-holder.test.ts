@@ -1,0 +1,272 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { type LeaseHolder, leaseHolder } from '../../sidecar/leases/lease-holder.ts';
+import type { Taken } from '../../sidecar/leases/taken.ts';
+import { ModelLedger } from '../support/model-ledger.ts';
+import { runs } from '../support/runs.ts';
+
+const faked = [
+  ...([
+    'setTimeout',
+    'clearTimeout',
+    'setInterval',
+    'clearInterval',
+    'setImmediate',
+    'clearImmediate',
+  ] as const),
+  ...(['performance', 'Date'] as const),
+];
+const startMs = 1_800_000_000_000;
+const limit = 200;
+const holderCount = 3;
+
+const which = fc.nat({ max: holderCount - 1 });
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('permit' as const),
+      which,
+      units: fc.integer({ min: 1, max: 40 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('reserve' as const),
+      which,
+      units: fc.integer({ min: 1, max: 40 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('keep' as const, 'give back' as const),
+      nth: fc.nat({ max: 5 }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat({ max: 3_000 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('long wait' as const),
+      ms: fc.integer({ min: 10_000, max: 70_000 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('lose calls' as const, 'lose answers' as const),
+      times: fc.nat({ max: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('to the end' as const), beforeMs: fc.nat({ max: 400 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('slow' as const), ms: fc.nat({ max: 300 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), which }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('forget' as const) }) },
+);
+
+describe('holders of leases that share a limit', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('never pass it together, whatever is lost, late or forgotten, and give back what none of them uses', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
+        vi.useFakeTimers({ toFake: faked, now: startMs + 7 * secondMs });
+        const world = new World();
+        for (const one of steps) {
+          switch (one.kind) {
+            case 'permit':
+            case 'reserve':
+              world.request(one.which, one.units, one.kind === 'reserve');
+              break;
+            case 'keep':
+            case 'give back':
+              world.end(one.nth, one.kind);
+              break;
+            case 'wait':
+            case 'long wait':
+              await vi.advanceTimersByTimeAsync(one.ms);
+              break;
+            case 'to the end':
+              await vi.advanceTimersByTimeAsync(
+                Math.max(0, minuteMs - (Date.now() % minuteMs) - one.beforeMs),
+              );
+              break;
+            case 'lose calls':
+              world.callsToLose = one.times;
+              break;
+            case 'lose answers':
+              world.answersToLose = one.times;
+              break;
+            case 'slow':
+              world.travelMs = one.ms;
+              break;
+            case 'crash':
+              world.crash(one.which);
+              break;
+            case 'forget':
+              world.forget();
+              break;
+          }
+          world.expectSound();
+        }
+        await world.rest();
+        vi.useRealTimers();
+      }),
+      { numRuns: runs(120) },
+    );
+  }, 600_000);
+});
+
+interface Permit {
+  readonly startsAtMs: number;
+  units: number;
+  taken: Taken | null;
+  readonly of: LeaseHolder;
+}
+
+class World {
+  readonly ledger = new ModelLedger(systemClock);
+  readonly permits: Permit[] = [];
+  callsToLose = 0;
+  answersToLose = 0;
+  travelMs = 0;
+  /** Units of somebody who is gone, or was forgotten, stay counted. */
+  hasLost = false;
+  #waiting = 0;
+  readonly #faults: unknown[] = [];
+  readonly #holders: LeaseHolder[];
+  readonly #gone: LeaseHolder[] = [];
+  readonly #gate = {
+    gateId: 'gate_1' as GateId,
+    rateWindows: [],
+    spendWindows: [{ kind: 'gate_spend', window: 'minute', limit, per: 'gate' }],
+  } as const;
+  readonly #passport = {
+    passportId: 'pass_1' as PassportId,
+    tokenHash: 'x',
+    rateWindows: [],
+    spendWindows: [],
+  };
+
+  constructor() {
+    this.ledger.limits.set('gate_spend minute', limit);
+    this.ledger.before = async () => {
+      if (this.travelMs > 0) await new Promise((resolve) => setTimeout(resolve, this.travelMs));
+      if (this.callsToLose-- > 0) throw new Error('the call is lost');
+    };
+    this.ledger.afterwards = async () => {
+      if (this.travelMs > 0) await new Promise((resolve) => setTimeout(resolve, this.travelMs));
+      if (this.answersToLose-- > 0) throw new Error('the answer is lost');
+    };
+    this.#holders = Array.from({ length: holderCount }, () => this.#newHolder());
+  }
+
+  #newHolder(): LeaseHolder {
+    return leaseHolder({
+      client: this.ledger,
+      clock: systemClock,
+      random: systemRandom(),
+      logger: silentLogger,
+    });
+  }
+
+  request(which: number, units: number, isReserved: boolean): void {
+    const of = this.#holders[which] as LeaseHolder;
+    const need = { moneyMicroUsd: units as MicroUsd, requests: 0 } as const;
+    const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+    const decide = (): boolean => {
+      const view = of.view(this.#gate, this.#passport);
+      const [window] = view.spendWindows;
+      const startsAtMs = window?.lease.startsAtMs ?? null;
+      if (window === undefined || startsAtMs === null || window.lease.available < units) return false;
+      // One clock for all here: what is used is of the window that lasts.
+      expect(startsAtMs + minuteMs).toBeGreaterThan(Date.now());
+      const taken = isReserved ? of.reserve(view, need) : null;
+      if (!isReserved) of.take(view, need);
+      this.permits.push({ startsAtMs, units, taken, of });
+      return true;
+    };
+    if (decide()) return;
+    this.#waiting++;
+    of.ask(of.view(this.#gate, this.#passport), need, untilMs, ({ kind }) => {
+      this.#waiting--;
+      if (this.#gone.includes(of)) return;
+      // The holder catches what a request throws.
+      try {
+        if (kind === 'granted') expect(decide()).toBe(true);
+        if (kind === 'refused') expect(decide()).toBe(false);
+      } catch (error) {
+        this.#faults.push(error);
+      }
+    });
+  }
+
+  end(nth: number, how: 'keep' | 'give back'): void {
+    const permit = this.permits.filter(({ taken }) => taken !== null)[nth];
+    if (permit?.taken === undefined || permit.taken === null) return;
+    if (how === 'keep') permit.of.keep(permit.taken);
+    else permit.of.giveBack(permit.taken);
+    if (how === 'give back') permit.units = 0;
+    permit.taken = null;
+  }
+
+  /** It is never heard of again. What it had permitted stands. */
+  crash(which: number): void {
+    const gone = this.#holders[which] as LeaseHolder;
+    this.#gone.push(gone);
+    for (const permit of this.permits) if (permit.of === gone) permit.taken = null;
+    this.#holders[which] = this.#newHolder();
+    this.hasLost = true;
+  }
+
+  forget(): void {
+    this.ledger.forgetHolders();
+    this.hasLost = true;
+  }
+
+  permitted(startsAtMs: number): number {
+    return this.permits.reduce((sum, one) => sum + (one.startsAtMs === startsAtMs ? one.units : 0), 0);
+  }
+
+  expectSound(): void {
+    if (this.#faults.length > 0) throw this.#faults[0];
+    for (const [key, leased] of this.ledger.leased) {
+      const startsAtMs = Number(key.split(' ').at(-1));
+      expect(leased).toBeLessThanOrEqual(limit);
+      expect(this.permitted(startsAtMs)).toBeLessThanOrEqual(leased);
+    }
+  }
+
+  /** Nothing is lost or slow any more: everybody has heard, and what is not used is back. */
+  async rest(): Promise<void> {
+    this.callsToLose = 0;
+    this.answersToLose = 0;
+    this.travelMs = 0;
+    for (const permit of this.permits) if (permit.taken !== null) this.end(0, 'keep');
+    await vi.advanceTimersByTimeAsync(4 * secondMs);
+    expect(this.#waiting).toBe(0);
+    this.expectSound();
+    const startsAtMs = Date.now() - (Date.now() % minuteMs);
+    const leased = [...this.ledger.leased].find(([key]) => key.endsWith(` ${startsAtMs}`))?.[1] ?? 0;
+    if (!this.hasLost) expect(leased).toBe(this.permitted(startsAtMs));
+    for (const holder of [...this.#holders, ...this.#gone]) {
+      const stopping = holder.stop();
+      await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+      await stopping;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { piiTypes } from '../../shared/model/constraints.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { redactRequest } from '../../shared/pii/redact-request.ts';
+import { scanPii } from '../../shared/pii/scan-pii.ts';
+import { corpus } from '../pii/corpus.ts';
+
+const runs = process.env['LONG'] === '1' ? 20_000 : 400;
+const timeout = 120_000;
+
+/** Pieces of personal data, of near misses and of what lies between, put together at random. */
+const piece = fc.oneof(
+  fc.constantFrom(...corpus.map(({ text }) => text)),
+  fc.constantFrom(
+    ' ',
+    '-',
+    '.',
+    '@',
+    ':',
+    '/',
+    '(',
+    '+',
+    '0',
+    '00',
+    'tel ',
+    'ssn ',
+    'DE',
+    '[redacted:email]',
+    '\0',
+    '٤',
+    '—',
+  ),
+  fc.string({ unit: 'binary', maxLength: 6 }),
+  fc.stringMatching(/^[0-9 .-]{1,12}$/),
+);
+const text = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(''));
+const name = fc.oneof(text, fc.constantFrom('phone', 'ssn', 'note', 'order_id', '__proto__', 'a/b', 'm~n'));
+const { request } = fc.letrec<{ value: unknown; request: Record<string, unknown> }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    text,
+    fc.double(),
+    fc.constantFrom(null, true, 4155550132),
+    fc.array(tie('value'), { maxLength: 4 }),
+    tie('request'),
+  ),
+  request: fc
+    .array(fc.tuple(name, tie('value')), { maxLength: 4 })
+    .map((members) => Object.fromEntries(members)),
+}));
+const types = fc.subarray([...piiTypes], { minLength: 1 });
+
+describe('personal data in any request', () => {
+  it(
+    'is not found again in the redacted copy, and the request is not touched',
+    () => {
+      fc.assert(
+        fc.property(request, types, (given, wanted) => {
+          fc.pre(scanPii(given, wanted).isComplete);
+          const before = JSON.stringify(given);
+          const { request: copy } = redactRequest(given, wanted);
+          expect(JSON.stringify(given)).toBe(before);
+          expect(scanPii(copy, wanted).findings).toEqual([]);
+        }),
+        { numRuns: runs },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'is pointed at within bounds, each place once, at a string or at an object or list around it',
+    () => {
+      fc.assert(
+        fc.property(request, types, (given, wanted) => {
+          const { findings } = scanPii(given, wanted);
+          expect(findings.length).toBeLessThanOrEqual(limits.piiFindingsMax);
+          expect(new Set(findings.map(({ pointer, type }) => `${type} ${pointer}`)).size).toBe(
+            findings.length,
+          );
+          for (const { pointer, type } of findings) {
+            expect(wanted).toContain(type);
+            expect(pointer.length).toBeLessThanOrEqual(limits.piiPointerCharsMax);
+            expect(pointer).not.toContain('\0');
+            expect(pointer.isWellFormed()).toBe(true);
+            expect(['string', 'object']).toContain(typeof resolve(given, pointer));
+          }
+        }),
+        { numRuns: runs },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'is not in its findings: a scan of the pointers finds nothing',
+    () => {
+      fc.assert(
+        fc.property(request, (given) => {
+          for (const { pointer } of scanPii(given, piiTypes).findings) {
+            for (const step of pointer.split('/')) {
+              const said = step.replaceAll('~1', '/').replaceAll('~0', '~');
+              expect(scanPii({ [said]: 0 }, piiTypes).findings).toEqual([]);
+            }
+          }
+        }),
+        { numRuns: runs },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'never makes the scan throw, whatever the JSON, and the same request has the same findings',
+    () => {
+      fc.assert(
+        fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (given) => {
+          expect(scanPii(given, piiTypes)).toEqual(scanPii(structuredClone(given), piiTypes));
+        }),
+        { numRuns: runs },
+      );
+    },
+    timeout,
+  );
+});
+
+/** RFC 6901, written apart from the scan. Throws where the pointer leads nowhere. */
+function resolve(document: unknown, pointer: string): unknown {
+  let value = document;
+  for (const step of pointer.split('/').slice(1)) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key))
+      throw new Error(`nothing at ${pointer}`);
+    value = Object.getOwnPropertyDescriptor(value, key)?.value;
+  }
+  return value;
+}

@@ -1,0 +1,87 @@
+import { parseUsd } from '../../shared/model/money.ts';
+import type { Given } from './caps.ts';
+import type { Lane, Runner } from './course.ts';
+
+/** A request as a client asks it, once or often. */
+export interface Asked {
+  readonly lane: Lane;
+  readonly passport: Runner;
+  readonly amountUsd: number | null;
+  /** What all requests of one idempotency key share. */
+  readonly key: AskedKey | null;
+  /** As it is sent. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The request that this one is: the same with and without the approval that it was given. */
+  readonly sameAs: object;
+  /** When it was sent first, under this key if it has one. */
+  readonly askedAtMs: number;
+}
+
+export interface AskedKey {
+  readonly name: string;
+  readonly askedAtMs: number;
+  /** How often it was asked. */
+  count: number;
+  /** The attestation of its PERMIT, once somebody was told. */
+  attestationId: string | null;
+}
+
+/** A PERMIT of which a client knows. */
+export interface Permitted extends Given {
+  readonly attestationId: string;
+  readonly asked: Asked;
+}
+
+/** Requests are known for the time between their clocks, which here are one clock, and the steps in which it is read. */
+export const slackMs = 50;
+
+/** What all clients were told, and whether it fits together. */
+export class Answers {
+  readonly permits = new Map<string, Permitted>();
+  /** All that were asked. */
+  readonly keys: AskedKey[] = [];
+  /** How many answers said what: PERMIT, a reason, an error, or nothing. */
+  readonly counts = new Map<string, number>();
+  /** Sentences about answers that must not be. */
+  readonly wrong: string[] = [];
+
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
+  permit(asked: Asked, attestationId: string): void {
+    const known = this.permits.get(attestationId);
+    if (known !== undefined) {
+      if (asked.key === null || known.asked.sameAs !== asked.sameAs)
+        this.#isWrong(asked, `${attestationId} answers two requests`);
+      return;
+    }
+    const { key, lane, passport, amountUsd } = asked;
+    if (key !== null) {
+      if (key.attestationId !== null) this.#isWrong(asked, `${key.name} was permitted twice`);
+      key.attestationId = attestationId;
+    }
+    this.permits.set(attestationId, {
+      attestationId,
+      asked,
+      gateId: lane.gateId,
+      passportId: passport.id,
+      requests: 1,
+      moneyMicroUsd: (amountUsd === null ? 0 : parseUsd(amountUsd)) ?? 0,
+      earliestMs: asked.askedAtMs - slackMs,
+      latestMs: Date.now() + slackMs,
+    });
+  }
+
+  /** A conflict is said only where the key was permitted for another request, and no error is ours. */
+  error(asked: Asked, status: number, code: string): void {
+    this.count(`${status} ${code}`);
+    if (code === 'internal_error') this.#isWrong(asked, 'the answer is internal_error');
+    if (code === 'idempotency_conflict' && asked.key === null)
+      this.#isWrong(asked, 'a conflict without a key');
+  }
+
+  #isWrong(asked: Asked, sentence: string): void {
+    this.wrong.push(`${sentence}: ${JSON.stringify(asked.body)}`);
+  }
+}

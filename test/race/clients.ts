@@ -1,0 +1,233 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+import type { Answers, Asked, AskedKey } from './answers.ts';
+import type { Chance } from './chance.ts';
+import type { Course, Lane } from './course.ts';
+
+/** Whom clients ask, and what they may do besides asking. */
+export interface Servers {
+  readonly sidecars: readonly string[];
+  /** Asked now and then: the control plane draws on the same ledger. May be none. */
+  readonly controlPlanes: readonly string[];
+  /** `admin:*`. */
+  readonly key: string;
+}
+
+export interface Run {
+  /** Ends all clients, each after its present request. */
+  stop(): Promise<void>;
+}
+
+export interface ClientsOptions {
+  readonly count: number;
+  readonly servers: Servers;
+  /** Where they race now; asked before each request. */
+  readonly course: () => Course;
+  readonly answers: Answers;
+  readonly chance: Chance;
+}
+
+/** So many keys are known for replays. */
+const keysKept = 200;
+const answerMsMax = 10_000;
+
+/**
+ * Clients that ask one request after the other. Most are plain. Some carry an idempotency key and are sent to several servers at once, sent again
+ * later, or sent again for another sum; some name another agent in the body; some are given up while they are under way. What waits for
+ * a person is mostly approved, and then presented at two servers at once.
+ */
+export function startClients(options: ClientsOptions): Run {
+  const { servers, chance } = options;
+  const connections = Math.ceil(options.count / servers.sidecars.length) * 2;
+  const pools = new Map(
+    [...servers.sidecars, ...servers.controlPlanes].map((origin) => [
+      origin,
+      new Pool(origin, { connections }),
+    ]),
+  );
+  let isOver = false;
+  const shared = { ...options, pools, keyed: [] as Asked[], isOver: () => isOver };
+  const clients = Array.from({ length: options.count }, (_, number) =>
+    new Client(shared, number, chance.branch(`client ${number}`)).race(),
+  );
+  return {
+    stop: async () => {
+      isOver = true;
+      await Promise.all(clients);
+      await Promise.all(Array.from(pools.values(), (pool) => pool.destroy()));
+    },
+  };
+}
+
+interface Shared extends ClientsOptions {
+  readonly pools: ReadonlyMap<string, Pool>;
+  /** The requests with a key that were asked last. */
+  readonly keyed: Asked[];
+  readonly isOver: () => boolean;
+}
+
+class Client {
+  readonly #shared: Shared;
+  readonly #number: number;
+  readonly #chance: Chance;
+  #asked = 0;
+
+  constructor(shared: Shared, number: number, chance: Chance) {
+    this.#shared = shared;
+    this.#number = number;
+    this.#chance = chance;
+  }
+
+  async race(): Promise<void> {
+    while (!this.#shared.isOver()) {
+      const choice = this.#chance.below(100);
+      if (choice < 84) await this.#ask(this.#plain());
+      else if (choice < 90) await this.#askAtOnce(this.#keyed(), 1 + this.#chance.below(3));
+      else if (choice < 94) await this.#askAtOnce(this.#replay(), 2);
+      else if (choice < 95) await this.#ask(this.#conflict());
+      else await this.#giveUp(this.#plain());
+    }
+  }
+
+  #plain(lane: Lane = this.#chance.pick(this.#shared.course().lanes)): Asked {
+    return this.#request(lane, null);
+  }
+
+  #keyed(): Asked {
+    const key = {
+      name: `key-${this.#number}-${this.#asked}`,
+      askedAtMs: Date.now(),
+      count: 0,
+      attestationId: null,
+    };
+    const asked = this.#request(this.#chance.pick(this.#shared.course().lanes), key);
+    const { keyed, answers } = this.#shared;
+    answers.keys.push(key);
+    keyed.push(asked);
+    if (keyed.length > keysKept) keyed.shift();
+    return asked;
+  }
+
+  /** Word for word. */
+  #replay(): Asked {
+    const { keyed } = this.#shared;
+    return keyed.length === 0 ? this.#keyed() : this.#chance.pick(keyed);
+  }
+
+  /** Another request under a key that somebody has used. */
+  #conflict(): Asked {
+    const { key, lane, passport, amountUsd, body } = this.#replay();
+    const other = { ...body, note: `instead, by client ${this.#number}, ${this.#asked++}` };
+    return {
+      lane,
+      passport,
+      amountUsd,
+      key,
+      body: other,
+      sameAs: other,
+      askedAtMs: key?.askedAtMs ?? Date.now(),
+    };
+  }
+
+  #request(lane: Lane, key: AskedKey | null): Asked {
+    const passport = this.#chance.pick(lane.passports);
+    const amountUsd = lane.amountsUsd.length === 0 ? null : this.#chance.pick(lane.amountsUsd);
+    const body = {
+      permission_key: 'orders:create',
+      // No two requests are the same: more than one PERMIT for one hash is one request that was charged twice.
+      note: `client ${this.#number}, ${this.#asked++}`,
+      ...(amountUsd === null ? {} : { amount: amountUsd }),
+      ...(key === null ? {} : { idempotency_key: key.name }),
+      // What is counted belongs to the passport, whatever name the body says (decisions §5).
+      ...(this.#chance.happens(0.1) ? { agent_id: `agent-${this.#asked}`, agent_name: 'Somebody else' } : {}),
+    };
+    return { lane, passport, amountUsd, key, body, sameAs: body, askedAtMs: key?.askedAtMs ?? Date.now() };
+  }
+
+  async #askAtOnce(asked: Asked, copies: number): Promise<void> {
+    await Promise.all(Array.from({ length: copies }, () => this.#ask(asked)));
+  }
+
+  /** The client goes away: what was decided for it by then stands, and is told to nobody. */
+  async #giveUp(asked: Asked): Promise<void> {
+    const leaving = new AbortController();
+    const left = pause(this.#chance.below(12)).then(() => leaving.abort());
+    await this.#ask(asked, leaving.signal);
+    await left;
+  }
+
+  async #ask(asked: Asked, signal: AbortSignal | null = null): Promise<void> {
+    const { answers } = this.#shared;
+    if (asked.key !== null) asked.key.count++;
+    const answer = await this.#call(this.#server(), `/v1/gates/${asked.lane.gateId}/check`, {
+      body: { passport: asked.passport.token, request: asked.body },
+      signal,
+    });
+    if (answer === null) {
+      answers.count(signal?.aborted === true ? 'given up' : 'no answer');
+      // Somebody was killed: the others must not be drowned in connections to nobody.
+      await pause(5 + this.#chance.below(20));
+      return;
+    }
+    const { status, body } = answer;
+    if (status !== 200) {
+      answers.error(asked, status, String(body['error']?.code));
+      if (status === 503) await pause(5 + this.#chance.below(20));
+      return;
+    }
+    answers.count(body['decision'] === 'PERMIT' ? 'PERMIT' : `${body['decision']} ${body['reason']}`);
+    if (body['decision'] === 'PERMIT') answers.permit(asked, String(body['attestation_id']));
+    if (body['decision'] === 'SUSPEND' && asked.body['approval_id'] === undefined)
+      await this.#getApproved(asked, String(body['approval_id']));
+  }
+
+  async #getApproved(asked: Asked, approvalId: string): Promise<void> {
+    const { controlPlanes } = this.#shared.servers;
+    if (controlPlanes.length === 0 || this.#chance.happens(0.1)) return;
+    const word = this.#chance.happens(0.1) ? 'deny' : 'approve';
+    const said = await this.#call(this.#chance.pick(controlPlanes), `/v1/approvals/${approvalId}/${word}`, {
+      body: {},
+      signal: null,
+    });
+    this.#shared.answers.count(`${word} ${said?.status ?? 'without answer'}`);
+    const approved = { ...asked, body: { ...asked.body, approval_id: approvalId } };
+    await this.#askAtOnce(approved, 2);
+  }
+
+  /** A few ask a control plane. */
+  #server(): string {
+    const { sidecars, controlPlanes } = this.#shared.servers;
+    return controlPlanes.length > 0 && this.#chance.happens(0.03)
+      ? this.#chance.pick(controlPlanes)
+      : this.#chance.pick(sidecars);
+  }
+
+  /** Null: no whole answer. */
+  async #call(
+    origin: string,
+    path: string,
+    { body, signal }: { readonly body: object; readonly signal: AbortSignal | null },
+  ): Promise<Answer | null> {
+    const { pools, servers } = this.#shared;
+    const late = AbortSignal.timeout(answerMsMax);
+    try {
+      const answer = await pools.get(origin)?.request({
+        method: 'POST',
+        path,
+        headers: { authorization: `Bearer ${servers.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: signal === null ? late : AbortSignal.any([signal, late]),
+      });
+      if (answer === undefined) return null;
+      return { status: answer.statusCode, body: JSON.parse(await answer.body.text()) };
+    } catch {
+      return null;
+    }
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are inspected member by member
+  readonly body: any;
+}

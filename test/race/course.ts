@@ -1,0 +1,128 @@
+import type { Cap } from './caps.ts';
+
+/** What clients race along: gates and passports with caps, none used before. */
+export interface Course {
+  readonly lanes: readonly Lane[];
+  readonly caps: readonly Cap[];
+}
+
+/** A gate, and who asks it for what. */
+export interface Lane {
+  readonly gateId: string;
+  readonly passports: readonly Runner[];
+  /** Dollars of one request; empty: it costs nothing. */
+  readonly amountsUsd: readonly number[];
+  /** Requests that cost more wait for a person. */
+  readonly asksAboveUsd: number | null;
+}
+
+export interface Runner {
+  readonly id: string;
+  readonly token: string;
+}
+
+/** Makes what a course needs. Both throw where it cannot be made. */
+export interface Maker {
+  createGate(body: Readonly<Record<string, unknown>>): Promise<string>;
+  issuePassport(body?: Readonly<Record<string, unknown>>): Promise<Runner>;
+}
+
+/** Sums that add up in no round way, so that a cap is met to the cent or not at all; the small ones fill what the large ones leave. */
+const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
+const askedAboveUsd = 3;
+
+/** Passports without limits of their own, for any number of courses. */
+export const makeCrowd = (make: Maker): Promise<Runner[]> =>
+  Promise.all(Array.from({ length: crowdSize }, () => make.issuePassport()));
+
+/** As each passport has one chain of records, which grows by one record at a time, a few would be what clients wait for. */
+const crowdSize = 24;
+
+/**
+ * A course on which each kind of cap is met by itself: on rate and on money, per gate and per passport, by minute, hour, day and month, and a passport's own
+ * over two gates. `size`: requests under a cap on rate, dollars under one on money.
+ */
+export async function makeCourse(make: Maker, crowd: readonly Runner[], size: number): Promise<Course> {
+  const third = Math.ceil(size / 3);
+  const plain = crowd.slice(0, 3);
+  const saver = await make.issuePassport({ constraints: { spend_limits: { daily_usd: size } } });
+  const walker = await make.issuePassport({ constraints: { rate_limits: { requests_per_minute: size } } });
+  const gate = (constraints: object) => make.createGate({ constraints });
+
+  const minute = await gate({ rate_limits: { requests_per_minute: size } });
+  const hour = await gate({ rate_limits: { requests_per_hour: third, per: 'passport' } });
+  const day = await gate({ spend_limits: { daily_usd: size } });
+  const month = await gate({ spend_limits: { monthly_usd: third, per: 'passport' } });
+  const asks = await gate({
+    spend_limits: { daily_usd: size },
+    approvals: { above_usd: askedAboveUsd, expires_in_s: 2 },
+  });
+  const shops = [await gate({}), await gate({})];
+
+  const lane = (gateId: string, passports: readonly Runner[], amounts: readonly number[]): Lane => ({
+    gateId,
+    passports,
+    amountsUsd: amounts,
+    asksAboveUsd: gateId === asks ? askedAboveUsd : null,
+  });
+  const ofGate = (gateId: string, passport: Runner | null = null) => ({
+    gateId,
+    passportId: passport?.id ?? null,
+  });
+  const usd = 1_000_000;
+  return {
+    lanes: [
+      lane(minute, crowd, []),
+      lane(hour, plain, []),
+      lane(day, crowd, amountsUsd),
+      lane(month, plain, amountsUsd),
+      lane(asks, crowd, amountsUsd),
+      ...shops.map((shop) => lane(shop, [saver, walker], amountsUsd)),
+    ],
+    caps: [
+      { name: 'requests of a gate', kind: 'gate_rate', window: 'minute', limit: size, ...ofGate(minute) },
+      ...plain.map(
+        (passport, place): Cap => ({
+          name: `requests of passport ${place + 1} at a gate`,
+          kind: 'gate_rate',
+          window: 'hour',
+          limit: third,
+          ...ofGate(hour, passport),
+        }),
+      ),
+      { name: 'money of a gate', kind: 'gate_spend', window: 'day', limit: size * usd, ...ofGate(day) },
+      ...plain.map(
+        (passport, place): Cap => ({
+          name: `money of passport ${place + 1} at a gate`,
+          kind: 'gate_spend',
+          window: 'month',
+          limit: third * usd,
+          ...ofGate(month, passport),
+        }),
+      ),
+      {
+        name: 'money of a gate with approvals',
+        kind: 'gate_spend',
+        window: 'day',
+        limit: size * usd,
+        ...ofGate(asks),
+      },
+      {
+        name: 'money of a passport, two gates',
+        kind: 'passport_spend',
+        window: 'day',
+        limit: size * usd,
+        gateId: null,
+        passportId: saver.id,
+      },
+      {
+        name: 'requests of a passport, two gates',
+        kind: 'passport_rate',
+        window: 'minute',
+        limit: size,
+        gateId: null,
+        passportId: walker.id,
+      },
+    ],
+  };
+}

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Cap } from './caps.ts';
+
+const script = fileURLToPath(new URL('./naive-gate.ts', import.meta.url));
+const startMsMax = 30_000;
+
+/** Processes that check, then add, on one shared counter. They end with `stop`. */
+export async function startNaiveGates(
+  count: number,
+  options: { readonly redisUrl: string; readonly caps: readonly Cap[] },
+): Promise<{ readonly origins: readonly string[]; stop(): Promise<void> }> {
+  const gates = await Promise.all(Array.from({ length: count }, () => startOne(options)));
+  return {
+    origins: gates.map(({ origin }) => origin),
+    stop: async () => {
+      await Promise.all(gates.map(({ stop }) => stop()));
+    },
+  };
+}
+
+async function startOne({ redisUrl, caps }: { readonly redisUrl: string; readonly caps: readonly Cap[] }) {
+  const child = spawn(process.execPath, ['--import', 'tsx', script], {
+    env: { PATH: process.env['PATH'] ?? '', REDIS_URL: redisUrl, CAPS: JSON.stringify(caps) },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const port = await new Promise<string>((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error('a naive gate does not start')), startMsMax);
+    let said = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      said += chunk.toString('utf8');
+      const found = /^port (\d+)$/m.exec(said);
+      if (found?.[1] === undefined) return;
+      clearTimeout(late);
+      resolve(found[1]);
+    });
+    child.once('exit', () => reject(new Error('a naive gate ended at its start')));
+  });
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}

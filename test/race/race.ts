@@ -1,0 +1,313 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { must } from '../../shared/errors/assert.ts';
+import type { Programs } from '../support/programs.ts';
+import type { TestRedis } from '../support/redis.ts';
+import { rules } from '../support/sound-database.ts';
+import { Answers } from './answers.ts';
+import { byLimit, type Cap, type Overrun, overruns } from './caps.ts';
+import { type Chance, chance } from './chance.ts';
+import { type ClientsOptions, type Servers, startClients } from './clients.ts';
+import { type Course, type Maker, makeCourse, makeCrowd } from './course.ts';
+import { schedule } from './faults.ts';
+import { injectFaults } from './inject-faults.ts';
+import { startNaiveGates } from './naive.ts';
+import { doneBy } from './noisy-link.ts';
+import { misfits, type Records, readRecords } from './records.ts';
+import { capTable, overrunLine, usedWindows } from './report.ts';
+import { startEcho, startWorld, type World } from './world.ts';
+
+export interface RaceOptions {
+  readonly programs: Programs;
+  /** To be lost and restarted: nobody else may use it. */
+  readonly redis: TestRedis;
+  /** The same seed makes the same requests and faults; what happens first among them is up to the machine. */
+  readonly seed: number;
+  readonly clients: number;
+  /** Requests and dollars under each cap. */
+  readonly size: number;
+  /** How long things break. */
+  readonly faultSeconds: number;
+  readonly say: (line: string) => void;
+}
+
+export interface RaceReport {
+  /** Sentences, with their numbers. Empty: every cap held, and was used. */
+  readonly violations: readonly string[];
+  /** By how much a check-then-add gate passed the same caps under the same clients, held against them in the same way. */
+  readonly naive: readonly Overrun[];
+  /** PERMITs in the round without and with faults, and keys that were asked more than once. */
+  readonly permits: { readonly calm: number; readonly faults: number };
+  /** Windows that were used up, but for the odd unit, while everything broke. */
+  readonly contested: number;
+  readonly replayedKeys: number;
+}
+
+/** Of each cap, in the round in which there is demand and nothing breaks. */
+const usedMin = 0.98;
+/** So long clients go on after the last cap is used up, and try to pass it. */
+const insistMs = 1_000;
+/** Two minutes of the calendar and a little: on a busy machine the first may begin too late. */
+const calmMsMax = 130_000;
+const lookMs = 500;
+const naiveCourses = 5;
+const courseMs = 5_000;
+/** Much is lost while things break; yet the caps have to be reached, or nothing is shown. */
+const faultPart = 5;
+const settleMsMax = 60_000;
+/** Several times what a sidecar takes to ship what it has. */
+const quietMs = 1_000;
+
+/**
+ * Three rounds: without faults, where each cap has to be met exactly and used up; with everything breaking, where each has to hold; and one with gates that
+ * check and then add, which must not hold, or nothing was shown by the other two.
+ */
+export async function race(options: RaceOptions): Promise<RaceReport> {
+  const { programs, redis, seed, say } = options;
+  const source = chance(seed);
+  say(`Seed ${seed}: ${options.clients} clients, caps of ${options.size} requests and dollars.`);
+  const world = await startWorld(programs, redis, source.branch('links'));
+  try {
+    say(`${world.sidecars.length} sidecars and ${world.controlPlanes.length} control planes are ready.`);
+    const calm = await calmRound(options, world, source.branch('calm'));
+    const faults = await faultRound(options, world, source.branch('faults'));
+    const naive = await naiveRound(options, source.branch('naive'));
+    const violations = [
+      ...calm.violations,
+      ...faults.violations,
+      ...(await brokenRules(world)),
+      ...world.faultsOfOurs(),
+    ];
+    return {
+      violations,
+      naive,
+      contested: faults.contested,
+      permits: { calm: calm.records.permits.size, faults: faults.records.permits.size },
+      replayedKeys: calm.replayedKeys + faults.replayedKeys,
+    };
+  } finally {
+    await world.close();
+  }
+}
+
+interface Round {
+  readonly records: Records;
+  readonly violations: readonly string[];
+  readonly replayedKeys: number;
+  readonly contested: number;
+}
+
+async function calmRound({ clients, size, say }: RaceOptions, world: World, source: Chance): Promise<Round> {
+  say('\nRound 1: nothing breaks.');
+  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size);
+  const answers = new Answers();
+  const racing = { count: clients, servers: serversOf(world), course: () => course, answers, chance: source };
+  const unused = await whileRacing(racing, async () => {
+    const startedAtMs = performance.now();
+    let left: readonly Cap[] = course.caps;
+    while (left.length > 0 && performance.now() - startedAtMs < calmMsMax) {
+      await pause(lookMs);
+      left = await notUsedUp(world, course, answers);
+    }
+    const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+    say(
+      `After ${seconds} s ${left.length === 0 ? 'every cap is used up' : `${left.length} caps are not used up`}.`,
+    );
+    await pause(insistMs);
+    return left;
+  });
+  const round = await judge(world, [course], answers, say);
+  const violations = unused.map(
+    ({ name, window }) => `not used up with demand and without faults: ${name}, ${window}`,
+  );
+  for (const violation of violations) say(`VIOLATION ${violation}`);
+  return { ...round, violations: [...round.violations, ...violations] };
+}
+
+/** Those of which no window has been used up. */
+async function notUsedUp(world: World, course: Course, answers: Answers): Promise<readonly Cap[]> {
+  const windows = usedWindows(course.caps, await readRecords(world.sql, gatesOf([course])), answers);
+  const used = new Set(
+    windows.filter(({ cap, recorded }) => recorded >= usedMin * cap.limit).map(({ cap }) => cap),
+  );
+  return course.caps.filter((cap) => !used.has(cap));
+}
+
+async function whileRacing<T>(options: ClientsOptions, work: () => Promise<T>): Promise<T> {
+  const run = startClients(options);
+  try {
+    return await work();
+  } finally {
+    await run.stop();
+  }
+}
+
+/** One course after the other, from now on; the last one stays. Some clients go back: units that were on their way may be free again there. */
+function nextCourses(courses: readonly Course[], source: Chance): () => Course {
+  const startedAtMs = performance.now();
+  return () => {
+    const current = Math.min(Math.floor((performance.now() - startedAtMs) / courseMs), courses.length - 1);
+    const place = source.happens(0.15) ? source.below(current + 1) : current;
+    return must(courses[place], 'there is a course');
+  };
+}
+
+const gatesOf = (courses: readonly Course[]): string[] =>
+  courses.flatMap(({ lanes }) => lanes.map(({ gateId }) => gateId));
+
+async function faultRound(options: RaceOptions, world: World, source: Chance): Promise<Round> {
+  const { clients, size, faultSeconds, say } = options;
+  const durationMs = faultSeconds * 1_000;
+  say(`\nRound 2: everything breaks, for ${faultSeconds} s.`);
+  const courses: Course[] = [];
+  const crowd = await makeCrowd(makerOf(world));
+  // Caps that are used up have nothing more to lose: new ones come every few seconds.
+  while (courses.length * courseMs < durationMs) {
+    courses.push(await makeCourse(makerOf(world), crowd, Math.ceil(size / faultPart)));
+  }
+  const faults = schedule(source.branch('schedule'), durationMs);
+  const echo = startEcho(world.redis.url, source.branch('echo'));
+  for (const link of world.links) link.isNoisy = true;
+  const answers = new Answers();
+  const course = nextCourses(courses, source.branch('course'));
+  const racing = { count: clients, servers: serversOf(world), course, answers, chance: source };
+  // Clients go on until everything is up again.
+  await whileRacing(racing, () => Promise.all([pause(durationMs), injectFaults(world, faults, say)]));
+  await echo.stop();
+  for (const link of world.links) link.isNoisy = false;
+  const noise = Object.entries(doneBy(world.links)).map(([kind, count]) => `${kind} ${count}`);
+  say(`Between sidecars and control planes: ${noise.join(', ')}. Over Redis: twice ${echo.echoed}.`);
+  return judge(world, courses, answers, say);
+}
+
+async function naiveRound(options: RaceOptions, source: Chance): Promise<Overrun[]> {
+  const { redis, clients, size, say } = options;
+  say('\nRound 3: gates that check a shared counter and then add to it. These must fail.');
+  let made = 0;
+  const maker: Maker = {
+    createGate: async () => `gate_naive_${made++}`,
+    issuePassport: async () => {
+      const id = `pass_naive_${made++}`;
+      return { id, token: id };
+    },
+  };
+  const crowd = await makeCrowd(maker);
+  const courses = await Promise.all(
+    Array.from({ length: naiveCourses }, () => makeCourse(maker, crowd, size)),
+  );
+  const caps = courses.flatMap((course) => course.caps);
+  const answers = new Answers();
+  const gates = await startNaiveGates(4, { redisUrl: redis.url, caps });
+  const passedCaps = () => overruns(caps, [...answers.permits.values()], byLimit);
+  try {
+    const servers = { sidecars: gates.origins, controlPlanes: [], key: 'none' };
+    const course = nextCourses(courses, source.branch('course'));
+    await whileRacing({ count: clients, servers, course, answers, chance: source }, async () => {
+      const endsAtMs = performance.now() + naiveCourses * courseMs;
+      while (passedCaps().length === 0 && performance.now() < endsAtMs) await pause(lookMs);
+      await pause(insistMs);
+    });
+  } finally {
+    await gates.stop();
+  }
+  const passed = passedCaps();
+  for (const overrun of passed) say(`  ${overrunLine(overrun)}`);
+  return passed;
+}
+
+const makerOf = ({ installation }: World): Maker => ({
+  createGate: (body) => installation.createGate(body),
+  issuePassport: (body) => installation.issuePassport(body),
+});
+
+const serversOf = ({ sidecars, controlPlanes, installation }: World): Servers => ({
+  sidecars: sidecars.map(({ origin }) => origin),
+  controlPlanes: controlPlanes.map(({ origin }) => origin),
+  key: installation.adminKey,
+});
+
+/** What clients were told and what is on record, each for itself and against the other. */
+async function judge(
+  world: World,
+  courses: readonly Course[],
+  answers: Answers,
+  say: RaceOptions['say'],
+): Promise<Round> {
+  const caps = courses.flatMap((course) => course.caps);
+  const shippedMs = await allShipped(world, answers);
+  const records = await readRecords(world.sql, gatesOf(courses));
+  const told = [...answers.permits.values()];
+  const replayed = answers.keys.filter(({ count }) => count > 1);
+  const permitted = replayed.filter(({ attestationId }) => attestationId !== null);
+  const windows = usedWindows(caps, records, answers);
+  const contested = windows.filter(({ cap, leased }) => leased >= usedMin * cap.limit).length;
+  for (const line of capTable(windows)) say(line);
+  say(`Windows that ran dry: ${contested} of ${windows.length}.`);
+  say(
+    `Answers: ${[...answers.counts]
+      .map(([what, count]) => `${what} ${count}`)
+      .sort()
+      .join(', ')}.`,
+  );
+  say(
+    `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; all shipped ${shippedMs} ms later.`,
+  );
+  const mismatches = [...misfits(records, answers), ...answers.wrong];
+  const verdict = mismatches.length === 0 ? ', each with one record and one answer for everybody' : '';
+  say(`Keys asked more than once: ${replayed.length}, permitted ${permitted.length}${verdict}.`);
+  const violations = [
+    ...overruns(caps, told, byLimit).map((overrun) => `answered: ${overrunLine(overrun)}`),
+    ...overruns(caps, records.given, byLimit).map((overrun) => `on record: ${overrunLine(overrun)}`),
+    ...overruns(caps, records.given, records.leasedIn).map(
+      (overrun) => `not leased: ${overrunLine(overrun)}`,
+    ),
+    ...mismatches,
+  ];
+  for (const violation of violations) say(`VIOLATION ${violation}`);
+  return { records, violations, replayedKeys: replayed.length, contested };
+}
+
+/**
+ * Whatever clients were told is on record, every sidecar ships without trouble, and nothing has arrived for a while. Ends after its time in any case:
+ * what is missing then is a violation.
+ */
+async function allShipped({ sql, sidecars }: World, answers: Answers): Promise<number> {
+  const startedAtMs = performance.now();
+  const told = [...answers.permits.keys()];
+  let position = -1;
+  let quietSinceMs = startedAtMs;
+  while (performance.now() - startedAtMs < settleMsMax) {
+    try {
+      const [row] = await sql<{ position: number; found: number }[]>`
+        SELECT coalesce(max(position), 0) AS position, count(*) FILTER (WHERE attestation_id = ANY(${told}::text[])) AS found
+        FROM attestations`;
+      const isMoving = row?.position !== position || row.found < told.length;
+      const ready = await Promise.all(sidecars.map(({ origin }) => fetch(`${origin}/readyz`)));
+      const bodies = (await Promise.all(ready.map((answer) => answer.json()))) as Readiness[];
+      const isTroubled = bodies.some(
+        ({ spool }) => spool.shipping !== 'shipping' || spool.last_error !== null,
+      );
+      position = row?.position ?? 0;
+      if (isMoving || isTroubled) quietSinceMs = performance.now();
+      else if (performance.now() - quietSinceMs > quietMs) break;
+    } catch {
+      // Something is on its way up again.
+      quietSinceMs = performance.now();
+    }
+    await pause(200);
+  }
+  return Math.round(performance.now() - startedAtMs);
+}
+
+interface Readiness {
+  readonly spool: { readonly shipping: string; readonly last_error: string | null };
+}
+
+/** What must hold of the whole database, whatever has happened. */
+async function brokenRules({ sql }: World): Promise<string[]> {
+  const broken: string[] = [];
+  for (const [rule, query] of Object.entries(rules)) {
+    const rows = await sql.unsafe(query);
+    if (rows.length > 0) broken.push(`broken in the database: ${rule}: ${JSON.stringify(rows.slice(0, 3))}`);
+  }
+  return broken;
+}

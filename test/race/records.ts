@@ -1,0 +1,112 @@
+import type { Database } from '../../control-plane/deps.ts';
+import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { type Answers, slackMs } from './answers.ts';
+import type { AllowedIn, Cap, Given } from './caps.ts';
+
+/** What the database has of a race. */
+export interface Records {
+  /** Each PERMIT on record, and each sum that an approval holds or held until it was used. */
+  readonly given: readonly Given[];
+  readonly permits: ReadonlyMap<string, RecordedPermit>;
+  /** What the ledger has given out of a window, or its limit where that is less. */
+  readonly leasedIn: AllowedIn;
+  readonly ledger: readonly LedgerWindow[];
+}
+
+interface RecordedPermit {
+  readonly attestationId: string;
+  readonly gateId: string;
+  readonly passportId: string;
+  readonly moneyMicroUsd: number | null;
+  readonly requestHash: string;
+  readonly timestampMs: number;
+}
+
+interface LedgerWindow {
+  readonly counter: string;
+  readonly name: string;
+  readonly startsAtMs: number;
+  readonly endsAtMs: number;
+  readonly leased: number;
+}
+
+interface Hold {
+  readonly counter: string;
+  readonly startsAtMs: number;
+  readonly units: number;
+}
+
+/** From one snapshot, because somebody may still be settling. */
+export async function readRecords(sql: Database, gateIds: readonly string[]): Promise<Records> {
+  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
+    const permits = await tx<RecordedPermit[]>`
+      SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
+        amount_micro_usd AS "moneyMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
+      FROM attestations WHERE decision = 'PERMIT' AND NOT test AND gate_id = ANY(${[...gateIds]}::text[])`;
+    const approvals = await tx<
+      { gateId: string; passportId: string; attestationId: string | null; amount: number; holds: Hold[] }[]
+    >`
+      SELECT gate_id AS "gateId", passport_id AS "passportId", attestation_id AS "attestationId",
+        coalesce(amount_micro_usd, 0) AS amount, holds
+      FROM approvals WHERE status IN ('pending', 'approved', 'used') AND gate_id = ANY(${[...gateIds]}::text[])`;
+    const ledger = await tx<LedgerWindow[]>`
+      SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", ends_at_ms AS "endsAtMs", leased FROM quota_windows`;
+
+    const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
+    const ofPermits = permits.map(
+      ({ attestationId, gateId, passportId, moneyMicroUsd, timestampMs }): Given => ({
+        gateId,
+        passportId,
+        requests: 1,
+        moneyMicroUsd: paidByHold.has(attestationId) ? 0 : (moneyMicroUsd ?? 0),
+        earliestMs: timestampMs - slackMs,
+        latestMs: timestampMs + slackMs,
+      }),
+    );
+    // The money was taken in the window in which the approval was asked for, in all windows of its moment.
+    const ofApprovals = approvals.flatMap(({ gateId, passportId, amount, holds }): Given[] => {
+      const [hold] = holds;
+      if (hold === undefined) return [];
+      const atMs = holds.reduce((latest, { startsAtMs }) => Math.max(latest, startsAtMs), 0);
+      return [{ gateId, passportId, requests: 0, moneyMicroUsd: amount, earliestMs: atMs, latestMs: atMs }];
+    });
+    const leased = new Map(ledger.map((row) => [`${row.counter} ${row.name} ${row.startsAtMs}`, row.leased]));
+    return {
+      given: [...ofPermits, ...ofApprovals],
+      permits: new Map(permits.map((permit) => [permit.attestationId, permit])),
+      leasedIn: (cap, startsAtMs) =>
+        Math.min(cap.limit, leased.get(`${counterOf(cap)} ${cap.window} ${startsAtMs}`) ?? 0),
+      ledger,
+    };
+  });
+}
+
+/** As the ledger names it. */
+export function counterOf({ kind, gateId, passportId }: Cap): CounterKey {
+  // Ids come from the API as text.
+  return kind === 'gate_rate' || kind === 'gate_spend'
+    ? counterKey({ kind, gateId: gateId as GateId, passportId: passportId as PassportId | null })
+    : counterKey({ kind, passportId: passportId as PassportId });
+}
+
+/** Sentences about records that do not fit what clients were told, or one another. Empty: all is well. */
+export function misfits({ permits }: Records, answers: Answers): string[] {
+  const wrong: string[] = [];
+  for (const { attestationId, gateId, passportId, moneyMicroUsd, asked } of answers.permits.values()) {
+    const record = permits.get(attestationId);
+    if (record === undefined) wrong.push(`${attestationId} was answered and is not on record`);
+    else if (record.gateId !== gateId || record.passportId !== passportId)
+      wrong.push(`${attestationId} is on record for somebody else`);
+    else if ((record.moneyMicroUsd ?? 0) !== moneyMicroUsd)
+      wrong.push(`${attestationId} is on record with another sum than ${JSON.stringify(asked.body)}`);
+  }
+  const byRequest = new Map<string, string>();
+  for (const { attestationId, gateId, passportId, requestHash } of permits.values()) {
+    const request = `${gateId} ${passportId} ${requestHash}`;
+    const other = byRequest.get(request);
+    if (other !== undefined) wrong.push(`${attestationId} and ${other} are PERMITs of one request`);
+    byRequest.set(request, attestationId);
+  }
+  return wrong;
+}

@@ -1,0 +1,73 @@
+import { randomInt } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+import { compilePrograms } from '../support/compile-programs.ts';
+import { findRedisServer } from '../support/find-redis.ts';
+import { type Program, type Programs, programsIn } from '../support/programs.ts';
+import { ownRedis } from '../support/redis.ts';
+import { race } from './race.ts';
+
+/** `npm run race`: shows that no cap is ever passed, whatever breaks. Ends with 1 where one was, or where the check could not have noticed. */
+const whole = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < min || value > max)
+    throw new InvalidArgumentError(`A whole number from ${min} to ${max}.`);
+  return value;
+};
+
+const command = new Command('npm run race --')
+  .description(
+    'Clients race for rate and money caps over four sidecars and two control planes while things break, and then over gates that check and then add.',
+  )
+  .option('--seconds <n>', 'how long things break', whole(5, 1_800), 60)
+  .option('--clients <n>', 'clients on loopback', whole(1, 2_000), 200)
+  .option('--size <n>', 'requests and dollars under each cap', whole(30, 100_000), 300)
+  .option(
+    '--seed <n>',
+    'of requests and faults; printed, so that a run can be repeated',
+    whole(0, 2 ** 32 - 1),
+  );
+const options = command.parse().opts<{ seconds: number; clients: number; size: number; seed?: number }>();
+
+/** Everything that was started, to be ended also where somebody has seen enough; PostgreSQL and Redis end with this process. */
+const started: Program[] = [];
+function tracked(programs: Programs): Programs {
+  return {
+    start: (args, env) => {
+      const program = programs.start(args, env);
+      started.push(program);
+      return program;
+    },
+  };
+}
+
+const say = (line: string): void => console.log(line);
+const folder = await compilePrograms();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    for (const program of started) if (program.isRunning) void program.stop('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+    process.exit(1);
+  });
+}
+const redis = await ownRedis(await findRedisServer());
+try {
+  const { violations, naive, contested } = await race({
+    programs: tracked(programsIn(folder)),
+    redis,
+    seed: options.seed ?? randomInt(2 ** 32),
+    clients: options.clients,
+    size: options.size,
+    faultSeconds: options.seconds,
+    say,
+  });
+  if (naive.length === 0) say('\nFAILED: the naive gates passed no cap, so this race proves nothing.');
+  if (violations.length > 0) say(`\nFAILED: ${violations.length} violations.\n${violations.join('\n')}`);
+  if (contested === 0)
+    say('\nFAILED: no window ran dry while things broke, so that was no race. Try a smaller --size.');
+  if (naive.length === 0 || violations.length > 0 || contested === 0) process.exitCode = 1;
+  else say(`\nNo cap was passed. The naive gates passed ${naive.length}.`);
+} finally {
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,137 @@
+import { Redis } from 'ioredis';
+import type { Database } from '../../control-plane/deps.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { type Installation, installation, type Running } from '../support/installation.ts';
+import { linkTo } from '../support/link.ts';
+import { testDatabaseServer } from '../support/postgres.ts';
+import type { Programs } from '../support/programs.ts';
+import type { TestRedis } from '../support/redis.ts';
+import type { Chance } from './chance.ts';
+import { type NoisyLink, noisyLink } from './noisy-link.ts';
+
+/** The real programs on a real PostgreSQL and a real Redis of their own, with links between them that can be made worse. */
+export interface World {
+  readonly installation: Installation;
+  readonly controlPlanes: readonly Running[];
+  readonly sidecars: readonly Running[];
+  readonly links: readonly NoisyLink[];
+  readonly redis: TestRedis;
+  readonly redisLink: Awaited<ReturnType<typeof linkTo>>;
+  readonly database: Awaited<ReturnType<typeof testDatabaseServer>>;
+  /** For looking at the database, not for changing it. It survives a restart of the server. */
+  readonly sql: Database;
+  /** Lines in which a program says that something of its own is wrong, restarts included. */
+  faultsOfOurs(): string[];
+  close(): Promise<void>;
+}
+
+const sidecarCount = 4;
+const controlPlaneCount = 2;
+
+export async function startWorld(programs: Programs, redis: TestRedis, chance: Chance): Promise<World> {
+  const stops: (() => Promise<unknown>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+  };
+  try {
+    const database = await testDatabaseServer();
+    stops.push(() => database.stop());
+    const redisLink = await linkTo(Number(new URL(redis.url).port));
+    stops.push(() => redisLink.close());
+    const redisUrl = redisLink.origin.replace('http:', 'redis:');
+    const started = recorded(programs);
+    const world = await installation(started.programs, { databaseUrl: database.url, redisUrl });
+    stops.push(() => world.close());
+
+    const controlPlanes: Running[] = [];
+    while (controlPlanes.length < controlPlaneCount) controlPlanes.push(await world.startControlPlane());
+    const origins = controlPlanes.map(({ origin }) => origin);
+    const links: NoisyLink[] = [];
+    const sidecars: Running[] = [];
+    while (sidecars.length < sidecarCount) {
+      const link = await noisyLink(origins, chance.branch(`link ${links.length}`));
+      stops.push(() => link.close());
+      links.push(link);
+      sidecars.push(await world.startSidecar({ CONTROL_PLANE_URL: link.origin }));
+    }
+    const sql = connect({ url: database.url, connectionsMax: 2 });
+    stops.push(() => sql.end({ timeout: 1 }));
+    return {
+      installation: world,
+      controlPlanes,
+      sidecars,
+      links,
+      redis,
+      redisLink,
+      database,
+      sql,
+      faultsOfOurs: started.faultsOfOurs,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Programs whose output is read when all is over, that of killed ones too. */
+function recorded(programs: Programs) {
+  const all: { readonly name: string; output(): string }[] = [];
+  return {
+    programs: {
+      start: (args: readonly string[], env: Readonly<Record<string, string>>) => {
+        const program = programs.start(args, env);
+        all.push({ name: args.join(' '), output: () => program.output() });
+        return program;
+      },
+    },
+    faultsOfOurs: () =>
+      all.flatMap(({ name, output }) =>
+        output()
+          .split('\n')
+          .filter((line) => ourFault.test(line))
+          .map((line) => `${name}: ${line}`),
+      ),
+  };
+}
+
+/** Errors that no weather explains: a broken invariant, a request that failed by our own fault, a decision that the ledger refuses. */
+const ourFault =
+  /AssertionError|our own fault|rule of their own|could not be put into effect|Invariant|uncaught/i;
+
+/**
+ * Sends some of what passes over Redis once more, at once or a little later: what subscribers hear may come twice, and after what was said later.
+ * What does not pass, because Redis is away, is what is dropped.
+ */
+export function startEcho(
+  redisUrl: string,
+  chance: Chance,
+): { readonly echoed: number; stop(): Promise<void> } {
+  const options = { maxRetriesPerRequest: 0, enableOfflineQueue: false, retryStrategy: () => 100 } as const;
+  const listening = new Redis(redisUrl, options);
+  const speaking = new Redis(redisUrl, options);
+  const own = new Set<string>();
+  let echoed = 0;
+  const quiet = () => undefined;
+  listening.on('error', quiet);
+  speaking.on('error', quiet);
+  listening.on('ready', () => void listening.psubscribe('*').catch(quiet));
+  listening.on('pmessage', (_pattern, channel, message) => {
+    const name = `${channel} ${message}`;
+    if (own.delete(name) || !chance.happens(0.3)) return;
+    setTimeout(() => {
+      own.add(name);
+      echoed++;
+      speaking.publish(channel, message).catch(quiet);
+    }, chance.below(1_500)).unref();
+  });
+  return {
+    get echoed() {
+      return echoed;
+    },
+    stop: async () => {
+      listening.disconnect();
+      speaking.disconnect();
+    },
+  };
+}

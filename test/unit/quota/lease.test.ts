@@ -1,0 +1,242 @@
+import { describe, expect, it } from 'vitest';
+import { limits } from '../../../shared/model/limits.ts';
+import { minuteMs, type UnixMillis } from '../../../shared/model/time.ts';
+import { Lease, type LeaseGrant } from '../../../shared/quota/lease.ts';
+
+/** The minute that the grantor is in; times of the holder are counted from 0. */
+const startsAtMs = 1_800_000_000_000 as UnixMillis;
+
+function grantOf(granted: number, change: Partial<LeaseGrant> = {}): LeaseGrant {
+  const minute = { startsAtMs, endsAtMs: (startsAtMs + minuteMs) as UnixMillis };
+  const asked = { unitsNeeded: granted, unitsAhead: 0 };
+  return { granted, leased: granted, ...minute, leftMs: 10_000, sentAtMs: 0, ...asked, ...change };
+}
+
+const nextMinute = {
+  startsAtMs: (startsAtMs + minuteMs) as UnixMillis,
+  endsAtMs: (startsAtMs + 2 * minuteMs) as UnixMillis,
+};
+
+function leaseWith(granted: number, change: Partial<LeaseGrant> = {}): Lease {
+  const lease = new Lease(1_000_000, 0);
+  lease.grant(grantOf(granted, change), 0);
+  return lease;
+}
+
+describe('a lease', () => {
+  it('has nothing, and knows of no window, before its first grant', () => {
+    const lease = new Lease(100, 0);
+    expect(lease).toMatchObject({ limit: 100, available: 0, used: 0, startsAtMs: null, endsAtMs: null });
+    expect(() => lease.take(1)).toThrow('no more is taken than is there');
+  });
+
+  it('gives what was granted, to the last unit and no further', () => {
+    const lease = leaseWith(3);
+    lease.take(2);
+    lease.take(1);
+    expect(lease).toMatchObject({ available: 0, taken: 3, granted: 3 });
+    expect(() => lease.take(1)).toThrow('no more is taken than is there');
+  });
+
+  it('adds what is granted later in the same window', () => {
+    const lease = leaseWith(3);
+    lease.take(3);
+    lease.grant(grantOf(5, { leased: 20 }), 100);
+    expect(lease).toMatchObject({ available: 5, taken: 3, granted: 8, used: 15 });
+  });
+
+  it('tells how much is used, by others too, from an answer that grants nothing', () => {
+    const lease = leaseWith(0, { leased: 90, unitsNeeded: 20 });
+    expect(lease).toMatchObject({ available: 0, used: 90, endsAtMs: startsAtMs + minuteMs });
+  });
+
+  it('takes back what a decision did not need after all', () => {
+    const lease = leaseWith(5);
+    lease.take(4);
+    lease.giveBack(3, lease.holding, 50);
+    expect(lease).toMatchObject({ available: 4, taken: 1, granted: 5 });
+    expect(() => lease.giveBack(2, lease.holding, 50)).toThrow('no more is given back than was taken');
+  });
+
+  it('counts what it passed on no more', () => {
+    const lease = leaseWith(5);
+    lease.take(4);
+    lease.passOn(4, lease.holding, 50);
+    expect(lease).toMatchObject({ available: 1, taken: 0, granted: 1, used: 4 });
+  });
+
+  it('holds back what is on its way to the ledger, until that has answered', () => {
+    const lease = leaseWith(5);
+    const returning = lease.startReturn(4);
+    expect(lease).toMatchObject({ available: 1, returning: 4, granted: 5 });
+    expect(() => lease.take(2)).toThrow('no more is taken than is there');
+    lease.endReturn(returning);
+    expect(lease).toMatchObject({ available: 1, returning: 0, granted: 1, used: 0 });
+  });
+});
+
+describe('the end of a lease', () => {
+  it('comes when the time that was left has passed since the call was sent, and not a moment later', () => {
+    const lease = new Lease(100, 0);
+    lease.grant(grantOf(5, { sentAtMs: 1_000, leftMs: 500 }), 1_200);
+    lease.endIfOver(1_499.9);
+    expect(lease.available).toBe(5);
+    lease.endIfOver(1_500);
+    expect(lease).toMatchObject({ available: 0, granted: 0, startsAtMs: null, endsAtMs: null, used: 0 });
+  });
+
+  it('has come already for a grant that was too long on its way', () => {
+    const lease = new Lease(100, 0);
+    lease.grant(grantOf(5, { sentAtMs: 1_000, leftMs: 500 }), 1_500);
+    expect(lease).toMatchObject({ available: 0, startsAtMs: null });
+  });
+
+  it('is the earliest of which a grant tells, as grantors have different clocks', () => {
+    const lease = leaseWith(5, { leftMs: 1_000 });
+    lease.grant(grantOf(5, { leftMs: 2_000 }), 10);
+    lease.endIfOver(1_000);
+    expect(lease.available).toBe(0);
+  });
+
+  it('comes with the first grant of a later window', () => {
+    const lease = leaseWith(5);
+    lease.grant(grantOf(2, nextMinute), 10);
+    expect(lease).toMatchObject({ available: 2, granted: 2, startsAtMs: nextMinute.startsAtMs });
+  });
+
+  it('leaves units of an earlier window alone: a grantor whose clock is behind gave them', () => {
+    const lease = leaseWith(2, nextMinute);
+    lease.grant(grantOf(50), 10);
+    expect(lease).toMatchObject({ available: 2, granted: 2, startsAtMs: nextMinute.startsAtMs });
+  });
+
+  it.each([
+    ['given back', (lease: Lease, holding: number) => lease.giveBack(3, holding, 20_000)],
+    ['passed on', (lease: Lease, holding: number) => lease.passOn(3, holding, 20_000)],
+  ])('makes what is %s after it vanish, also in the next window', (_, late) => {
+    const lease = leaseWith(5);
+    lease.take(3);
+    const { holding } = lease;
+    late(lease, holding);
+    expect(lease).toMatchObject({ available: 0, granted: 0 });
+    lease.grant(grantOf(4, { ...nextMinute, sentAtMs: 20_000 }), 20_000);
+    lease.take(4);
+    late(lease, holding);
+    expect(lease).toMatchObject({ available: 0, taken: 4, granted: 4 });
+  });
+
+  it('makes a return that is answered after it mean nothing', () => {
+    const lease = leaseWith(5);
+    const returning = lease.startReturn(5);
+    lease.grant(grantOf(2, nextMinute), 10);
+    lease.endReturn(returning);
+    expect(lease).toMatchObject({ available: 2, granted: 2, returning: 0 });
+  });
+});
+
+/** One unit every millisecond from `fromMs` on, each leased when it is needed. */
+function demandOf(lease: Lease, fromMs: number, lengthMs: number): void {
+  for (let nowMs = fromMs; nowMs < fromMs + lengthMs; nowMs++) {
+    lease.grant(grantOf(1, { sentAtMs: nowMs }), nowMs);
+    lease.take(1);
+  }
+}
+
+describe('what a lease wants ahead', () => {
+  it('is nothing for a counter that is used now and then', () => {
+    const lease = leaseWith(1);
+    lease.take(1);
+    lease.plan(1_000);
+    expect(lease.aheadOf(1)).toBe(0);
+  });
+
+  it('is what is taken in 200 ms where requests keep coming', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    lease.plan(400);
+    expect(lease.aheadOf(1)).toBeGreaterThanOrEqual(limits.leaseAheadMs * 0.9);
+    expect(lease.aheadOf(1)).toBeLessThanOrEqual(limits.leaseAheadMs * 1.1);
+  });
+
+  it('is gone when no request has come for a while', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    for (const nowMs of [600, 800]) lease.plan(nowMs);
+    expect(lease.aheadOf(1)).toBe(0);
+  });
+
+  it('is renewed before it runs out: when half of it is left', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    lease.grant(grantOf(200, { sentAtMs: 400, unitsNeeded: 0, unitsAhead: 200 }), 400);
+    const mark = lease.available / 2;
+    while (!lease.isLow) lease.take(1);
+    expect(lease.available).toBeGreaterThan(mark * 0.8);
+    expect(lease.available).toBeLessThan(mark * 1.2);
+  });
+
+  it('is not asked for again and again where the window runs dry', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    lease.grant(grantOf(8, { sentAtMs: 400, unitsNeeded: 0, unitsAhead: 200 }), 400);
+    // Of a whole lease, 100 units were the mark.
+    lease.take(4);
+    expect(lease.isLow).toBe(false);
+    lease.take(1);
+    expect(lease.isLow).toBe(true);
+    lease.grant(grantOf(0, { sentAtMs: 401, unitsNeeded: 0, unitsAhead: 200 }), 401);
+    lease.take(1);
+    expect(lease.isLow).toBe(false);
+  });
+});
+
+describe('what goes back', () => {
+  it('is at once what nobody took, without what is wanted ahead', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    lease.grant(grantOf(201, { sentAtMs: 400, unitsNeeded: 1, unitsAhead: 200 }), 400);
+    expect(lease.spare).toBeGreaterThan(0);
+    expect(lease.spare).toBeLessThan(50);
+  });
+
+  it('is at once all that nobody took, where the ledger has nothing to give ahead', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 400);
+    lease.grant(grantOf(1, { sentAtMs: 400, unitsNeeded: 1, unitsAhead: 200 }), 400);
+    expect(lease.spare).toBe(1);
+  });
+
+  it('is what nobody has needed for a while', () => {
+    const lease = leaseWith(100);
+    lease.take(30);
+    expect(lease.takeSurplus(limits.leaseIdleMs - 1)).toBe(0);
+    // Marked when it was granted, at nothing: the units came after it.
+    expect(lease.takeSurplus(limits.leaseIdleMs)).toBe(0);
+    lease.plan(2 * limits.leaseIdleMs);
+    expect(lease.takeSurplus(2 * limits.leaseIdleMs)).toBe(70);
+  });
+
+  it('is less where some of it was needed meanwhile', () => {
+    const lease = leaseWith(100);
+    lease.takeSurplus(limits.leaseIdleMs);
+    lease.take(60);
+    lease.giveBack(60, lease.holding, limits.leaseIdleMs);
+    expect(lease.takeSurplus(2 * limits.leaseIdleMs)).toBe(40);
+  });
+
+  it('is nothing while requests keep coming', () => {
+    const lease = leaseWith(0);
+    const returned: number[] = [];
+    for (let nowMs = 0; nowMs < 5_000; nowMs++) {
+      lease.plan(nowMs);
+      const ahead = lease.aheadOf(1);
+      if (lease.available === 0 || lease.isLow) {
+        const asked = { unitsNeeded: 1, unitsAhead: ahead };
+        lease.grant(grantOf(1 + ahead, { sentAtMs: nowMs, ...asked }), nowMs);
+      }
+      lease.take(1);
+      if (nowMs % limits.leaseSweepMs === 0) returned.push(lease.takeSurplus(nowMs));
+    }
+    expect(returned.filter((units) => units > 0)).toEqual([]);
+  });
+});

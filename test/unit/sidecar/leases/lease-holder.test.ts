@@ -1,0 +1,748 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Charge } from '../../../../shared/decision/facts.ts';
+import { must } from '../../../../shared/errors/assert.ts';
+import type { GateId, PassportId } from '../../../../shared/model/ids.ts';
+import { limits } from '../../../../shared/model/limits.ts';
+import type { MicroUsd } from '../../../../shared/model/money.ts';
+import { type MonotonicMillis, minuteMs, secondMs } from '../../../../shared/model/time.ts';
+import type { WindowName } from '../../../../shared/quota/window.ts';
+import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
+import { systemClock } from '../../../../shared/runtime/clock.ts';
+import { silentLogger } from '../../../../shared/runtime/logger.ts';
+import { systemRandom } from '../../../../shared/runtime/random.ts';
+import { type LeaseHolder, leaseHolder } from '../../../../sidecar/leases/lease-holder.ts';
+import type { Taken } from '../../../../sidecar/leases/taken.ts';
+import type { AskOutcome } from '../../../../sidecar/leases/waiters.ts';
+import type { LimitedGate, LimitedPassport } from '../../../../sidecar/leases/window-book.ts';
+import { ModelLedger } from '../../../support/model-ledger.ts';
+
+const clocks = [
+  ...([
+    'setTimeout',
+    'clearTimeout',
+    'setInterval',
+    'clearInterval',
+    'setImmediate',
+    'clearImmediate',
+  ] as const),
+  ...(['performance', 'Date'] as const),
+];
+/** Twenty seconds into a minute: no window ends unless a test waits for it. */
+const startMs = 1_800_000_000_000 + 20 * secondMs;
+
+let ledger: ModelLedger;
+let holder: LeaseHolder;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: [...clocks], now: startMs });
+  ledger = new ModelLedger(systemClock);
+  holder = newHolder();
+});
+afterEach(async () => {
+  ledger.before = () => undefined;
+  ledger.afterwards = () => undefined;
+  const stopping = holder.stop();
+  await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+  await stopping;
+  expect(vi.getTimerCount(), 'timers that are left').toBe(0);
+  vi.useRealTimers();
+});
+
+const newHolder = (windowsMax?: number): LeaseHolder =>
+  leaseHolder({
+    client: ledger,
+    clock: systemClock,
+    random: systemRandom(),
+    logger: silentLogger,
+    ...(windowsMax !== undefined && { windowsMax }),
+  });
+
+const limitOf = (
+  kind: LimitKind,
+  window: WindowName,
+  limit: number,
+  per: 'gate' | 'passport' = 'gate',
+): WindowLimit => {
+  ledger.limits.set(`${kind} ${window}`, limit);
+  return { kind, window, limit, per };
+};
+
+const gateWith = (...windows: readonly WindowLimit[]): LimitedGate => ({
+  gateId: 'gate_1' as GateId,
+  rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
+  spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
+});
+const passportWith = (name: string, ...windows: readonly WindowLimit[]): LimitedPassport => ({
+  passportId: `pass_${name}` as PassportId,
+  tokenHash: name.repeat(8),
+  rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
+  spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
+});
+const plain = passportWith('a');
+
+const oneRequest: Charge = { moneyMicroUsd: 0 as MicroUsd, requests: 1 };
+const money = (units: number): Charge => ({ moneyMicroUsd: units as MicroUsd, requests: 0 });
+
+/** A request: it takes its charge if it can, waits if it must, and says what became of it. */
+function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport = plain) {
+  const heard: (AskOutcome['kind'] | 'taken at once')[] = [];
+  const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+  const isThere = (view: ReturnType<LeaseHolder['view']>) =>
+    view.spend.every(({ available }) => available >= charge.moneyMicroUsd) &&
+    view.rate.every(({ available }) => available >= charge.requests);
+  const view = holder.view(gate, of);
+  if (isThere(view)) {
+    holder.take(view, charge);
+    heard.push('taken at once');
+  } else {
+    holder.ask(view, charge, untilMs, (outcome) => {
+      heard.push(outcome.kind);
+      if (outcome.kind === 'granted') holder.take(holder.view(gate, of), charge);
+    });
+  }
+  return heard;
+}
+
+/** The turn ends, and what was sent is answered. What is scheduled while a faked clock ticks comes a millisecond later. */
+const turn = () => vi.advanceTimersByTimeAsync(2);
+
+describe('a request', () => {
+  it('that draws on no window has an empty view, and asks nobody', () => {
+    const view = holder.view(gateWith(), plain);
+    expect(view).toMatchObject({ spend: [], rate: [] });
+    holder.take(view, oneRequest);
+    expect(ledger.calls).toEqual([]);
+  });
+
+  it('that lacks units gets them with one call, from every window at once', async () => {
+    const gate = gateWith(
+      limitOf('gate_rate', 'minute', 10),
+      limitOf('gate_rate', 'day', 100),
+      limitOf('gate_spend', 'day', 5_000),
+    );
+    const of = passportWith('b', limitOf('passport_spend', 'month', 9_000, 'passport'));
+    const heard = request(gate, { moneyMicroUsd: 700 as MicroUsd, requests: 1 }, of);
+    expect(heard).toEqual([]);
+    await turn();
+    expect(heard).toEqual(['granted']);
+    expect(ledger.calls).toHaveLength(1);
+    expect(ledger.calls[0]?.asks).toEqual([
+      {
+        ...{ kind: 'gate_spend', gate_id: 'gate_1', passport_id: null, token_hash: null, window: 'day' },
+        ...{ units_min: 700, units_needed: 700, units_ahead: 0 },
+      },
+      {
+        ...{ kind: 'passport_spend', gate_id: null, passport_id: 'pass_b', token_hash: 'b'.repeat(8) },
+        ...{ window: 'month', units_min: 700, units_needed: 700, units_ahead: 0 },
+      },
+      expect.objectContaining({ kind: 'gate_rate', window: 'minute', units_needed: 1 }),
+      expect.objectContaining({ kind: 'gate_rate', window: 'day', units_needed: 1 }),
+    ]);
+    expect(holder.view(gate, of).spend).toMatchObject([
+      { limit: 5_000, available: 0, used: 700, isSettled: false },
+      { limit: 9_000, available: 0, used: 700, isSettled: false },
+    ]);
+  });
+
+  it('finds the same view again, without anything being made for it', () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 10));
+    expect(holder.view(gate, plain)).toBe(holder.view(gate, passportWith('z')));
+    const own = passportWith('b', limitOf('passport_rate', 'day', 10, 'passport'));
+    expect(holder.view(gate, own)).toBe(holder.view(gate, own));
+    expect(holder.view(gate, own)).not.toBe(holder.view(gate, plain));
+  });
+
+  it('draws on its own window where the limit is per passport', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1, 'passport'));
+    const heard = [
+      request(gate, oneRequest, passportWith('a')),
+      request(gate, oneRequest, passportWith('b')),
+    ];
+    await turn();
+    expect(heard).toEqual([['granted'], ['granted']]);
+    expect(ledger.calls[0]?.asks.map(({ passport_id }) => passport_id)).toEqual(['pass_a', 'pass_b']);
+  });
+
+  it('draws on the same window at the next version of the gate, with the new limit', async () => {
+    request(gateWith(limitOf('gate_rate', 'minute', 10)), oneRequest);
+    await turn();
+    const next = gateWith(limitOf('gate_rate', 'minute', 20));
+    expect(holder.view(next, plain).rate).toMatchObject([{ limit: 20, used: 1 }]);
+  });
+
+  it('without a gate draws on the windows of its passport', async () => {
+    const of = passportWith('b', limitOf('passport_rate', 'day', 1, 'passport'));
+    expect(request(null, oneRequest, of)).toEqual([]);
+    await turn();
+    const second = request(null, oneRequest, of);
+    await turn();
+    expect(second).toEqual(['refused']);
+  });
+
+  it('takes nothing where one window has too little, and says so as its own fault', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 10), limitOf('gate_spend', 'day', 100));
+    request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
+    await turn();
+    const back = holder.view(gate, plain);
+    expect(() => holder.take(back, oneRequest)).toThrow('requests that are taken are held');
+  });
+});
+
+describe('requests that wait', () => {
+  it('of one turn share a call', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1_000));
+    const heard = Array.from({ length: 50 }, () => request(gate, oneRequest));
+    await turn();
+    expect(heard).toEqual(Array.from({ length: 50 }, () => ['granted']));
+    expect(ledger.calls).toHaveLength(1);
+    expect(ledger.calls[0]?.asks).toMatchObject([{ units_min: 1, units_needed: 50 }]);
+  });
+
+  it('come after the call under way, together', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1_000));
+    ledger.before = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const first = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(5);
+    const others = [request(gate, oneRequest), request(gate, oneRequest)];
+    await vi.advanceTimersByTimeAsync(16);
+    expect([first, ...others]).toEqual([['granted'], [], []]);
+    await vi.advanceTimersByTimeAsync(25);
+    expect(others).toEqual([['granted'], ['granted']]);
+    expect(ledger.calls.map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  it('are served first come, first served: a large need is refused, a small one behind it is met', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 55));
+    const heard = [request(gate, money(60 - 5)), request(gate, money(10))];
+    await turn();
+    expect(heard).toEqual([['granted'], ['refused']]);
+  });
+
+  it('hear of too little only if it is too little for them: [60, 10] with 55 left', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    request(gate, money(45));
+    await turn();
+    const heard = [request(gate, money(60)), request(gate, money(10))];
+    await turn();
+    expect(heard).toEqual([['refused'], ['granted']]);
+    // What the one needs and the other does not have is nobody's for long.
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 55 }]);
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(55);
+  });
+
+  it('that are refused see how much is used, settled for them and for nobody else', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    request(gate, money(90));
+    await turn();
+    const outcomes: AskOutcome[] = [];
+    const untilMs = (performance.now() + 250) as MonotonicMillis;
+    holder.ask(holder.view(gate, plain), money(20), untilMs, (outcome) => outcomes.push(outcome));
+    await turn();
+    const [outcome] = outcomes;
+    if (outcome?.kind !== 'refused') throw new Error('it was not refused');
+    const settled = holder.view(gate, plain, outcome.refusal).spend;
+    expect(settled).toMatchObject([{ limit: 100, available: 0, used: 90, isSettled: true }]);
+    expect(settled[0]?.endsAtMs).toBe(Math.ceil(startMs / (24 * 3_600_000)) * 24 * 3_600_000);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ isSettled: false }]);
+  });
+
+  it('are refused only when what was leased for them besides, in vain, is free for others again', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 3), limitOf('gate_spend', 'day', 100));
+    const rateLeased: number[] = [];
+    request(gate, { moneyMicroUsd: 90 as MicroUsd, requests: 1 });
+    await turn();
+    const untilMs = (performance.now() + 250) as MonotonicMillis;
+    const tooMuch: Charge = { moneyMicroUsd: 20 as MicroUsd, requests: 1 };
+    holder.ask(holder.view(gate, plain), tooMuch, untilMs, ({ kind }) => {
+      expect(kind).toBe('refused');
+      rateLeased.push(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' }));
+    });
+    await vi.advanceTimersByTimeAsync(10);
+    expect(rateLeased).toEqual([1]);
+  });
+
+  it('are refused in time also where what goes back gets no answer', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 3), limitOf('gate_spend', 'day', 100));
+    ledger.before = ({ returns }) => {
+      if (returns.length > 0) throw new Error('away');
+    };
+    request(gate, money(90));
+    await turn();
+    const heard = request(gate, { moneyMicroUsd: 20 as MicroUsd, requests: 1 });
+    await vi.advanceTimersByTimeAsync(limits.quotaWaitMsMax + 20);
+    expect(heard).toEqual(['refused']);
+  });
+
+  it('lease of the other windows for one only, where a flood meets a window that is dry', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
+    const charge: Charge = { moneyMicroUsd: 50 as MicroUsd, requests: 1 };
+    request(gate, charge);
+    await vi.advanceTimersByTimeAsync(secondMs);
+    const heard = [];
+    for (let nowMs = 0; nowMs < 200; nowMs++) {
+      for (let each = 0; each < 5; each++) heard.push(request(gate, charge));
+      await vi.advanceTimersByTimeAsync(1);
+      // What the first of them asked for, before that was known, goes back at once.
+      if (nowMs > 10)
+        expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBeLessThanOrEqual(2 * 50);
+    }
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    expect(new Set(heard.flat())).toEqual(new Set(['refused']));
+  });
+
+  it('get everything again, from every window, when one of them is dry no more', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
+    const key = `gate_rate minute gate_1 null ${1_800_000_000_000}`;
+    ledger.leased.set(key, 1);
+    const charge: Charge = { moneyMicroUsd: 50 as MicroUsd, requests: 1 };
+    const first = request(gate, charge);
+    await vi.advanceTimersByTimeAsync(10);
+    ledger.leased.set(key, 0);
+    const second = request(gate, charge);
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 5);
+    expect([first, second]).toEqual([['refused'], ['granted']]);
+  });
+
+  it('may need more together than a number can say exactly', async () => {
+    const billion = 1e15;
+    const gate = gateWith(limitOf('gate_spend', 'day', billion));
+    const heard = Array.from({ length: 12 }, () => request(gate, money(billion)));
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 10);
+    expect(heard).toEqual([['granted'], ...Array.from({ length: 11 }, () => ['refused'])]);
+  });
+
+  it('ask again for a window that was dry, so that what others gave back is found', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1));
+    const [key] = [`gate_rate minute gate_1 null ${1_800_000_000_000}`];
+    ledger.leased.set(key, 1);
+    const first = request(gate, oneRequest);
+    await turn();
+    ledger.leased.set(key, 0);
+    const second = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    expect([first, second]).toEqual([['refused'], ['granted']]);
+  });
+
+  it('do not make a call each while a window is dry', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 0));
+    const heard = [];
+    for (let nowMs = 0; nowMs < secondMs; nowMs++) {
+      heard.push(request(gate, oneRequest));
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    expect(heard.every(([outcome]) => outcome === 'refused')).toBe(true);
+    expect(ledger.calls.length).toBeLessThanOrEqual(secondMs / limits.leaseDryPauseMs + 2);
+  });
+
+  it('hear that nothing is known where the control plane has no such limit', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.limits.clear();
+    const heard = request(gate, oneRequest);
+    await turn();
+    expect(heard).toEqual(['unavailable']);
+  });
+
+  it('hear so after 250 ms where no answer comes, and what comes then serves others', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.before = () => new Promise((resolve) => setTimeout(resolve, 400));
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.quotaWaitMsMax - 1);
+    expect(heard).toEqual([]);
+    await vi.advanceTimersByTimeAsync(12);
+    expect(heard).toEqual(['unavailable']);
+    await vi.advanceTimersByTimeAsync(150);
+    expect(request(gate, oneRequest)).toEqual(['taken at once']);
+    expect(heard).toEqual(['unavailable']);
+  });
+
+  it('are bounded: one too many hears so in the next turn', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1_000_000));
+    ledger.before = () => new Promise((resolve) => setTimeout(resolve, 100));
+    const heard = Array.from({ length: limits.leaseWaitersMax + 1 }, () => request(gate, oneRequest));
+    await turn();
+    expect(heard.at(-1)).toEqual(['unavailable']);
+    await vi.advanceTimersByTimeAsync(210);
+    expect(heard.slice(0, -1).every(([outcome]) => outcome === 'granted')).toBe(true);
+  });
+
+  it('and whose window ended on the way are asked for in the next one', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
+    ledger.afterwards = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(25);
+    expect(heard).toEqual([]);
+    await vi.advanceTimersByTimeAsync(25);
+    expect(heard).toEqual(['granted']);
+    expect(holder.view(gate, plain).rate).toMatchObject([
+      { used: 1, endsAtMs: 1_800_000_000_000 + 2 * minuteMs },
+    ]);
+  });
+});
+
+describe('a window that is dry', () => {
+  it('refuses nobody any more when it has ended before its answer came', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1));
+    ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
+    vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
+    ledger.afterwards = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 50);
+    expect(heard).toEqual(['granted']);
+  });
+
+  it('is settled no longer than it lasts for a request that was refused', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 0));
+    const refusals: AskOutcome[] = [];
+    const untilMs = (performance.now() + 250) as MonotonicMillis;
+    holder.ask(holder.view(gate, plain), oneRequest, untilMs, (outcome) => refusals.push(outcome));
+    await turn();
+    const refusal = refusals[0]?.kind === 'refused' ? refusals[0].refusal : null;
+    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isSettled: true }]);
+    await vi.advanceTimersByTimeAsync(minuteMs);
+    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isSettled: false }]);
+  });
+
+  it('leaves a request that it refuses the money in sight that was leased in vain, though that has gone back', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
+    ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
+    const need: Charge = { moneyMicroUsd: 50 as MicroUsd, requests: 1 };
+    const heard: AskOutcome[] = [];
+    const untilMs = (performance.now() + 250) as MonotonicMillis;
+    holder.ask(holder.view(gate, plain), need, untilMs, (outcome) => heard.push(outcome));
+    await vi.advanceTimersByTimeAsync(10);
+    const refusal = heard[0]?.kind === 'refused' ? heard[0].refusal : null;
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
+    expect(holder.view(gate, plain, refusal)).toMatchObject({
+      spend: [{ isSettled: false, available: 1_000 }],
+      rate: [{ isSettled: true, available: 0 }],
+    });
+    await vi.advanceTimersByTimeAsync(minuteMs);
+    expect(holder.view(gate, plain, refusal).spend).toMatchObject([{ available: 0 }]);
+  });
+});
+
+describe('a call', () => {
+  const answerLost = (times: number) => {
+    let left = times;
+    return () => {
+      if (left-- > 0) throw new Error('the answer is lost');
+    };
+  };
+
+  it('whose answer was lost is sent again under its number, and moves nothing twice', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.afterwards = answerLost(1);
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.retryFirstMs + 1);
+    expect(heard).toEqual(['granted']);
+    expect(ledger.calls.map(({ seq }) => seq)).toEqual([1, 1]);
+    expect(ledger.calls[0]).toEqual(ledger.calls[1]);
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' })).toBe(1);
+    expect(holder.counts).toMatchObject({ calls: 1, failures: 1 });
+  });
+
+  it('that never arrived is sent again just so', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.before = answerLost(1);
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.retryFirstMs + 1);
+    expect(heard).toEqual(['granted']);
+    expect(ledger.calls.map(({ seq }) => seq)).toEqual([1]);
+  });
+
+  it('goes on within 250 ms when a control plane that was away for long is back', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.before = () => {
+      throw new Error('away');
+    };
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(5 * secondMs);
+    expect(heard).toEqual(['unavailable']);
+    ledger.before = () => undefined;
+    const next = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.quotaWaitMsMax - 1);
+    expect(next).toEqual(['granted']);
+  });
+
+  it('that grants more than was asked for is none', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    const lease = ledger.lease.bind(ledger);
+    let isWrong = true;
+    ledger.lease = async (body) => {
+      const answer = await lease(body);
+      if (!isWrong || answer === 'holder_unknown') return answer;
+      isWrong = false;
+      return { grants: answer.grants.map((grant) => ({ ...grant, granted: grant.granted + 1 })) };
+    };
+    const heard = request(gate, oneRequest);
+    await turn();
+    expect(heard).toEqual([]);
+    await vi.advanceTimersByTimeAsync(limits.retryFirstMs);
+    expect(heard).toEqual(['granted']);
+    expect(holder.counts.failures).toBe(1);
+  });
+
+  it('is the only one under way, also where somebody who is served as it begins has another need', async () => {
+    const dry = gateWith(limitOf('gate_spend', 'day', 10));
+    const second = gateWith(limitOf('gate_rate', 'hour', 10));
+    const third = gateWith(limitOf('gate_rate', 'day', 10));
+    const taken = await reserve(dry, 10);
+    let underWay = 0;
+    let underWayMax = 0;
+    ledger.before = async () => {
+      underWayMax = Math.max(underWayMax, ++underWay);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    ledger.afterwards = () => {
+      underWay--;
+    };
+    const heard: string[] = [];
+    const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+    holder.ask(holder.view(dry, plain), money(10), untilMs, (outcome) => {
+      heard.push(outcome.kind);
+      request(third, oneRequest);
+    });
+    request(second, oneRequest);
+    holder.giveBack(taken);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(heard).toEqual(['granted']);
+    expect(underWayMax).toBe(1);
+    expect(ledger.calls).toHaveLength(2);
+  });
+
+  it('carries no more windows than the ledger takes, and the others follow', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5, 'passport'));
+    const heard = Array.from({ length: limits.leasesPerCallMax + 10 }, (_, n) =>
+      request(gate, oneRequest, passportWith(`p${n}`)),
+    );
+    await turn();
+    await turn();
+    expect(heard.every(([outcome]) => outcome === 'granted')).toBe(true);
+    expect(ledger.calls.map(({ asks }) => asks.length)).toEqual([limits.leasesPerCallMax, 10]);
+  });
+
+  it('of a holder that is unknown ends everything that it held, and those who wait are leased for under another name', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 50), limitOf('gate_spend', 'day', 100));
+    request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
+    await turn();
+    const view = holder.view(gate, plain);
+    const before = holder.holder;
+    ledger.forgetHolders();
+    const heard = request(gate, { moneyMicroUsd: 20 as MicroUsd, requests: 1 });
+    await turn();
+    await turn();
+    expect(heard).toEqual(['granted']);
+    expect(holder.holder).not.toBe(before);
+    expect(holder.holder).toMatch(/^[0-9a-f]{32}$/);
+    expect(ledger.calls.map(({ seq }) => seq)).toEqual([1, 2, 1]);
+    expect(view.rate).toMatchObject([{ available: 0 }]);
+  });
+});
+
+/** Asks for money of the gate's day, and reserves it when it is there. */
+async function reserve(gate: LimitedGate, units: number, of: LimitedPassport = plain): Promise<Taken> {
+  const taken: Taken[] = [];
+  const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+  holder.ask(holder.view(gate, of), money(units), untilMs, () =>
+    taken.push(holder.reserve(holder.view(gate, of), money(units))),
+  );
+  await turn();
+  return must(taken[0], 'what was asked for is there');
+}
+
+describe('a charge that was reserved', () => {
+  async function reserved(units: number) {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    return { gate, taken: await reserve(gate, units) };
+  }
+
+  it('can be given back, once, and taken again', async () => {
+    const { gate, taken } = await reserved(30);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 30 }]);
+    holder.giveBack(taken);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 30, used: 0 }]);
+    expect(() => holder.giveBack(taken)).toThrow('once');
+    expect(() => holder.keep(taken)).toThrow('once');
+  });
+
+  it('goes back to the ledger at once when it was given back and nobody here wants it', async () => {
+    const { gate, taken } = await reserved(30);
+    holder.giveBack(taken);
+    await turn();
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 0 }]);
+  });
+
+  it('is named as the ledger knows it, and is not ours any more once it was passed on', async () => {
+    const { gate, taken } = await reserved(30);
+    expect(holder.heldOf(taken)).toEqual([
+      {
+        ...{ kind: 'gate_spend', gate_id: 'gate_1', passport_id: null, token_hash: null, window: 'day' },
+        ...{ starts_at_ms: Math.floor(startMs / 86_400_000) * 86_400_000, units: 30 },
+      },
+    ]);
+    holder.passOn(taken);
+    const { lease } = holder.view(gate, plain).spendWindows[0] ?? {};
+    expect(lease).toMatchObject({ available: 0, taken: 0, granted: 0, used: 30 });
+  });
+
+  it('stays where the outcome is that it stands', async () => {
+    const { gate, taken } = await reserved(30);
+    holder.keep(taken);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 30 }]);
+  });
+
+  it('has nothing left to give back after its holder was forgotten', async () => {
+    const { gate, taken } = await reserved(30);
+    ledger.forgetHolders();
+    request(gate, money(40));
+    await turn();
+    expect(holder.heldOf(taken)).toEqual([]);
+    await turn();
+    holder.giveBack(taken);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0 }]);
+  });
+});
+
+describe('units ahead of need', () => {
+  /** One request a millisecond. */
+  async function demand(gate: LimitedGate, lengthMs: number): Promise<Record<string, number>> {
+    const heard = [];
+    for (let nowMs = 0; nowMs < lengthMs; nowMs++) {
+      heard.push(request(gate, oneRequest));
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    const counts: Record<string, number> = {};
+    for (const [outcome = 'nothing'] of heard) counts[outcome] = (counts[outcome] ?? 0) + 1;
+    return counts;
+  }
+
+  it('keep a busy gate from waiting, with few calls', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'hour', 1_000_000));
+    ledger.before = () => new Promise((resolve) => setTimeout(resolve, 5));
+    await demand(gate, 300);
+    const callsBefore = ledger.calls.length;
+    const counts = await demand(gate, 3_000);
+    expect(counts).toEqual({ 'taken at once': 3_000 });
+    // Half of 200 ms with each.
+    expect(ledger.calls.length - callsBefore).toBeLessThanOrEqual(3_000 / 80);
+  });
+
+  it('are used to the last one where the window runs dry', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'hour', 1_000));
+    const counts = await demand(gate, 1_500);
+    expect((counts['granted'] ?? 0) + (counts['taken at once'] ?? 0)).toBe(1_000);
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
+  });
+
+  it('go back within two seconds after the last request, and can be had by others', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
+    await demand(gate, 1_000);
+    const { lease } = holder.view(gate, plain).rateWindows[0] ?? {};
+    expect(lease?.available).toBeGreaterThan(20);
+    await vi.advanceTimersByTimeAsync(1_500);
+    expect(lease).toMatchObject({ available: 0, returning: 0, taken: 1_000, granted: 1_000 });
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
+  });
+
+  it('go back all the same where the first call with them was lost', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
+    await demand(gate, 1_000);
+    let failures = 3;
+    ledger.afterwards = ({ returns }) => {
+      if (returns.length > 0 && failures-- > 0) throw new Error('the answer is lost');
+    };
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
+  });
+
+  it('are not asked for by one who comes now and then', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
+    for (let n = 0; n < 5; n++) {
+      request(gate, oneRequest);
+      await vi.advanceTimersByTimeAsync(secondMs);
+    }
+    expect(ledger.calls.map(({ asks, returns }) => [asks.length, returns.length])).toEqual(
+      Array.from({ length: 5 }, () => [1, 0]),
+    );
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(5);
+  });
+});
+
+describe('what is known', () => {
+  it('is bounded: a window that nobody would miss makes room for another', async () => {
+    await holder.stop();
+    holder = newHolder(3);
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5, 'passport'));
+    for (let n = 0; n < 10; n++) {
+      const heard = request(gate, oneRequest, passportWith(`p${n}`));
+      await turn();
+      expect(heard).toEqual(['granted']);
+    }
+    expect(holder.counts.windows).toBe(3);
+    // One that was forgotten is found out about again, and loses nothing by it.
+    const again = request(gate, oneRequest, passportWith('p0'));
+    await turn();
+    expect(again).toEqual(['granted']);
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' })).toBe(11);
+  });
+
+  it('of a window that somebody waits for, or may get something back of, is kept', async () => {
+    await holder.stop();
+    holder = newHolder(1);
+    const gate = gateWith(limitOf('gate_spend', 'day', 500, 'passport'));
+    request(gate, money(1), passportWith('a'));
+    const other = request(gate, money(1), passportWith('b'));
+    await turn();
+    expect(other).toEqual(['unavailable']);
+    holder.view(gate, passportWith('a'));
+    const taken = await reserve(gate, 5, passportWith('a'));
+    const second = request(gate, money(1), passportWith('b'));
+    await turn();
+    expect(second).toEqual(['unavailable']);
+    holder.keep(taken);
+    const third = request(gate, money(1), passportWith('b'));
+    await turn();
+    expect(third).toEqual(['granted']);
+  });
+});
+
+describe('a holder that stops', () => {
+  it('gives back all that is not taken, and tells those who wait', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    holder.giveBack(await reserve(gate, 70));
+    holder.take(holder.view(gate, plain), money(25));
+    const heard = request(gate, money(90));
+    await holder.stop();
+    expect(heard).toEqual(['unavailable']);
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(25);
+    const late = request(gate, money(1));
+    await turn();
+    expect(late).toEqual(['unavailable']);
+  });
+
+  it('waits for the call under way, and gives back what that brings', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    ledger.before = () => new Promise((resolve) => setTimeout(resolve, 50));
+    request(gate, money(70));
+    await vi.advanceTimersByTimeAsync(10);
+    const stopping = holder.stop();
+    await vi.advanceTimersByTimeAsync(200);
+    await stopping;
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
+  });
+
+  it('does not wait for a control plane that is away', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    ledger.before = () => new Promise(() => undefined);
+    request(gate, money(70));
+    await turn();
+    let isStopped = false;
+    void holder.stop().then(() => {
+      isStopped = true;
+    });
+    await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+    expect(isStopped).toBe(true);
+  });
+});
