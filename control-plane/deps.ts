@@ -7,6 +7,7 @@ import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import type { SigningKeys } from './signing-keys/signing-keys.ts';
+import type { DecisionTurns } from './storage/decision-turns.ts';
 import type { GuardedFetch } from './webhooks/guarded-fetch.ts';
 
 /** PostgreSQL's `bigint` arrives as a JavaScript number: counts, revisions and milliseconds all stay below 2^53. */
@@ -30,6 +31,8 @@ export interface Deps {
   readonly ed25519: Ed25519;
   readonly signingKeys: SigningKeys;
   readonly appending: Appending;
+  /** Decisions of one account must not hold all connections while they wait for each other. */
+  readonly turns: DecisionTurns;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
   readonly sealer: Sealer;
   /** The only way to addresses that callers of the API have chosen. */

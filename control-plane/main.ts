@@ -24,6 +24,7 @@ import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
 import { masterKeyOf } from './signing-keys/master-key.ts';
 import { connect } from './storage/connect.ts';
+import { decisionTurns } from './storage/decision-turns.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
@@ -113,6 +114,7 @@ async function startAll(
     ed25519,
     signingKeys,
     appending: { isStopped: false },
+    turns: decisionTurns(),
     sealer: masterSealer,
     outbound,
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,

@@ -25,7 +25,7 @@ import {
 import { newRecord } from './new-record.ts';
 import { type ClaimedPermit, claimKey, findClaim, type PermitKey } from './permit-claims.ts';
 
-type EnforcementDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>;
+type EnforcementDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
 
 export type Enforcement =
   | {
@@ -63,7 +63,9 @@ export async function enforce(deps: EnforcementDeps, call: EnforcementCall): Pro
   for (let count = 1; ; count++) {
     try {
       const asksNobody = count === limits.enforcementTriesMax;
-      return await deps.sql.begin((tx) => enforceOnce(tx, deps, call, { asksNobody }));
+      return await deps.turns(call.caller.accountId, () =>
+        deps.sql.begin((tx) => enforceOnce(tx, deps, call, { asksNobody })),
+      );
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }

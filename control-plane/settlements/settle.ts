@@ -28,20 +28,22 @@ export type SettlementOutcome =
  * the monotonic clock.
  */
 export async function settle(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>,
   accountId: AccountId,
   call: ArrivedSettlement,
   arrivedAtMs: number = deps.clock.monotonic(),
 ): Promise<SettlementOutcome> {
   try {
-    return await deps.sql.begin(async (tx): Promise<SettlementOutcome> => {
-      const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
-      const sender = await readConnectionStanding(tx, connection);
-      if (sender !== 'newest') return { kind: sender === 'unknown' ? 'reconnect' : sender };
-      await lockCall(tx, call);
-      refuseStale(deps.clock.monotonic() - arrivedAtMs);
-      return settleCall(tx, deps, call, { accountId, nowMs: deps.clock.now() });
-    });
+    return await deps.turns(accountId, () =>
+      deps.sql.begin(async (tx): Promise<SettlementOutcome> => {
+        const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
+        const sender = await readConnectionStanding(tx, connection);
+        if (sender !== 'newest') return { kind: sender === 'unknown' ? 'reconnect' : sender };
+        await lockCall(tx, call);
+        refuseStale(deps.clock.monotonic() - arrivedAtMs);
+        return settleCall(tx, deps, call, { accountId, nowMs: deps.clock.now() });
+      }),
+    );
   } catch (error) {
     if (error instanceof NothingSettled) return error.answer;
     throw error;

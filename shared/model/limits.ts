@@ -346,7 +346,15 @@ export const limits = {
   /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
   presentedKeysMax: 1_000,
   /** Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100. */
-  databaseConnectionsMax: 16,
+  databaseConnectionsMax: 20,
+  /**
+   * Transactions that decide, of all accounts and of one: they may wait for each other's locks, each on a connection. The other connections look keys
+   * up, grant leases and take records.
+   */
+  decisionsAtOnceMax: 10,
+  decisionsPerAccountMax: 6,
+  /** Decisions of one account that wait for their turn: at 2 ms each, more than a caller would wait for. */
+  decisionsWaitingPerAccountMax: 1_024,
   /** A database that does not even accept a connection is away: the caller gets 503 while it still waits for an answer. */
   databaseConnectMsMax: 5 * secondMs,
   /** Attempts to reach the database at start, with pauses that double up to the last: about half a minute, then the program gives up. */
@@ -441,6 +449,11 @@ mustHold(
   'a duplicate that waits is not taken for a dead database',
 );
 mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
+mustHold(
+  limits.decisionsAtOnceMax + limits.exportsAtOnceMax + 4 <= limits.databaseConnectionsMax,
+  'decisions that wait for each other leave connections for everybody else',
+);
+mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves turns for the others');
 mustHold(
   limits.exportsAtOnceMax * 2 < limits.databaseConnectionsMax,
   'exports leave connections for everybody else',

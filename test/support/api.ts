@@ -5,6 +5,7 @@ import { build } from '../../control-plane/app.ts';
 import type { Database, Deps } from '../../control-plane/deps.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { decisionTurns } from '../../control-plane/storage/decision-turns.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
@@ -91,6 +92,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     ed25519,
     signingKeys,
     appending: { isStopped: false },
+    turns: decisionTurns(),
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     baseUrl: 'http://127.0.0.1:8080/v1',

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api?.close());
+
+it('decisions that all wait for one chain leave connections for everybody else', async () => {
+  const gate = await api.createGate();
+  const passport = await api.issuePassport();
+  const body = { passport: passport.jwt, request: { permission_key: 'orders:create' } };
+  const check = () => api.call({ url: `/v1/gates/${gate.gate_id}/check`, body });
+  expect((await check()).body.decision).toBe('PERMIT');
+
+  const other = connect({ url: api.databaseUrl, connectionsMax: 1 });
+  const waiting: ReturnType<typeof check>[] = [];
+  try {
+    await other.begin(async (tx) => {
+      await tx`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
+      for (let i = 0; i < 2 * limits.databaseConnectionsMax; i++) waiting.push(check());
+      await until(async () => (await countWaiting()) === limits.decisionsPerAccountMax, {
+        what: 'as many decisions that wait for the chain as one account may have',
+      });
+      expect((await api.call({ url: '/v1/gates' })).status).toBe(200);
+      expect((await api.call({ url: `/v1/gates/${gate.gate_id}` })).status).toBe(200);
+    });
+    for (const answer of await Promise.all(waiting)) expect(answer.body.decision).toBe('PERMIT');
+  } finally {
+    await Promise.allSettled(waiting);
+    await other.end();
+  }
+});
+
+/** Asked on a connection of its own: the pool under test may have none. */
+async function countWaiting(): Promise<number> {
+  const sql = connect({ url: api.databaseUrl, connectionsMax: 1 });
+  try {
+    const [row] = await sql<{ waiting: number }[]>`
+      SELECT count(*) AS waiting FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    return row?.waiting ?? 0;
+  } finally {
+    await sql.end();
+  }
+}
