@@ -240,6 +240,8 @@ const turnOf = (step: Command, place: number): number =>
 
 async function begin(limit: number, ownLimit: number): Promise<Round> {
   crashed.length = 0;
+  // A sidecar has only so many holders: those of earlier rounds are not to drive out one of this.
+  await database.sql`DELETE FROM lease_holders`;
   const gateId = await world.createGate(constraintsOf(limit));
   const passportId = await world.issuePassport({ spend_limits: { daily_usd: ownLimit / 1e6 } });
   return new Round(gateId, passportId, limit, ownLimit);
