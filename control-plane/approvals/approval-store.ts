@@ -15,13 +15,14 @@ import type { HeldUnits } from '../leases/held-units.ts';
  * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that no two wait for each other in a
  * circle. Each step may be missing:
  *
+ *   0. the call of a settlement           settle.ts: copies of one call go one after the other
  *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
  *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
  *   3. the approval                       one row; who lets several expire skips those that others have locked
  *   4. the holder of leases               one row
  *   5. heads of chains, counters, sums    append-records.ts: each in the order of their keys
  *   6. the outbox                         new rows only
- *   7. windows of the quota ledger        grant-leases.ts: with one statement, the last one
+ *   7. windows of the quota ledger        ledger.ts: with one statement, the last one
  *
  * So a request that uses an approval claims its key, uses the approval, appends its record and takes its units; one that opens an approval
  * opens it before its holder passes the money on; a resolution locks the approval, appends its record, tells it and frees the money.

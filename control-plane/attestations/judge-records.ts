@@ -7,6 +7,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import type { Transaction } from '../deps.ts';
+import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 
@@ -118,7 +119,3 @@ async function lookUp(tx: Transaction, shipped: readonly ShippedRecord[]): Promi
     stored: new Map(stored.map((row) => [row.attestation_id, attestationOf(row)])),
   };
 }
-
-const distinct = <T>(values: readonly (T | null)[]): T[] => [
-  ...new Set(values.filter((value): value is T => value !== null)),
-];

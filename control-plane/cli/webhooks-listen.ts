@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
@@ -54,7 +55,8 @@ export async function listenCommand(options: ListenOptions): Promise<void> {
         const { outcome } = await forwardEvent(forwardTo, { id, body, secret, nowMs: clock.now(), signal });
         output.write(`${new Date(clock.now()).toISOString()}  ${event.padEnd(24)} ${id}  -> ${outcome}\n`);
       }
-      await pause(pauseMs, signal);
+      // Ends at once with the signal, which the loop looks at.
+      await pause(pauseMs, null, { signal }).catch(() => null);
     }
   } finally {
     await callApi(api, 'DELETE', path);
@@ -114,15 +116,3 @@ export function checkEvents(names: readonly string[]): readonly WebhookEvent[] {
   }
   return names.length === 0 ? webhookEvents : webhookEvents.filter((event) => names.includes(event));
 }
-
-const pause = (timeMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, timeMs);
-    signal.addEventListener('abort', done);
-  });

@@ -1,4 +1,3 @@
-import type { CompiledPolicy } from '../../shared/decision/compile-gate.ts';
 import type { Charge, Decision } from '../../shared/decision/facts.ts';
 import { mayBeReplay } from '../../shared/decision/may-be-replay.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
@@ -72,7 +71,7 @@ export async function enforce(deps: EnforcementDeps, call: EnforcementCall): Pro
   }
 }
 
-/** Rows are locked in the order that settle.ts names: quota windows last. */
+/** Rows are locked in the order that approval-store.ts names: quota windows last. */
 async function enforceOnce(
   tx: Transaction,
   deps: EnforcementDeps,
@@ -179,20 +178,22 @@ const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: Judgeme
 
 function decided(
   call: EnforcementCall,
-  { decision, policy, passport, nowMs }: Judgement,
+  judged: Judgement,
   made: Pick<Extract<Enforcement, { kind: 'decided' }>, 'attestationId' | 'approval'>,
 ): Enforcement {
+  const { decision, passport, nowMs } = judged;
   return {
     kind: 'decided',
     decision,
     ...made,
-    redacted: decision.isRedacted ? redact(call, policy) : null,
+    redacted: decision.isRedacted ? redact(call, judged) : null,
     agentId: passport?.agentId ?? null,
     decidedAtMs: nowMs,
   };
 }
 
-function replay(earlier: ClaimedPermit, call: EnforcementCall, { policy, request }: Judgement): Enforcement {
+function replay(earlier: ClaimedPermit, call: EnforcementCall, judged: Judgement): Enforcement {
+  const { policy, request } = judged;
   if (earlier.requestHash !== request.requestHash) throw new ApiError('idempotency_conflict');
   // The gate may have begun to redact since, and then a request is scanned as a whole or not answered.
   const isRedacted =
@@ -204,9 +205,11 @@ function replay(earlier: ClaimedPermit, call: EnforcementCall, { policy, request
       constraints_evaluated: earlier.constraintsEvaluated,
       pii: earlier.pii,
     },
-    redacted: isRedacted ? redact(call, policy) : null,
+    redacted: isRedacted ? redact(call, judged) : null,
   };
 }
 
-const redact = ({ asked }: EnforcementCall, { pii }: CompiledPolicy): Redacted =>
-  redactRequest(asked, must(pii, 'what is redacted is so at a gate with PII controls').types);
+function redact({ asked }: EnforcementCall, { policy, request }: Judgement): Redacted {
+  const { types } = must(policy.pii, 'what is redacted is so at a gate with PII controls');
+  return redactRequest(asked, types, must(request.pii, 'what is redacted was scanned'));
+}

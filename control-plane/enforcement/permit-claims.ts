@@ -98,11 +98,10 @@ interface ClaimRow {
   };
 }
 
-/** An hour after their end, so that a replica whose clock is ahead takes nothing from one whose clock is behind. */
 async function removeOldClaims(tx: Transaction, nowMs: UnixMillis): Promise<void> {
   await tx`
     DELETE FROM permit_claims WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM permit_claims
-      WHERE expires_at_ms <= ${nowMs - limits.quotaWindowKeptMs}
+      WHERE expires_at_ms <= ${nowMs - limits.permitClaimTrimAfterMs}
       ORDER BY expires_at_ms LIMIT ${limits.permitClaimsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }

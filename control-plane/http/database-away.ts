@@ -32,6 +32,10 @@ const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['57014', 'overloaded'],
 ];
 
+/** SQLSTATE lock_not_available: a lock was waited for as long as `lock_timeout` allows. */
+export const isLockTimeout = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '55P03';
+
 /** Which public error a failure of the database is; null where it is not the database's fault, but ours. */
 export function databaseFailure(error: unknown): ErrorCode | null {
   if (!(error instanceof Error)) return null;

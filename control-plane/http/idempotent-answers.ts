@@ -4,6 +4,7 @@ import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { type AnswerBody, parseAnswerBody, textSeal, withoutSecrets, withToken } from './answer-secrets.ts';
+import { isLockTimeout } from './database-away.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {
@@ -97,10 +98,6 @@ async function lockAndRead(
     });
   }
 }
-
-/** SQLSTATE lock_not_available. */
-const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '55P03';
 
 const tokenSeal = ({ sealer, random }: AnswerDeps, { keyId, idempotencyKey }: KeyedRequest) =>
   textSeal(sealer, `idempotent_answers/${keyId}/${idempotencyKey}`, () => random.bytes(nonceBytes));

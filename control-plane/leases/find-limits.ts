@@ -4,6 +4,7 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LeaseCounter, LeaseWish } from '../../shared/wire/lease-call.ts';
 import type { Transaction } from '../deps.ts';
+import { distinct } from '../storage/distinct.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
 /**
@@ -69,7 +70,3 @@ function windowLimits(stored: unknown, of: 'gate' | 'passport'): readonly Window
   const { rateLimits, spendLimits }: Constraints = readStoredConstraints(stored, of);
   return [...compileRateWindows(rateLimits, of), ...compileSpendWindows(spendLimits, of)];
 }
-
-const distinct = <T>(values: readonly (T | null)[]): T[] => [
-  ...new Set(values.filter((value): value is T => value !== null)),
-];

@@ -1,4 +1,3 @@
-import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
@@ -13,8 +12,7 @@ export async function findUsableKey(
   keyId: string,
 ): Promise<PresentedKey | null> {
   if (!isId('key', keyId)) return null;
-  const id: ApiKeyId = keyId;
-  const key = await findKeyOfToken(sql, id);
+  const key = await findKeyOfToken(sql, keyId);
   return key !== null && isUsable(key, clock.now()) ? key : null;
 }
 

@@ -4,6 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import { isLockTimeout } from '../http/database-away.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { lookUp } from './look-up.ts';
 import { NothingSettled } from './nothing-settled.ts';
@@ -20,8 +21,7 @@ export type SettlementOutcome =
  * Settles a decision of a sidecar that must be true for all of them before it is answered (decisions §5 and §8), in one transaction. The sender
  * must be the newest connection of its sidecar id, read without a lock as at ingest.
  *
- * Rows are locked in this order, here and where the control plane decides itself: the key of a claim, the approval, the holder of leases, chains,
- * counters of use, quota windows. Where the outcome of the commit is unknown this throws, and the sidecar asks again.
+ * The order of the locks is in approval-store.ts. Where the outcome of the commit is unknown this throws, and the sidecar asks again.
  *
  * A call may come any number of times. Its copies go one after the other, and each finds what the one before it has done: a sidecar that is told that
  * nothing was taken uses the units of the call for something else, so no other copy may be about to take them. `arrivedAtMs`: when the call came, on
@@ -86,10 +86,6 @@ function refuseStale(waitedMs: number): void {
     });
   }
 }
-
-/** SQLSTATE lock_not_available. */
-const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '55P03';
 
 function settleCall(
   tx: Transaction,

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { passportStatuses } from '../../shared/model/passport.ts';
-import { closed, Tier } from '../../shared/wire/fields.ts';
+import { closed } from '../../shared/wire/fields.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   IssuedPassportAnswer,
   PassportListItem,
+  PassportListQuery,
   RevocationAnswer,
   VerificationAnswer,
 } from '../../shared/wire/passport.ts';
@@ -58,19 +58,15 @@ export const revokePassport = defineTool({
     revokePassportCall.run(deps, caller, { id, reason, waitMs: 0 }),
 });
 
+const { limit, offset, ...filter } = PassportListQuery.properties;
+
 export const listPassports = defineTool({
   name: 'list_passports',
   title: 'List passports',
   description: 'Lists the passports of the account, the newest first, page by page.',
   scope: listPassportsCall.scope,
   hints: { readOnlyHint: true },
-  input: closed({
-    issuer_id: Type.Optional(Type.String()),
-    status: Type.Optional(Type.Enum(passportStatuses)),
-    trust_tier: Type.Optional(Tier),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageItemsMax })),
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.pageOffsetMax })),
-  }),
+  input: closed({ ...filter, limit: Type.Optional(limit), offset: Type.Optional(offset) }),
   output: PageAnswer(PassportListItem),
   run: (deps, caller, args) =>
     listPassportsCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),

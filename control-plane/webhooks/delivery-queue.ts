@@ -121,8 +121,7 @@ export interface Settlement {
 }
 
 /**
- * Writes down attempts and their outcome. One whose lease has ended meanwhile is passed over: somebody else attempts it, and what that one
- * finds counts.
+ * Writes down attempts and their outcome. One that was claimed or queued anew meanwhile is passed over: what comes of that counts.
  */
 export async function settleDeliveries(
   sql: Database | Transaction,

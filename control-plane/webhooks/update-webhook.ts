@@ -18,18 +18,16 @@ export async function updateWebhook(
   { webhookId, update }: { readonly webhookId: WebhookId; readonly update: Static<typeof WebhookUpdate> },
 ): Promise<Webhook> {
   if (update.url !== undefined) checkUrl(deps.outbound, update.url);
-  const { webhook } = await deps.sql.begin(async (tx) => {
+  return deps.sql.begin(async (tx) => {
     const before = await lockWebhook(tx, owner, webhookId);
     if (before === null) throw new ApiError('webhook_not_found');
     if (before.url === null && update.url !== undefined) {
       throw invalidRequest('url', 'A webhook without a url stays without one; create another.');
     }
-    const after = changed(before, update);
-    const next: Webhook = { ...after, updatedAtMs: deps.clock.now() };
+    const next: Webhook = { ...changed(before, update), updatedAtMs: deps.clock.now() };
     await updateWebhookRow(tx, next);
-    return { webhook: next };
+    return next;
   });
-  return webhook;
 }
 
 function changed(before: Webhook, update: Static<typeof WebhookUpdate>): Webhook {

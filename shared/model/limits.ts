@@ -40,6 +40,8 @@ export const limits = {
   idempotentAnswersPerTrimMax: 10,
   /** How long the first PERMIT under a `request.idempotency_key` is answered again (decisions §5). */
   permitClaimKeptMs: 24 * hourMs,
+  /** Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is behind. */
+  permitClaimTrimAfterMs: hourMs,
   /** Claims that are over, removed for each new one: they go faster than they come. */
   permitClaimsPerTrimMax: 10,
   reasonCharsMax: 500,

@@ -2,6 +2,7 @@ import { assert } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { PiiType } from '../model/constraints.ts';
 import { limits } from '../model/limits.ts';
+import type { PiiScan } from '../model/pii.ts';
 import { findPersonalData, markerOf } from './find-personal-data.ts';
 import { foldText } from './fold-text.ts';
 import { scanPii } from './scan-pii.ts';
@@ -17,13 +18,13 @@ export interface RedactedRequest {
  * A copy of `request` without its personal data of these types, names of members included; the request stays as it is. A text in which
  * something was replaced comes back in the form that was scanned (`foldText`), any other unchanged. Scanned again, the copy holds nothing;
  * it may be longer than the original, and then too long for a scan. Throws InvariantError for a request whose scan is not complete:
- * nobody knows what else it holds, so it is blocked and not redacted.
+ * nobody knows what else it holds, so it is blocked and not redacted. Whoever has scanned this request for these types already hands the scan over.
  */
 export function redactRequest(
   request: Readonly<Record<string, unknown>>,
   types: readonly PiiType[],
+  { findings, isComplete }: PiiScan = scanPii(request, types),
 ): RedactedRequest {
-  const { findings, isComplete } = scanPii(request, types);
   assert(isComplete, 'only a request that was scanned to its end is redacted');
   if (findings.length === 0) return { request, redactions: findings };
   return { request: redactMembers(request, types), redactions: findings };

@@ -128,11 +128,12 @@ function scan(call: Call, controls: PiiControls | null): RequestFacts {
 }
 
 /** The request as its caller wrote it, without what the controls look for. Its scan was complete, or it would be blocked. */
-export const redactedOf = (call: Call, controls: PiiControls | null): Made['redacted'] =>
-  redactRequest(
-    must(call.asked, 'a request that was parsed'),
-    must(controls, 'only PII controls redact').types,
-  );
+export function redactedOf(call: Call, controls: PiiControls | null): Made['redacted'] {
+  const { types } = must(controls, 'only PII controls redact');
+  const { pii } = requestOf(call);
+  const scan = call.scannedFor === types && pii !== null ? pii : undefined;
+  return redactRequest(must(call.asked, 'a request that was parsed'), types, scan);
+}
 
 /**
  * A BLOCK that no earlier PERMIT can be the reason of stands, whatever the control plane knows. What may be known there already is asked before anything

@@ -251,7 +251,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   #answerFirst(call: Call, first: FirstPermit): void {
     const { pii } = madeOf(call).gate ?? noGate(call.caller.mode);
-    const redacted = pii?.mode === 'redact' && first.pii.length > 0 ? redactedOf(call, pii) : null;
+    const redacted =
+      pii?.mode === 'redact' && first.pii.length > 0
+        ? this.#section.scans.spend(() => redactedOf(call, pii))
+        : null;
     const answer = JSON.stringify(renderFirstPermit(first, redacted));
     this.#open.answer(call, jsonReply(200, answer, call.requestId));
   }
