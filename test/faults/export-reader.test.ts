@@ -70,7 +70,7 @@ async function startWhenFree(startExport: ExportAttestations): Promise<Readable>
   return must<Readable>(started, 'it was started');
 }
 
-const none = async () => (await openTransactions(api)) === 0;
+const none = async () => (await openTransactions(api)).length === 0;
 
 describe('an export', () => {
   it('takes no more memory for a slow reader than for a fast one', async () => {
@@ -99,9 +99,7 @@ describe('an export', () => {
     const origin = await api.app.listen({ port: 0, host: '127.0.0.1' });
     const { request } = await download(origin, api.adminKey);
     const statements = async () => {
-      const [row] = await api.deps.sql<{ query_start: Date; state: string }[]>`
-        SELECT query_start, state FROM pg_stat_activity
-        WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()`;
+      const [row] = await openTransactions(api);
       return row?.state === 'idle in transaction' ? String(row.query_start.getTime()) : null;
     };
     // Once the buffers of the sockets are full, no statement begins any more.

@@ -112,10 +112,16 @@ export async function readToEnd(
   return { text: Buffer.concat(chunks).toString('utf8'), isWhole };
 }
 
-/** Sessions of the database that stand in a transaction. */
-export async function openTransactions({ deps }: Pick<Api, 'deps'>): Promise<number> {
-  const [row] = await deps.sql<{ count: number }[]>`
-    SELECT count(*) AS count FROM pg_stat_activity
-    WHERE datname = current_database() AND state = 'idle in transaction'`;
-  return row?.count ?? 0;
+/** A client of the database that stands in a transaction: this side of it, not an autovacuum worker, which may come at any moment. */
+export interface OpenTransaction {
+  readonly pid: number;
+  readonly state: string;
+  readonly query_start: Date;
+}
+
+export async function openTransactions({ deps }: Pick<Api, 'deps'>): Promise<readonly OpenTransaction[]> {
+  return deps.sql<OpenTransaction[]>`
+    SELECT pid, state, query_start FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend'
+      AND xact_start IS NOT NULL AND pid <> pg_backend_pid()`;
 }
