@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
 import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
@@ -13,6 +14,7 @@ import {
   SettingsError,
   type SettingValues,
 } from '../shared/runtime/settings.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
 import { startSidecar } from '../sidecar/main.ts';
 import { startAllInOne } from './all-in-one.ts';
 import { type Running, runUntilSignal } from './run-until-signal.ts';
@@ -37,7 +39,23 @@ async function run<Settings extends SettingValues>(
     return wrongUse;
   }
   const logger = jsonLogger({ level: settings.LOG_LEVEL, name });
-  return runUntilSignal((signal) => start(settings, { logger, signal }), logger);
+  return runUntilSignal(
+    (signal) =>
+      start(settings, { logger, signal }).catch((error: unknown) => {
+        throw asStartError(error, resolve(settings.DATA_DIR));
+      }),
+    logger,
+  );
+}
+
+/** A file that cannot be read or written where our own files are: read-only, of another user, no room. Whoever starts the program can mend that. */
+function asStartError(error: unknown, dataDir: string): unknown {
+  if (!(error instanceof Error && 'path' in error && typeof error.path === 'string')) return error;
+  if (!error.path.startsWith(`${dataDir}/`)) return error;
+  return new StartError(
+    `DATA_DIR ${dataDir} cannot be used: ${error.message}. This user must be able to read and write all of it; mend that, or set DATA_DIR to another folder.`,
+    { cause: error },
+  );
 }
 
 /** The package that this file belongs to, wherever it was compiled to. */
@@ -67,15 +85,18 @@ function commands(setExitCode: (code: number) => void): Command {
     .showHelpAfterError('Add --help for what there is.')
     .addHelpText('after', settingsHelp(everything));
 
+  // The default takes what is no command as its arguments, and must not speak of itself to somebody who has mistyped another one.
   program
     .command('start', { isDefault: true })
+    .allowExcessArguments()
     .description(
       'control plane and sidecar in one process, with an embedded PostgreSQL unless DATABASE_URL is set',
     )
     .addHelpText('after', settingsHelp(everything))
-    .action(async () =>
-      setExitCode(await run('agent-trust', () => parseSettings(everything, env), startAllInOne)),
-    );
+    .action(async (_options: object, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) program.error(`error: there is no command "${unknown}".`);
+      setExitCode(await run('agent-trust', () => parseSettings(everything, env), startAllInOne));
+    });
 
   program
     .command('control-plane')
@@ -95,7 +116,9 @@ function commands(setExitCode: (code: number) => void): Command {
     .command('attestations')
     .description('what can be done with the signed record')
     .command('verify')
-    .description('verify an export (jsonl or json) offline; exit 0: everything holds, 5: it does not')
+    .description(
+      'verify an export (jsonl or json) offline; exit 0: everything holds, 5: it does not, 2: a file is missing',
+    )
     .argument('<file>', 'the export; - reads standard input')
     .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
     .action(async (file: string, options: { jwks: string }) =>

@@ -9,7 +9,8 @@ import type { Running } from './run-until-signal.ts';
 
 /**
  * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and connects with a key that is
- * made for it. Without DATABASE_URL the database is embedded too. Prints where everything is.
+ * made for it. Without DATABASE_URL the database is embedded too. Prints where everything is. Throws, with everything stopped again, once
+ * the signal is aborted.
  */
 export async function startAllInOne(
   given: SettingValues,
@@ -26,6 +27,7 @@ export async function startAllInOne(
       logger: logger.child({ program: 'control-plane' }),
     });
     started.add('control plane', () => controlPlane.close());
+    extras.signal.throwIfAborted();
     const sidecarSettings = {
       ...settings,
       CONTROL_PLANE_URL: controlPlane.origin,
@@ -36,6 +38,7 @@ export async function startAllInOne(
       bus: controlPlane.bus,
     });
     started.add('sidecar', () => sidecar.close());
+    extras.signal.throwIfAborted();
     process.stdout.write(welcome(settings, controlPlane));
     return { close: () => started.run() };
   } catch (error) {

@@ -92,14 +92,14 @@ function readAdminKey(file: string): string {
 }
 
 async function checkThatItRuns(stage: Stage): Promise<void> {
-  for (const [what, url] of [
-    ['control plane', stage.url],
-    ['sidecar', stage.sidecarUrl],
+  for (const [what, url, option] of [
+    ['control plane', stage.url, 'url'],
+    ['sidecar', stage.sidecarUrl, 'sidecar'],
   ] as const) {
     const response = await fetch(`${url}/readyz`).catch(() => null);
     if (response === null || !response.ok) {
       throw new DemoError(
-        `The ${what} is not ready at ${url}. Start the service with "npm start", then try again.`,
+        `The ${what} is not ready at ${url}. Start the service with "npm start", or name its address with --${option}.`,
       );
     }
     say(`The ${what} is ready at ${url}.`);

@@ -74,7 +74,10 @@ async function shipFolder(
     const isAllShipped = await shipper.drain(shipMsMax);
     if (isAllShipped) logger.info({}, 'the records of an earlier thread are shipped');
     else
-      logger.warn({ bytes: spool.bytes }, 'records of an earlier thread are left; the next start ships them');
+      logger.warn(
+        { bytes: spool.waitingBytes },
+        'records of an earlier thread are left; the next start ships them',
+      );
   } finally {
     await shipper.stop();
     await client.close();

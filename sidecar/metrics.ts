@@ -12,7 +12,7 @@ export interface Measured {
   readonly leases: Pick<LeaseHolder, 'counts'>;
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
-  readonly spool: Pick<Spool, 'bytes' | 'isFull'>;
+  readonly spool: Pick<Spool, 'waitingBytes' | 'isFull'>;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
 }
 
@@ -129,7 +129,7 @@ export function sidecarMetrics(
   );
   gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
 
-  gauge('spool_bytes', 'Records on disk that the control plane has not taken yet.', () => spool.bytes);
+  gauge('spool_bytes', 'Records on disk that the control plane has not taken yet.', () => spool.waitingBytes);
   gauge('spool_full', '1 while no record is taken and every request is answered 503.', () =>
     Number(spool.isFull),
   );

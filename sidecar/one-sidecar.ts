@@ -98,7 +98,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     await spool.close();
     const isAllShipped = await shipper.drain(Math.max(0, closedByMs - clock.monotonic()));
     if (!isAllShipped)
-      logger.warn({ bytes: spool.bytes }, 'records are left in the spool; the next start ships them');
+      logger.warn({ bytes: spool.waitingBytes }, 'records are left in the spool; the next start ships them');
   });
 
   const pool = verifyPool({ threads: options.verifyThreads, logger });

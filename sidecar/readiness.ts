@@ -10,7 +10,7 @@ import type { Replica } from './replica/replica.ts';
 export interface Observed {
   readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
   readonly following: { readonly status: FollowStatus };
-  readonly spool: Pick<Spool, 'state' | 'isFull' | 'bytes'>;
+  readonly spool: Pick<Spool, 'state' | 'isFull' | 'waitingBytes'>;
   readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces'>;
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
@@ -45,7 +45,7 @@ export function readinessOf(observed: Observed, isDraining: boolean) {
     spool: {
       state: spool.state,
       full: spool.isFull,
-      bytes: spool.bytes,
+      bytes: spool.waitingBytes,
       shipping: shipper.state,
       last_error: shipper.lastError,
       voided_records: shipper.voidedRecords,

@@ -2,9 +2,10 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { apiKeyRandomBytes, hashApiKey, makeApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { ApiKey } from '../../shared/model/api-key.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
 import type { Database, Deps, Transaction } from '../deps.ts';
@@ -77,11 +78,10 @@ function checkedKey(path: string, text: string): string {
 const newKey = ({ random }: FirstAccountDeps): string => makeApiKey('live', random.bytes(apiKeyRandomBytes));
 
 async function hasUsableAdminKey(sql: Database, nowMs: UnixMillis): Promise<boolean> {
-  const rows = await sql`
-    SELECT 1 FROM api_keys JOIN accounts USING (account_id)
-    WHERE is_operator AND 'admin:*' = ANY (scopes) AND revoked_at_ms IS NULL
-      AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) LIMIT 1`;
-  return rows.length > 0;
+  const keys = await sql<Pick<ApiKey, 'expiresAtMs'>[]>`
+    SELECT expires_at_ms AS "expiresAtMs" FROM api_keys JOIN accounts USING (account_id)
+    WHERE is_operator AND 'admin:*' = ANY (scopes) AND revoked_at_ms IS NULL`;
+  return keys.some((key) => !isExpired(key, nowMs));
 }
 
 interface WantedKey {
@@ -127,10 +127,9 @@ async function ensureKey(
 ): Promise<boolean> {
   const nowMs = clock.now();
   const keyHash = hashApiKey(wanted.key);
-  const [known] = await tx<{ isUsable: boolean }[]>`
-    SELECT revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) AS "isUsable"
-    FROM api_keys WHERE key_hash = ${keyHash}`;
-  if (known !== undefined) return known.isUsable;
+  const [known] = await tx<Pick<ApiKey, 'revokedAtMs' | 'expiresAtMs'>[]>`
+    SELECT revoked_at_ms AS "revokedAtMs", expires_at_ms AS "expiresAtMs" FROM api_keys WHERE key_hash = ${keyHash}`;
+  if (known !== undefined) return known.revokedAtMs === null && !isExpired(known, nowMs);
   await addApiKey(tx, change, {
     keyId: random.newId('key', nowMs),
     accountId: wanted.accountId,

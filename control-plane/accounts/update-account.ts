@@ -6,6 +6,7 @@ import { type AccountUpdate, parseAccountUpdate } from '../../shared/wire/accoun
 import { globalFeed } from '../../shared/wire/sync.ts';
 import type { Deps } from '../deps.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
+import { beginAllAnew } from '../webhooks/webhook-store.ts';
 import { lockAccount, updateAccountState } from './account-store.ts';
 
 /**
@@ -27,6 +28,8 @@ export async function updateAccount(
     await updateAccountState(tx, accountId, next);
     if (next.status !== current.status) {
       const standing = { account_id: accountId, standing: next.status };
+      // While it was suspended nothing was sent, so nothing has failed.
+      if (next.status === 'active') await beginAllAnew(tx, accountId);
       await change(globalFeed, { kind: 'account.standing', body: standing });
     }
     return { ...current, ...next };

@@ -78,9 +78,19 @@ export async function findApiKey(sql: Database, owner: Owner, keyId: ApiKeyId): 
   return rows[0] ?? null;
 }
 
-export async function lockApiKey(tx: Transaction, owner: Owner, keyId: ApiKeyId): Promise<ApiKey | null> {
-  const rows = await tx<ApiKey[]>`
-    SELECT ${columns(tx)} FROM api_keys
+export interface LockedApiKey extends ApiKey {
+  /** When it would expire without an overlap; the same as `expiresAtMs` unless it was rolled. */
+  readonly ownExpiresAtMs: UnixMillis | null;
+}
+
+export async function lockApiKey(
+  tx: Transaction,
+  owner: Owner,
+  keyId: ApiKeyId,
+): Promise<LockedApiKey | null> {
+  const rows = await tx<LockedApiKey[]>`
+    SELECT ${columns(tx)}, CASE WHEN is_rolled THEN own_expires_at_ms ELSE expires_at_ms END AS "ownExpiresAtMs"
+    FROM api_keys
     WHERE key_id = ${keyId} AND account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL
     FOR UPDATE`;
   return rows[0] ?? null;
@@ -95,12 +105,15 @@ export async function listApiKeys(sql: Database, owner: Owner, page: PageRequest
   return { items, total: must(counted[0], 'a count has a row').total };
 }
 
-export async function setApiKeyExpiry(
+/** From now on it is a rolled key, which ends at `endsAtMs`. */
+export async function beginOverlap(
   tx: Transaction,
-  keyId: ApiKeyId,
-  expiresAtMs: UnixMillis,
+  { keyId, ownExpiresAtMs }: LockedApiKey,
+  endsAtMs: UnixMillis,
 ): Promise<void> {
-  await tx`UPDATE api_keys SET expires_at_ms = ${expiresAtMs} WHERE key_id = ${keyId}`;
+  await tx`
+    UPDATE api_keys SET is_rolled = true, own_expires_at_ms = ${ownExpiresAtMs}, expires_at_ms = ${endsAtMs}
+    WHERE key_id = ${keyId}`;
 }
 
 export async function revokeApiKey(tx: Transaction, keyId: ApiKeyId, nowMs: UnixMillis): Promise<void> {

@@ -1,17 +1,17 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { ApiKey } from '../../shared/model/api-key.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
-import { lockApiKey, revokeApiKey, setApiKeyExpiry } from './api-key-store.ts';
+import { beginOverlap, type LockedApiKey, lockApiKey, revokeApiKey } from './api-key-store.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from './create-api-key.ts';
 
 /**
  * Replaces a key by a new one of the same name, scopes, mode and expiry, with an id of its own. The old key works on for
- * `overlapMs` and is deleted at once where that is 0. The caller learns the new key, so it must hold all of its scopes.
+ * `overlapMs` and is deleted at once where that is 0. While it does, it can be rolled once more, by whoever lost the answer: the expiry is the one
+ * that it had before the first time. The caller learns the new key, so it must hold all of its scopes.
  */
 export async function rollApiKey(
   deps: Deps,
@@ -24,20 +24,17 @@ export async function rollApiKey(
     // An expired key has nothing left to hand on.
     if (old === null || isExpired(old, nowMs)) throw new ApiError('api_key_not_found');
     refuseMoreThanHeld(caller, old.scopes);
-    const issued = makeIssuedKey(deps, old);
+    const issued = makeIssuedKey(deps, { ...old, expiresAtMs: old.ownExpiresAtMs });
     await addApiKey(tx, change, issued.apiKey);
     await retireApiKey(tx, change, old, { nowMs, overlapMs });
     return issued;
   });
 }
 
-const isExpired = (key: ApiKey, nowMs: UnixMillis): boolean =>
-  key.expiresAtMs !== null && nowMs >= key.expiresAtMs;
-
 async function retireApiKey(
   tx: Transaction,
   change: WriteChange,
-  old: ApiKey,
+  old: LockedApiKey,
   { nowMs, overlapMs }: { readonly nowMs: UnixMillis; readonly overlapMs: number },
 ): Promise<void> {
   if (overlapMs === 0) {
@@ -48,7 +45,7 @@ async function retireApiKey(
   const overlapEndMs = (nowMs + overlapMs) as UnixMillis;
   // The overlap never prolongs a key.
   if (old.expiresAtMs !== null && old.expiresAtMs <= overlapEndMs) return;
-  await setApiKeyExpiry(tx, old.keyId, overlapEndMs);
+  await beginOverlap(tx, old, overlapEndMs);
   const body = renderApiKeyForSidecars({ ...old, expiresAtMs: overlapEndMs });
   await change(old.accountId, { kind: 'api_key.put', body });
 }

@@ -15,7 +15,7 @@ import type { HeldUnits } from '../leases/held-units.ts';
  * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that no two wait for each other in a
  * circle. Each step may be missing:
  *
- *   0. the call of a settlement           settle.ts: copies of one call go one after the other
+ *   0. the call of a settlement, its key  settle.ts: copies of one call go one after the other, look-ups after the permit of their key
  *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
  *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
  *   3. the approval                       one row; who lets several expire skips those that others have locked

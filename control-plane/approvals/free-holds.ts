@@ -1,4 +1,5 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { windowKey } from '../../shared/quota/window.ts';
 import type { Transaction } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { freeHold } from '../leases/hold.ts';
@@ -16,7 +17,7 @@ export async function freeHolds(
   // Many approvals may hold money of the same window, and the ledger takes each window once.
   const byWindow = new Map<string, HeldUnits>();
   for (const held of approvals.flatMap(({ holds }) => holds)) {
-    const name = `${held.counter} ${held.window} ${held.startsAtMs}`;
+    const name = windowKey(held.counter, { name: held.window, startsAtMs: held.startsAtMs });
     byWindow.set(name, { ...held, units: held.units + (byWindow.get(name)?.units ?? 0) });
   }
   await freeHold(tx, [...byWindow.values()], nowMs);

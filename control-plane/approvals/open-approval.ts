@@ -9,6 +9,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { windowKey } from '../../shared/quota/window.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import {
@@ -104,7 +105,7 @@ function toApproval(wanted: NewApproval): StoredApproval {
   assert(expiresInMs > 0 && expiresInMs <= limits.approvalExpiryMsMax, 'an approval waits a bounded time');
   assert(holds.length <= limits.approvalHoldsMax, 'an approval holds units of a bounded number of windows');
   const windows = new Set(
-    holds.map(({ counter, window, startsAtMs }) => `${counter} ${window} ${startsAtMs}`),
+    holds.map(({ counter, window, startsAtMs }) => windowKey(counter, { name: window, startsAtMs })),
   );
   assert(windows.size === holds.length, 'an approval holds units of each window once');
   for (const { units } of holds)

@@ -19,7 +19,10 @@ export interface TextSink {
   readonly isTTY?: boolean;
 }
 
-/** 0: everything verifies. 5: it does not, or could not be read to its end. 2: nothing was verified, because a file is missing. */
+/**
+ * 0: everything verifies. 5: it does not, be it for the export or for the keys in the JWKS, or it could not be read to its end. 2: nothing
+ * was verified, because a file is missing or is no JSON.
+ */
 export type VerifyExitCode = 0 | 2 | 5;
 
 const progressEveryRecords = 50_000;
@@ -42,8 +45,8 @@ export async function verifyAttestationsCommand(options: {
   readonly ed25519?: Ed25519;
 }): Promise<VerifyExitCode> {
   const { output, errors = process.stderr } = options;
-  const keys = await readKeys(options.jwks, errors);
-  if (keys === null) return 2;
+  const keys = await readKeys(options.jwks, { output, errors });
+  if (typeof keys === 'number') return keys;
   const source = await openSource(options.file, options.stdin ?? process.stdin, errors);
   if (source === null) return 2;
 
@@ -93,14 +96,21 @@ async function verifyStream(
   return verifier.finish();
 }
 
-async function readKeys(path: string, errors: TextSink): Promise<VerificationKey[] | null> {
+/** The keys; 2 where there is no JWKS to hold the export against, 5 where its keys are not what docs/verify.md demands of them. */
+async function readKeys(
+  path: string,
+  { output, errors }: { readonly output: TextSink; readonly errors: TextSink },
+): Promise<VerificationKey[] | 2 | 5> {
   try {
-    const keys = parseJwks(JSON.parse(await readSmallFile(path, limits.jwksBytesMax)));
-    if (keys.some(({ purpose }) => purpose === 'attestation')) return keys;
-    throw new JwksError('there is no attestation key in it');
+    return parseJwks(JSON.parse(await readSmallFile(path, limits.jwksBytesMax)));
   } catch (cause) {
-    errors.write(`${path} cannot be used as a JWKS: ${messageOf(cause)}\n`);
-    return null;
+    const problem = `${path} cannot be used as a JWKS: ${messageOf(cause)}`;
+    if (cause instanceof JwksError) {
+      output.write(`NOT OK: ${problem}.\n`);
+      return 5;
+    }
+    errors.write(`${problem}\n`);
+    return 2;
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Charge, Decision } from '../../shared/decision/facts.ts';
 import { mayBeReplay } from '../../shared/decision/may-be-replay.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
@@ -22,7 +23,7 @@ import {
   type Waiting,
 } from './judge-request.ts';
 import { newRecord } from './new-record.ts';
-import { type ClaimedPermit, claimKey, findClaim, type PermitKey } from './permit-claims.ts';
+import { awaitKey, type ClaimedPermit, claimKey, findClaim, type PermitKey } from './permit-claims.ts';
 
 type EnforcementDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
 
@@ -50,6 +51,11 @@ class Overtaken extends Error {
   override readonly name = 'Overtaken';
 }
 
+/** A limit refuses a request with a key, and a sidecar that leased its last unit may be about to claim that key. Undoes its transaction. */
+class PerhapsCopied extends Error {
+  override readonly name = 'PerhapsCopied';
+}
+
 /**
  * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and its record are committed in one
  * transaction, so there is no answer without a record and no record of a decision that was not made (decisions §9). A decision that others were quicker
@@ -59,14 +65,18 @@ class Overtaken extends Error {
  * Throws `gate_not_found`, and `idempotency_conflict` where the key belongs to a PERMIT of another request.
  */
 export async function enforce(deps: EnforcementDeps, call: EnforcementCall): Promise<Enforcement> {
+  let isCopyAwaited = false;
   for (let count = 1; ; count++) {
     try {
-      const asksNobody = count === limits.enforcementTriesMax;
+      const options = { asksNobody: count === limits.enforcementTriesMax, isCopyAwaited };
       return await deps.turns(call.caller.accountId, () =>
-        deps.sql.begin((tx) => enforceOnce(tx, deps, call, { asksNobody })),
+        deps.sql.begin((tx) => enforceOnce(tx, deps, call, options)),
       );
     } catch (error) {
-      if (!(error instanceof Overtaken)) throw error;
+      if (error instanceof PerhapsCopied) {
+        await pause(limits.copyPauseMs);
+        isCopyAwaited = true;
+      } else if (!(error instanceof Overtaken)) throw error;
     }
   }
 }
@@ -76,14 +86,18 @@ async function enforceOnce(
   tx: Transaction,
   deps: EnforcementDeps,
   call: EnforcementCall,
-  options: { readonly asksNobody: boolean },
+  options: { readonly asksNobody: boolean; readonly isCopyAwaited: boolean },
 ): Promise<Enforcement> {
   const judged = await judgeRequest(tx, deps, call, options);
   if (call.isTest) return attest(tx, deps, call, judged);
   const key = keyOf(call, judged);
   if (key !== null && mayBeReplay(judged.decision)) {
+    if (options.isCopyAwaited) await awaitKey(tx, key);
     const earlier = await findClaim(tx, key, judged.nowMs);
     if (earlier !== null) return replay(earlier, call, judged);
+    const { limitMiss } = judged.decision;
+    if (limitMiss !== null && limitMiss.resetAtMs !== null && !options.isCopyAwaited)
+      throw new PerhapsCopied();
   }
   switch (judged.decision.outcome) {
     case 'BLOCK':

@@ -137,8 +137,8 @@ async function readGate(tx: Transaction, caller: Caller, gateId: GateId): Promis
 
 async function readFacts(tx: Transaction, verdict: TokenVerdict): Promise<PassportFacts> {
   if (verdict.kind === 'refused') return verdict;
-  const standing = await findStanding(tx, verdict.passport);
+  const known = await findStanding(tx, verdict.passport);
   // A signature that nobody here made: the key is no longer ours alone, whatever it signs.
-  if (standing === null) return { kind: 'refused', reason: 'passport_unknown_key' };
-  return { kind: 'verified', passport: verdict.passport, standing };
+  if (known === null) return { kind: 'refused', reason: 'passport_unknown_key' };
+  return { kind: 'verified', passport: verdict.passport, standing: known.standing };
 }

@@ -69,6 +69,23 @@ export async function claimKey(
   return null;
 }
 
+/** A number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
+const keySeed = 5_302_119;
+
+const keyHash = (tx: Transaction, { passportId, scopeId, idempotencyKey }: PermitKey) =>
+  tx`hashtextextended(${`${passportId} ${scopeId} ${idempotencyKey}`}, ${keySeed})`;
+
+/**
+ * Says that this transaction is about to claim the key, with units that it has taken elsewhere before: whoever wants to know what stands behind the key
+ * waits for its outcome.
+ */
+export const lockKey = (tx: Transaction, key: PermitKey) =>
+  tx`SELECT pg_advisory_xact_lock(${keyHash(tx, key)})`;
+
+/** Waits for who is about to claim the key. Before `findClaim`, where a limit refuses the request: the claim may be what has used it up. */
+export const awaitKey = (tx: Transaction, key: PermitKey) =>
+  tx`SELECT pg_advisory_xact_lock_shared(${keyHash(tx, key)})`;
+
 /** The PERMIT to which the key belongs now; null where there is none. One that is being claimed at this moment is not seen. */
 export async function findClaim(
   tx: Transaction,

@@ -1,13 +1,24 @@
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { AccountStatus } from '../../shared/model/account.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import type { Mode } from '../../shared/model/mode.ts';
 import type { PassportStatus } from '../../shared/model/passport.ts';
 import type { Transaction } from '../deps.ts';
 
 interface StandingRow {
+  readonly agentId: string;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
   readonly status: PassportStatus;
   readonly issuerStatus: IssuerStatus;
   readonly accountStatus: AccountStatus;
+}
+
+/** With whose passport it is, for those who have not seen its token themselves. */
+export interface KnownPassport {
+  readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
+  readonly standing: PassportStanding;
 }
 
 /**
@@ -17,20 +28,24 @@ interface StandingRow {
  */
 export async function findStanding(
   tx: Transaction,
-  passport: Pick<VerifiedPassport, 'passportId' | 'tokenHash'>,
-): Promise<PassportStanding | null> {
+  { passportId, tokenHash }: Pick<VerifiedPassport, 'passportId' | 'tokenHash'>,
+): Promise<KnownPassport | null> {
   const [row] = await tx<StandingRow[]>`
-    SELECT p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
+    SELECT p.agent_id AS "agentId", p.account_id AS "accountId", p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
     FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
-    WHERE p.passport_id = ${passport.passportId} AND p.token_hash = ${passport.tokenHash}
+    WHERE p.passport_id = ${passportId} AND p.token_hash = ${tokenHash}
       AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised)`;
   if (row === undefined) return null;
+  const { agentId, accountId, mode, status, issuerStatus, accountStatus } = row;
   return {
-    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.
-    status: row.status === 'expired' ? 'revoked' : row.status,
-    isIssuerSuspended: row.issuerStatus === 'suspended',
-    isAccountSuspended: row.accountStatus === 'suspended',
-    isKeyCompromised: false,
-    stateAgeMs: 0,
+    passport: { passportId, agentId, accountId, mode },
+    standing: {
+      // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.
+      status: status === 'expired' ? 'revoked' : status,
+      isIssuerSuspended: issuerStatus === 'suspended',
+      isAccountSuspended: accountStatus === 'suspended',
+      isKeyCompromised: false,
+      stateAgeMs: 0,
+    },
   };
 }

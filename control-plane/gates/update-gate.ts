@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Gate } from '../../shared/model/gate.ts';
@@ -13,7 +14,8 @@ import { gateTag } from './gate-tag.ts';
 
 /**
  * Applies a merge patch (decisions §4). The gate is locked while it is read and written, so that of two patches at once none
- * is lost. The version rises with every patch, also with one that changes nothing: whoever sent it wants it in force.
+ * is lost. A patch that changes nothing leaves the version as it is, and so the tags that others hold
+ * and the approvals that wait at the gate.
  */
 export async function updateGate(
   deps: Deps,
@@ -28,12 +30,9 @@ export async function updateGate(
     const current = await lockGate(tx, owner, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
-    const gate: Gate = {
-      ...current,
-      ...applyGatePatch(patch, current),
-      version: current.version + 1,
-      updatedAtMs: deps.clock.now(),
-    };
+    const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
+    if (isDeepStrictEqual(patched, current)) return current;
+    const gate = { ...patched, version: current.version + 1, updatedAtMs: deps.clock.now() };
     await updateGateRow(tx, gate);
     if (gate.trustLevel !== current.trustLevel) await indexGate(tx, gate);
     await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });

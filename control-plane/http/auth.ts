@@ -7,7 +7,7 @@ import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
@@ -128,8 +128,7 @@ async function authenticate(
   // A mistyped key fails its checksum here, without asking the database.
   if (presented === undefined || parseApiKey(presented) === null) throw new ApiError('unauthorized');
   const key = await findPresentedKey(sql, hashApiKey(presented));
-  const isValid = key !== null && (key.expiresAtMs === null || nowMs < key.expiresAtMs);
-  if (!isValid) throw new ApiError('unauthorized');
+  if (key === null || isExpired(key, nowMs)) throw new ApiError('unauthorized');
   return key;
 }
 

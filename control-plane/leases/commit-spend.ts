@@ -4,7 +4,7 @@ import type { PassportId } from '../../shared/model/ids.ts';
 import { type MicroUsd, parseMicroUsd, renderUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Counter, counterKey } from '../../shared/quota/counter.ts';
-import { windowAt } from '../../shared/quota/window.ts';
+import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { emitEvents, type NewEvent } from '../webhooks/emit-events.ts';
@@ -74,7 +74,7 @@ function addUp(
       const key = counterKey(counter);
       const window = windowAt(of.limit.window, timestampMs);
       const alertUnits = Math.round(of.limit.limit * of.alertAt);
-      const name = `${key} ${window.name} ${window.startsAtMs}`;
+      const name = windowKey(key, window);
       const sum = sums.get(name) ?? { of, counter, key, window, alertUnits, units: 0, latestMs: timestampMs };
       sum.units = Math.min(sum.units + amountMicroUsd, spentMax);
       if (timestampMs > sum.latestMs) sum.latestMs = timestampMs;

@@ -64,30 +64,3 @@ export async function grantLeases(
   });
   return grants;
 }
-
-/** Units of an earlier grant that nobody will use. */
-export interface GivenBack {
-  readonly counter: CounterKey;
-  /** The window of the grant. */
-  readonly window: QuotaWindow;
-  readonly units: number;
-}
-
-/**
- * Takes back units, so that others may have them at once. Units of a window that has ended are left as they are: nobody could use them any
- * more, so a late return is harmless. A window never falls below zero. No window may occur twice in one call.
- *
- * The ledger cannot tell a repeat from a second return: whoever gives units back does so once, and only units that it has not used and will not
- * use. When in doubt, keep them; they are free again when the window ends.
- */
-export async function giveBack(
-  sql: Database | Transaction,
-  returns: readonly GivenBack[],
-  nowMs: UnixMillis,
-): Promise<void> {
-  await moveUnits(
-    sql,
-    returns.map(({ counter, window, units }) => ({ counter, window, unitsBack: units, ask: null })),
-    nowMs,
-  );
-}

@@ -1,10 +1,10 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
-import type { Transaction } from '../deps.ts';
-import { giveBack } from './grant-leases.ts';
+import type { Database, Transaction } from '../deps.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import { type HolderName, lockHolder, takeFromHolder } from './holder-store.ts';
+import { moveUnits } from './ledger.ts';
 
 /**
  * Passes units from a holder to an approval: the ledger counts them as before, and the holder can no longer give them back. Answers what really was
@@ -27,15 +27,18 @@ export async function transferFromHolder(
 /**
  * Frees what approvals held, once: the ledger cannot tell a repeat from a second hold, so this belongs into the transaction that ends the
  * approvals. Of a window that has ended nothing is left to free. Locks quota windows: one call for all approvals that the transaction ends, its last
- * statement, and each window in it once.
+ * statement, and each window in it once. When in doubt, keep the units; they are free again when their window ends.
  */
-export const freeHold = (tx: Transaction, held: readonly HeldUnits[], nowMs: UnixMillis): Promise<void> =>
-  giveBack(
-    tx,
-    held.map(({ counter, window, startsAtMs, units }) => ({
-      counter,
-      window: windowAt(window, startsAtMs),
-      units,
-    })),
-    nowMs,
-  );
+export async function freeHold(
+  sql: Database | Transaction,
+  held: readonly HeldUnits[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  const moves = held.map(({ counter, window, startsAtMs, units }) => ({
+    counter,
+    window: windowAt(window, startsAtMs),
+    unitsBack: units,
+    ask: null,
+  }));
+  await moveUnits(sql, moves, nowMs);
+}

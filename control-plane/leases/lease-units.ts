@@ -1,7 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { type QuotaWindow, windowAt } from '../../shared/quota/window.ts';
+import { type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
 import {
   counterOfLease,
   type LeaseAnswer,
@@ -145,15 +145,13 @@ const toWish = (ask: LeaseWish, limit: number | null, nowMs: UnixMillis): Wish =
 /** One move for each window, also where it is given back and asked for in one call; the asks are numbered by their place. */
 function movesOf(returned: readonly HeldUnits[], wishes: readonly Wish[]): readonly WindowMove[] {
   const moves = new Map<string, WindowMove>();
-  const nameOf = (counter: CounterKey, { name, startsAtMs }: QuotaWindow) =>
-    `${counter} ${name} ${startsAtMs}`;
   for (const { counter, window, startsAtMs, units } of returned) {
     const at = windowAt(window, startsAtMs);
-    moves.set(nameOf(counter, at), { counter, window: at, unitsBack: units, ask: null });
+    moves.set(windowKey(counter, at), { counter, window: at, unitsBack: units, ask: null });
   }
   wishes.forEach(({ ask, counter, window, limit }, group) => {
     if (limit === null) return;
-    const name = nameOf(counter, window);
+    const name = windowKey(counter, window);
     const unitsBack = moves.get(name)?.unitsBack ?? 0;
     const { units_min: unitsMin, units_needed: unitsNeeded, units_ahead: unitsAhead } = ask;
     moves.set(name, { counter, window, unitsBack, ask: { group, limit, unitsMin, unitsNeeded, unitsAhead } });

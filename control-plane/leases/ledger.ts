@@ -2,7 +2,7 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
-import type { QuotaWindow } from '../../shared/quota/window.ts';
+import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../deps.ts';
 
 /** What is to happen to one window: first units come back, then units are given out. */
@@ -67,7 +67,7 @@ export async function moveUnits(
 
 function assertSound(moves: readonly WindowMove[]): void {
   assert(moves.length <= limits.quotaWindowsPerCallMax, 'a call names a bounded number of windows');
-  const names = new Set(moves.map(({ counter, window }) => `${counter} ${window.name} ${window.startsAtMs}`));
+  const names = new Set(moves.map(({ counter, window }) => windowKey(counter, window)));
   assert(names.size === moves.length, 'a call names each window once');
   for (const { unitsBack, ask } of moves) {
     assertUnits(unitsBack, 'a whole number of units is given back');

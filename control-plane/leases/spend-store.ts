@@ -4,7 +4,7 @@ import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
-import type { QuotaWindow } from '../../shared/quota/window.ts';
+import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -97,9 +97,9 @@ export async function addToWindows(
     ON CONFLICT (counter, window_name, starts_at_ms) DO UPDATE SET
       spent = least(q.spent + excluded.spent, ${spentMax}::bigint)
     RETURNING counter, window_name AS name, starts_at_ms AS "startsAtMs", spent, is_alerted AS "isAlerted", xmax = 0 AS "isNew"`;
-  const byName = new Map(rows.map((row) => [`${row.counter} ${row.name} ${row.startsAtMs}`, row]));
+  const byName = new Map(rows.map((row) => [windowKey(row.counter, row), row]));
   const passed = sums.flatMap(({ key, window, alertUnits }, place): PassedWindow[] => {
-    const row = byName.get(`${key} ${window.name} ${window.startsAtMs}`);
+    const row = byName.get(windowKey(key, window));
     return row === undefined || row.isAlerted || row.spent < alertUnits ? [] : [{ place, spent: row.spent }];
   });
   if (passed.length > 0)

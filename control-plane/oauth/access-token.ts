@@ -1,6 +1,6 @@
 import { isId } from '../../shared/model/ids.ts';
 import { holdsScope, parseScope, type Scope } from '../../shared/model/scopes.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
 import { findAccessToken } from './artifact-store.ts';
@@ -27,7 +27,7 @@ export async function findKeyByToken(
   // The subject of a client's own token is the client, and both are the id of a key.
   const keyId = found.accountId ?? found.clientId;
   const key = keyId !== undefined && isId('key', keyId) ? await findKeyOfToken(deps.sql, keyId) : null;
-  if (key === null || (key.expiresAtMs !== null && nowMs >= key.expiresAtMs)) return null;
+  if (key === null || isExpired(key, nowMs)) return null;
   return { ...key, scopes: readScopes(found.scope).filter((scope) => holdsScope(key.scopes, scope)) };
 }
 

@@ -44,7 +44,7 @@ export function authorizationServer(deps: Deps): () => Promise<AuthorizationServ
 }
 
 async function load(deps: Deps): Promise<AuthorizationServer> {
-  const library = await import('oidc-provider');
+  const { library } = await import('./library.ts');
   const { default: OidcProvider, errors } = library;
   const provider = new OidcProvider(new URL(deps.baseUrl).origin, configure(deps, library));
   // What it reads from forwarded headers is what routes.ts has put there: our own address.

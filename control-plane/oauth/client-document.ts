@@ -27,6 +27,9 @@ export function clientDocumentFetch({ outbound }: Pick<Deps, 'outbound'>): Fetch
       });
       if (answer.status !== 200) return new Response(null, { status: 502 });
       if (answer.isCut) throw new Error('the client document is too large');
+      // So says the draft: what somebody uploads to a site that takes it for text or a page must not speak for that site.
+      if (!jsonPattern.test(answer.headers['content-type'] ?? ''))
+        throw new Error('the client document is not JSON');
       const cacheControl = answer.headers['cache-control'];
       const headers = cacheControl === undefined ? {} : { 'cache-control': cacheControl };
       return new Response(JSON.stringify(readClientDocument(answer.body)), { headers });
@@ -35,6 +38,9 @@ export function clientDocumentFetch({ outbound }: Pick<Deps, 'outbound'>): Fetch
     }
   };
 }
+
+/** `application/json`, or a type that is more specific and ends in `+json`. */
+const jsonPattern = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 
 /** Taken over as they stand; the library judges them. `client_secret` only so that it is refused. */
 const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];

@@ -75,9 +75,9 @@ const scopeWords: Readonly<Record<Scope, string>> = {
   'sidecars:connect': 'connect sidecars',
 };
 
-const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}
+const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}
 h1{font-size:1.4rem}label,input{display:block}input{width:100%;box-sizing:border-box;font:inherit;padding:.5rem;margin:.3rem 0 1rem}
-button{font:inherit;padding:.5rem 1.5rem;margin-right:.5rem}code{color:#666}.problem{color:#b00020;font-weight:bold}`;
+button{font:inherit;padding:.5rem 1.5rem;margin-right:.5rem}code{color:light-dark(#666,#aaa)}.problem{color:light-dark(#b00020,#ff8a80);font-weight:bold}`;
 
 const styleHash = Buffer.from(sha256Bytes(style)).toString('base64');
 

@@ -35,6 +35,8 @@ function libraryRoutes(
     standAt(new URL(deps.baseUrl), request);
     reply.hijack();
     reply.raw.setHeader('x-request-id', request.id);
+    // RFC 6749 §5.1 asks for it beside `Cache-Control`, which the library sets.
+    reply.raw.setHeader('pragma', 'no-cache');
     reply.raw.setHeader('referrer-policy', 'no-referrer');
     await answer(request.raw, reply.raw);
   };

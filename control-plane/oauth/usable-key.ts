@@ -1,5 +1,5 @@
 import { isId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
 
@@ -17,6 +17,6 @@ export async function findUsableKey(
 }
 
 export const isUsable = (
-  { expiresAtMs, accountStatus }: Pick<PresentedKey, 'expiresAtMs' | 'accountStatus'>,
+  key: Pick<PresentedKey, 'expiresAtMs' | 'accountStatus'>,
   nowMs: UnixMillis,
-): boolean => (expiresAtMs === null || nowMs < expiresAtMs) && accountStatus === 'active';
+): boolean => !isExpired(key, nowMs) && key.accountStatus === 'active';

@@ -55,23 +55,23 @@ const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['
 });
 
 /**
- * The pages load nothing from elsewhere, run no inline script, and may be framed by nobody. They may call this service from the
- * reader's browser, with the key that the reader types in.
+ * The pages load nothing from elsewhere, run no inline script, and may be framed by nobody. They may call the control plane from the
+ * reader's browser, with the key that the reader types in; sidecars answer no browser.
  */
-const pagesPolicy = (servers: readonly string[]): string =>
+const pagesPolicy = (server: string): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
     "font-src 'self' data:",
-    `connect-src 'self' ${servers.join(' ')}`,
+    `connect-src 'self' ${server}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; ');
 
-function pages({ baseUrl, gateHost }: Pick<Deps, 'baseUrl' | 'gateHost'>): FastifyPluginAsync {
+function pages({ baseUrl }: Pick<Deps, 'baseUrl'>): FastifyPluginAsync {
   return async (app) => {
     let text: string | null = null;
     app.get('/openapi.json', { config: { scope: null }, schema: { hide: true } }, async (_request, reply) => {
@@ -85,7 +85,7 @@ function pages({ baseUrl, gateHost }: Pick<Deps, 'baseUrl' | 'gateHost'>): Fasti
       });
       await ui.register(swaggerUi, {
         routePrefix: pagesPath,
-        staticCSP: pagesPolicy([baseUrl, gateHost].map((url) => new URL(url).origin)),
+        staticCSP: pagesPolicy(new URL(baseUrl).origin),
         theme: { title: 'agent-trust API' },
         uiConfig: {
           layout: 'BaseLayout',
@@ -118,7 +118,8 @@ function describedSchema(
     summary,
     description: [description, demandOf(config)].filter((part) => part !== undefined).join('\n\n'),
     security: typeof config?.scope === 'string' ? [{ apiKey: [config.scope] }] : [],
-    ...(tag === 'Enforcement' ? { servers: [sidecarServer(gateHost), controlPlaneServer(baseUrl)] } : {}),
+    // The pages call the first of them.
+    ...(tag === 'Enforcement' ? { servers: [controlPlaneServer(baseUrl), sidecarServer(gateHost)] } : {}),
   };
 }
 
@@ -135,7 +136,7 @@ const controlPlaneServer = (baseUrl: string) => ({
 
 const sidecarServer = (gateHost: string) => ({
   url: gateHost,
-  description: 'A sidecar: the same decisions, next to whoever asks.',
+  description: 'A sidecar: the same decisions, next to whoever asks. It answers no browser.',
 });
 
 const skeleton = ({ baseUrl }: Pick<Deps, 'baseUrl'>) => ({

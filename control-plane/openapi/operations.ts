@@ -288,7 +288,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'rollApiKey',
     tag: 'API keys',
     summary: 'Replace an API key by a new one',
-    description: 'The old one goes on working for `overlap_s`. The new `key` is shown this once.',
+    description:
+      'The old one goes on working for `overlap_s`; should the answer get lost, roll it again meanwhile. The new `key` is shown this once and expires when the old one would have without the roll.',
     errors: ['api_key_not_found'],
   },
   'DELETE /v1/api-keys/:id': {

@@ -2,7 +2,7 @@ import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { SettledRequest } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../deps.ts';
-import { findStanding } from '../enforcement/standing-store.ts';
+import { findStanding, type KnownPassport } from '../enforcement/standing-store.ts';
 import { refusal } from './nothing-settled.ts';
 
 /** The gate that a settlement is about, as it is now. */
@@ -12,6 +12,13 @@ export interface SettledGate {
   readonly mode: Mode;
   readonly version: number;
   readonly isDeleted: boolean;
+}
+
+/** Whom a settlement is about. */
+interface Parties {
+  readonly passport: KnownPassport['passport'];
+  /** Null: it names none. */
+  readonly gate: SettledGate | null;
 }
 
 /**
@@ -27,16 +34,17 @@ export async function readParties(
   tx: Transaction,
   accountId: AccountId,
   { passport_id: passportId, token_hash: tokenHash, gate_id: gateId }: SettledRequest,
-): Promise<SettledGate | null> {
+): Promise<Parties> {
   const gate = gateId === null ? null : await readOwnGate(tx, accountId, gateId);
-  const standing = await findStanding(tx, { passportId, tokenHash });
-  if (standing === null) {
+  const known = await findStanding(tx, { passportId, tokenHash });
+  if (known === null) {
     throw refusal('token_hash does not show that this sidecar has seen a good token of passport_id');
   }
+  const { passport, standing } = known;
   if (standing.status !== 'active' || standing.isAccountSuspended || standing.isIssuerSuspended) {
     throw refusal('passport_id is revoked or suspended');
   }
-  return gate;
+  return { gate, passport };
 }
 
 async function readOwnGate(tx: Transaction, accountId: AccountId, gateId: GateId): Promise<SettledGate> {

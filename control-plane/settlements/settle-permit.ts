@@ -27,7 +27,7 @@ export async function settlePermit(
   const verdict = must(judged, 'a record has a verdict');
   if (verdict.kind === 'stored') return committed;
   if (verdict.kind === 'refused') throw refusal(verdict.message);
-  const gate = await readParties(tx, sender.accountId, call);
+  const { gate } = await readParties(tx, sender.accountId, call);
 
   const { record } = verdict.record;
   const key = keyOf(call, sender.accountId);

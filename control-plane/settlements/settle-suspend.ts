@@ -1,8 +1,7 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { PassportId } from '../../shared/model/ids.ts';
 import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { findBoundApproval } from '../approvals/approval-store.ts';
-import { type NewApproval, type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
+import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { findClaim } from '../enforcement/permit-claims.ts';
@@ -30,7 +29,8 @@ export async function settleSuspend(
 ): Promise<SettlementAnswer> {
   const own = await findBoundApproval(tx, call.approval_id, bindingTo(call));
   if (own !== null && own.gateAccountId === accountId) return suspended({ ...own, isNew: true });
-  const gate = must(await readParties(tx, accountId, call), 'a suspend names a gate');
+  const { passport, gate: named } = await readParties(tx, accountId, call);
+  const gate = must(named, 'a suspend names a gate');
   const key = keyOf(call, accountId);
   const earlier = key === null ? null : await findClaim(tx, key, nowMs);
   if (earlier !== null) return answerEarlier(earlier, call);
@@ -38,7 +38,7 @@ export async function settleSuspend(
 
   const opened = await openApproval(tx, deps, {
     approvalId: call.approval_id,
-    passport: await readPassport(tx, call.passport_id),
+    passport,
     gate,
     requestHash: call.request_hash,
     permissionKey: call.permission_key,
@@ -65,14 +65,6 @@ const suspended = ({
   expires_at_ms: expiresAtMs,
   is_new: isNew,
 });
-
-/** The token was seen: its passport is there, and stays. */
-async function readPassport(tx: Transaction, passportId: PassportId): Promise<NewApproval['passport']> {
-  const [row] = await tx<NewApproval['passport'][]>`
-    SELECT passport_id AS "passportId", agent_id AS "agentId", account_id AS "accountId", mode
-    FROM passports WHERE passport_id = ${passportId}`;
-  return must(row, 'a passport with a standing has a row');
-}
 
 /** An approval stands on money that really was the sidecar's: what was never leased to it, it cannot hand over. */
 async function takeOver(tx: Transaction, call: SuspendCall): Promise<void> {

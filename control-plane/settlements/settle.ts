@@ -4,12 +4,14 @@ import { limits } from '../../shared/model/limits.ts';
 import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import { awaitKey, lockKey } from '../enforcement/permit-claims.ts';
 import { isLockTimeout } from '../http/database-away.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { lookUp } from './look-up.ts';
 import { NothingSettled } from './nothing-settled.ts';
 import { settlePermit } from './settle-permit.ts';
 import { settleSuspend } from './settle-suspend.ts';
+import { keyOf } from './settled-request.ts';
 
 /** What the sidecar is told; `superseded` and `reconnect` as at ingest (shared/wire/sync.ts). */
 export type SettlementOutcome =
@@ -39,7 +41,7 @@ export async function settle(
         const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
         const sender = await readConnectionStanding(tx, connection);
         if (sender !== 'newest') return { kind: sender === 'unknown' ? 'reconnect' : sender };
-        await lockCall(tx, call);
+        await lockCall(tx, accountId, call);
         refuseStale(deps.clock.monotonic() - arrivedAtMs);
         return settleCall(tx, deps, call, { accountId, nowMs: deps.clock.now() });
       }),
@@ -50,26 +52,33 @@ export async function settle(
   }
 }
 
-/** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
-const lockSeed = 5_302_118;
+/** A number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
+const callSeed = 5_302_118;
 
 /**
- * By the id that the sidecar made for what it decided. A copy that waits as long as a request may has nobody to answer any more: it gets
- * `overloaded`, which says nothing of the call, so that the copies of a slow one do not take up all connections.
+ * By the id that the sidecar made for what it decided; a look-up changes nothing, and its copies need no order. A call that waits as long as a request
+ * may has nobody to answer any more: it gets `overloaded`, which says nothing of the call, so that the copies of a slow one do not take up all connections.
+ *
+ * A permit has its key besides, from before it claims it. Whoever looks that up waits for the outcome: without it a request would be refused for good by the
+ * limit whose last unit its own copy, at another sidecar, is just using.
  */
-async function lockCall(tx: Transaction, call: ArrivedSettlement): Promise<void> {
-  if (call.kind === 'look_up') return;
+async function lockCall(tx: Transaction, accountId: AccountId, call: ArrivedSettlement): Promise<void> {
   const id = call.kind === 'permit' ? call.shipped.record.id : call.approval_id;
+  const key = keyOf(call, accountId);
+  if (call.kind === 'look_up' && key === null) return;
   try {
     await Promise.all([
       tx`SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true)`,
-      tx`SELECT pg_advisory_xact_lock(hashtextextended(${id}, ${lockSeed}))`,
+      call.kind === 'look_up' && key !== null
+        ? awaitKey(tx, key)
+        : tx`SELECT pg_advisory_xact_lock(hashtextextended(${id}, ${callSeed}))`,
       tx`SET LOCAL lock_timeout TO DEFAULT`,
+      call.kind === 'permit' && key !== null && lockKey(tx, key),
     ]);
   } catch (error) {
     if (!isLockTimeout(error)) throw error;
     throw new ApiError('overloaded', {
-      message: 'A copy of this call is being worked on. Send it again.',
+      message: 'What this call is about is being worked on. Send it again.',
       cause: error,
     });
   }

@@ -22,15 +22,28 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
     const turn = made++ % host.length;
     const to = { host: host[turn] ?? 'localhost', port: port[turn] ?? 5432 };
     // For TLS the driver looks here for the name to be proved.
-    const socket = Object.assign(new Socket(), { host: to.host });
+    const socket = Object.assign(new DriverSocket(), { host: to.host });
     // Only when this function has returned does the driver listen for errors.
     setImmediate(() => {
+      // Given up meanwhile. To connect would bring it back to life, with nobody to know of it.
+      if (socket.destroyed) return;
       if (path) socket.connect({ path });
       else socket.connect(to);
       destroyWhenSilent(socket, silenceMsMax);
     });
     return socket;
   };
+}
+
+/**
+ * The driver takes its listeners off when it is done with a socket, and now and then off one that is still connecting. An error that nobody listens
+ * for ends the process; of these nobody wants to know, because the query has been rejected or waits for the next connection.
+ */
+class DriverSocket extends Socket {
+  override removeAllListeners(event?: string | symbol): this {
+    super.removeAllListeners(event);
+    return this.on('error', () => undefined);
+  }
 }
 
 /** By looks from outside: the driver removes every listener of a socket that it puts under TLS, also one for timeouts. */

@@ -129,7 +129,7 @@ export function pauseBefore(tries: number, random: Random): number | null {
 /** RFC 9110 §10.2.3: seconds, or a date. Null where there is none that can be read; never more than `limits.webhookRetryAfterMsMax`. */
 export function retryAfterMs({ headers }: Pick<GuardedAnswer, 'headers'>, nowMs: UnixMillis): number | null {
   const text = headers['retry-after']?.trim() ?? '';
-  const askedMs = /^\d{1,9}$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;
+  const askedMs = /^\d+$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;
   return askedMs > 0 ? Math.min(askedMs, limits.webhookRetryAfterMsMax) : null;
 }
 

@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../deps.ts';
 /** The queue of one endpoint: its earliest delivery. */
 export interface Queue {
   readonly webhookId: WebhookId;
-  /** Something is due, and the endpoint takes it now: it is there, enabled, and has not asked for a pause. */
+  /** Something is due, and the endpoint takes it now: it is there, enabled, of an active account, and has not asked for a pause. */
   readonly isDue: boolean;
   /** The endpoint is there no more. */
   readonly isDeleted: boolean;
@@ -40,9 +40,13 @@ export async function readQueues(
     FROM queues q LEFT JOIN webhooks w USING (webhook_id) ORDER BY q.webhook_id`;
 }
 
-/** The endpoint `w` gets what is due to it. */
-const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) =>
-  sql`w.status = 'enabled' AND coalesce(w.paused_until_ms, 0) <= ${nowMs}`;
+/**
+ * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing (decisions §2), and this would tell it what
+ * they no longer can. Rejected: to emit nothing for it. Its owner can neither end the suspension nor look up afterwards what was missed.
+ */
+const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
+  w.status = 'enabled' AND coalesce(w.paused_until_ms, 0) <= ${nowMs}
+  AND (SELECT a.status FROM accounts a WHERE a.account_id = w.account_id) = 'active'`;
 
 /**
  * Removes what waits for endpoints that were deleted, some of it at a time: nobody can read it any more, and each queue that is left would be
@@ -67,6 +71,8 @@ export interface ClaimedDelivery {
   readonly tries: number;
   readonly leaseEndsAtMs: UnixMillis;
   readonly url: string;
+  /** Of the endpoint, when it was claimed; see `webhooks.era`. */
+  readonly era: number;
   readonly sealedSecret: string;
   readonly previousSealedSecret: string | null;
   readonly previousEndsAtMs: UnixMillis | null;
@@ -103,7 +109,7 @@ export async function claimDeliveries(
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
       AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
     RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
-      d.next_attempt_at_ms AS "leaseEndsAtMs", w.url, w.sealed_secret AS "sealedSecret",
+      d.next_attempt_at_ms AS "leaseEndsAtMs", w.url, w.era, w.sealed_secret AS "sealedSecret",
       w.previous_sealed_secret AS "previousSealedSecret", w.previous_ends_at_ms AS "previousEndsAtMs"`;
 }
 

@@ -37,7 +37,7 @@ export class TargetRefused extends Error {
  *
  *   - https only, no user or password in the URL.
  *   - Only globally routable unicast addresses. Where the host is an address it is judged as written; URL parsing has brought the decimal,
- *     hexadecimal and octal spellings of IPv4 into one form before.
+ *     hexadecimal and octal spellings of IPv4 into one form before. `localhost` and the names below it are refused as written too.
  *   - Where it is a name, every address that it resolves to is judged, in the look-up of the very connection that is made: the connection goes
  *     to the addresses that were judged, and there is no second look-up whose answer could differ.
  *   - Redirects are answers like others and are not followed.
@@ -137,9 +137,13 @@ function targetOf(text: string, allowPrivate: boolean): URL {
   // An IPv6 address stands in brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   // For an address no name is looked up, so the hook of the connection would never see it.
-  if (!allowPrivate && isIpLiteral(host) && !isGloballyRoutable(host)) throw notRoutable(host);
+  const isWrongAddress = isIpLiteral(host) && !isGloballyRoutable(host);
+  if (!allowPrivate && (isWrongAddress || localhost.test(host))) throw notRoutable(host);
   return url;
 }
+
+/** RFC 6761 §6.3: these names mean this machine, whatever DNS says. */
+const localhost = /(^|\.)localhost\.?$/;
 
 const notRoutable = (host: string): TargetRefused =>
   new TargetRefused(`${host} is not, or does not resolve to, a public address`);

@@ -7,8 +7,8 @@ import type { Database } from '../deps.ts';
 /** What some attempts at one endpoint say about it. */
 export interface Standing {
   readonly webhookId: WebhookId;
-  /** Where they went. */
-  readonly url: string;
+  /** When they were claimed; see `webhooks.era`. */
+  readonly era: number;
   /** One of them succeeded. */
   readonly hasSucceeded: boolean;
   /** It answered 410: nobody is there any more. */
@@ -25,7 +25,7 @@ export interface Disabled {
 /**
  * Keeps since when an endpoint has been failing, and disables it where it is gone or has failed for `limits.webhookFailingMsMax` without a
  * success in between (decisions §14). Resolves to those that were disabled just now. What waits for them waits on. Nothing is written for
- * an endpoint that works and did before, nor for one that has another URL by now: what the old one answered says nothing about it.
+ * an endpoint that works and did before, nor for one that has begun anew since: another URL, or enabled again by its owner.
  */
 export async function noteStandings(
   sql: Database,
@@ -36,17 +36,17 @@ export async function noteStandings(
     WITH noted AS (
       SELECT * FROM unnest(
         ${standings.map(({ webhookId }) => webhookId)}::text[],
-        ${standings.map(({ url }) => url)}::text[],
+        ${standings.map(({ era }) => era)}::int[],
         ${standings.map(({ hasSucceeded }) => (hasSucceeded ? 1 : 0))}::int[],
         ${standings.map(({ isGone }) => (isGone ? 1 : 0))}::int[],
         ${standings.map(({ pausedUntilMs }) => pausedUntilMs)}::bigint[]
-      ) AS noted (webhook_id, url, has_succeeded, is_gone, paused_until_ms)
+      ) AS noted (webhook_id, era, has_succeeded, is_gone, paused_until_ms)
     ), judged AS (
       SELECT w.webhook_id, noted.paused_until_ms,
         CASE WHEN has_succeeded = 0 THEN coalesce(w.failing_since_ms, ${nowMs}) END AS failing_since_ms,
         CASE WHEN is_gone = 1 THEN 'gone'
           WHEN has_succeeded = 0 AND w.failing_since_ms <= ${failingBeforeMs} THEN 'failing' END AS reason
-      FROM noted JOIN webhooks w USING (webhook_id, url)
+      FROM noted JOIN webhooks w USING (webhook_id, era)
       WHERE w.status = 'enabled'
         AND (has_succeeded = 0 OR is_gone = 1 OR w.failing_since_ms IS NOT NULL OR noted.paused_until_ms IS NOT NULL)
       ORDER BY w.webhook_id FOR UPDATE OF w

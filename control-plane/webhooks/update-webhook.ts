@@ -6,7 +6,7 @@ import type { Webhook } from '../../shared/model/webhook.ts';
 import { distinctEvents, type WebhookUpdate } from '../../shared/wire/webhook.ts';
 import type { Deps } from '../deps.ts';
 import { checkUrl } from './create-webhook.ts';
-import { lockWebhook, updateWebhookRow } from './webhook-store.ts';
+import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
 
 /**
  * Changes what is present. What waits for an endpoint that is disabled waits on, and goes out when it is enabled again, unless it has become too
@@ -26,22 +26,21 @@ export async function updateWebhook(
     }
     const next: Webhook = { ...changed(before, update), updatedAtMs: deps.clock.now() };
     await updateWebhookRow(tx, next);
-    return next;
+    if (next.status === before.status && next.url === before.url) return next;
+    await beginAnew(tx, webhookId);
+    return { ...next, failingSinceMs: null };
   });
 }
 
 function changed(before: Webhook, update: Static<typeof WebhookUpdate>): Webhook {
   const status = update.status ?? before.status;
-  const url = update.url ?? before.url;
-  const isSame = status === before.status && url === before.url;
   const reason = before.status === 'disabled' ? before.disabledReason : 'owner';
   return {
     ...before,
-    url,
+    url: update.url ?? before.url,
     events: update.events === undefined ? before.events : distinctEvents(update.events),
     description: update.description === undefined ? before.description : update.description,
     status,
     disabledReason: status === 'enabled' ? null : reason,
-    failingSinceMs: isSame ? before.failingSinceMs : null,
   };
 }

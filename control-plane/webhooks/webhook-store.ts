@@ -1,5 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { WebhookId } from '../../shared/model/ids.ts';
+import type { AccountId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
@@ -61,15 +61,28 @@ export async function listWebhooks(sql: Database, owner: Owner, page: PageReques
   return { items, total: must(counted[0], 'a count has a row').total };
 }
 
-/** Another URL or status begins anew: what the endpoint asked for before counts no more. */
 export async function updateWebhookRow(tx: Transaction, webhook: Webhook): Promise<void> {
   await tx`
     UPDATE webhooks SET url = ${webhook.url}, events = ${[...webhook.events]}, description = ${webhook.description},
-      status = ${webhook.status}, disabled_reason = ${webhook.disabledReason}, failing_since_ms = ${webhook.failingSinceMs},
-      paused_until_ms = CASE WHEN status = ${webhook.status} AND url = ${webhook.url} THEN paused_until_ms END,
+      status = ${webhook.status}, disabled_reason = ${webhook.disabledReason},
       fetched_at_ms = greatest(fetched_at_ms, ${webhook.updatedAtMs}), updated_at_ms = ${webhook.updatedAtMs}
     WHERE webhook_id = ${webhook.webhookId}`;
 }
+
+/** What the endpoint asked for, how long it has failed, and what attempts under way will have come to: all that counts no more. */
+export async function beginAnew(tx: Transaction, webhookId: WebhookId): Promise<void> {
+  await tx`UPDATE webhooks SET ${anew(tx)} WHERE webhook_id = ${webhookId}`;
+}
+
+/** The same for all endpoints of an account to which anything is sent. */
+export async function beginAllAnew(tx: Transaction, accountId: AccountId): Promise<void> {
+  // In the order in which outcomes are noted: two transactions that lock the same rows must not wait for each other.
+  await tx`
+    UPDATE webhooks SET ${anew(tx)} WHERE webhook_id = ANY (ARRAY(
+      SELECT webhook_id FROM webhooks WHERE account_id = ${accountId} AND url IS NOT NULL ORDER BY webhook_id FOR UPDATE))`;
+}
+
+const anew = (tx: Transaction) => tx`era = era + 1, failing_since_ms = NULL, paused_until_ms = NULL`;
 
 /** The secret until now signs on until `previousEndsAtMs`. One before it, which may still sign, is forgotten. */
 export async function replaceSecret(

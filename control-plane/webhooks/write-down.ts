@@ -34,12 +34,12 @@ export function attemptWriter(deps: WriteDeps): (attempts: readonly Attempt[]) =
 function standingsOf(attempts: readonly Attempt[]): Standing[] {
   const standings = new Map<string, Standing>();
   for (const { settlement, hasSucceeded, isGone, pausedUntilMs } of attempts) {
-    const { webhookId, url } = settlement.delivery;
-    const place = `${webhookId} ${url}`;
-    const known = standings.get(place);
-    standings.set(place, {
+    const { webhookId, era } = settlement.delivery;
+    const endpoint = `${webhookId} ${era}`;
+    const known = standings.get(endpoint);
+    standings.set(endpoint, {
       webhookId,
-      url,
+      era,
       hasSucceeded: hasSucceeded || (known?.hasSucceeded ?? false),
       isGone: isGone || (known?.isGone ?? false),
       pausedUntilMs: pausedUntilMs ?? known?.pausedUntilMs ?? null,

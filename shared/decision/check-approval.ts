@@ -1,8 +1,9 @@
 import { approvalExpiryMsDefault, type PresentedApproval } from '../model/approval.ts';
-import type { ApprovalRule } from '../model/constraints.ts';
 import type { DecisionReason } from '../model/decision.ts';
 import type { MicroUsd } from '../model/money.ts';
-import { type PermissionKey, permissionArea } from '../model/permission.ts';
+import type { PermissionKey } from '../model/permission.ts';
+import { grants } from './check-permission.ts';
+import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { RequestFacts, VerifiedPassport } from './facts.ts';
 
@@ -62,15 +63,12 @@ const isDemandedByCatalog = ({ catalog }: CompiledPolicy, requested: PermissionK
   catalog !== null && requested !== null && catalog.get(requested)?.requiresApproval === true;
 
 function demands(
-  { aboveMicroUsd, permissions }: ApprovalRule,
+  { aboveMicroUsd, permissions }: CompiledApprovalRule,
   requested: PermissionKey | null,
   amount: MicroUsd | null,
 ): boolean {
   if (aboveMicroUsd !== null && amount !== null && amount > aboveMicroUsd) return true;
-  if (requested === null || permissions.length === 0) return false;
-  const area = `${permissionArea(requested)}:*`;
-  for (const key of permissions) if (key === requested || key === area) return true;
-  return false;
+  return requested !== null && permissions !== null && grants(permissions, requested);
 }
 
 /** Whether the check has anything to look at: a rule, an entry of the catalog that demands an approval, or one that is presented. */

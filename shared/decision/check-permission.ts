@@ -4,8 +4,8 @@ import { type PermissionKey, permissionArea } from '../model/permission.ts';
 import type { VerifiedPassport } from './facts.ts';
 
 /**
- * Whether the passport grants the permission, by its own name or by its area (`orders:*`), and the catalog, where one
- * is published, knows it (decisions §5). The edge has already refused a requested `orders:*`.
+ * Whether the passport grants the permission, and the catalog, where one is published, knows it (decisions §5). The edge has already refused
+ * a requested `orders:*`.
  */
 export function checkPermission(
   requested: PermissionKey | null,
@@ -18,5 +18,6 @@ export function checkPermission(
   return null;
 }
 
-const grants = (granted: ReadonlySet<string>, requested: PermissionKey): boolean =>
+/** Whether the requested one is among these, by its own name or by its area (`orders:*`). */
+export const grants = (granted: ReadonlySet<string>, requested: PermissionKey): boolean =>
   granted.has(requested) || granted.has(`${permissionArea(requested)}:*`);

@@ -1,11 +1,12 @@
 import type { CatalogTerms } from '../model/catalog.ts';
-import type { ApprovalRule, Constraints, PiiControls } from '../model/constraints.ts';
+import type { Constraints, PiiControls } from '../model/constraints.ts';
 import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
+import { type CompiledApprovalRule, compileApprovals } from './compile-approvals.ts';
 import { type CompiledDomains, compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
 
@@ -31,7 +32,7 @@ export interface CompiledPolicy {
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
   readonly rateWindows: readonly WindowLimit[];
-  readonly approvals: ApprovalRule | null;
+  readonly approvals: CompiledApprovalRule | null;
 }
 
 /** A gate with everything done that depends on the gate alone. Made once for each version of it. */
@@ -73,7 +74,7 @@ export function compileGate(
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
     spendWindows: compileSpendWindows(spendLimits, 'gate'),
     rateWindows: compileRateWindows(rateLimits, 'gate'),
-    approvals,
+    approvals: compileApprovals(approvals),
     gateId: gate.gateId,
     version: gate.version,
   };

@@ -1,4 +1,5 @@
 import type { PassportClaims } from '../model/passport-claims.ts';
+import { compileApprovals } from './compile-approvals.ts';
 import { compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
 import type { VerifiedPassport } from './facts.ts';
@@ -23,7 +24,7 @@ export function compilePassport(claims: PassportClaims, keyId: string, tokenHash
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
     spendWindows: compileSpendWindows(spendLimits, 'passport'),
     rateWindows: compileRateWindows(rateLimits, 'passport'),
-    approvals,
+    approvals: compileApprovals(approvals),
     keyId,
     tokenHash,
   };

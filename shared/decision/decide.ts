@@ -16,6 +16,7 @@ import { countedAmount, hasSpendLimit, isDollars, missedSpend } from './check-sp
 import { checkTrustLevel } from './check-trust-level.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type {
+  Charge,
   Decision,
   LimitMiss,
   PassportFacts,
@@ -152,7 +153,7 @@ function decideOnCost(
     reason: null,
     evaluated: listChecks(reached),
     amountMicroUsd: amount,
-    charge: { moneyMicroUsd: isHeld ? noMoney : (amount ?? noMoney), requests: 1 },
+    charge: permitCharge(request, amount),
     limitMiss: null,
     unknown: null,
     pii,
@@ -160,6 +161,12 @@ function decideOnCost(
     approvalExpiresInMs: null,
   };
 }
+
+/** What a PERMIT takes, and so what has to be there before it is decided (`unknown: 'leases'`): no money where an approval holds it already. */
+export const permitCharge = ({ approval }: RequestFacts, amount: MicroUsd | null): Charge => ({
+  moneyMicroUsd: approval === 'none' ? (amount ?? noMoney) : noMoney,
+  requests: 1,
+});
 
 const noMoney = 0 as MicroUsd;
 const noFindings: readonly PiiFinding[] = Object.freeze([]);

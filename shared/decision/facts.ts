@@ -1,6 +1,5 @@
 import type { PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
-import type { ApprovalRule } from '../model/constraints.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
@@ -10,6 +9,7 @@ import type { PiiScan } from '../model/pii.ts';
 import type { UnixMillis, UnixSeconds } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
+import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
 /** Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain (decisions §9). */
@@ -40,7 +40,7 @@ export interface VerifiedPassport {
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
   readonly rateWindows: readonly WindowLimit[];
-  readonly approvals: ApprovalRule | null;
+  readonly approvals: CompiledApprovalRule | null;
   /** The key that signed it. */
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
@@ -75,8 +75,9 @@ export interface RequestFacts {
   readonly currency: string | null;
   /** Canonical host name. */
   readonly domain: string | null;
+  /** Null also where something was presented that is no id of an approval: `approval` is `mismatch` then. */
   readonly approvalId: ApprovalId | null;
-  /** What stands behind `approvalId`: `none` without one, `unasked` until the store of approvals was asked. */
+  /** What stands behind what was presented: `none` without anything, `unasked` until the store of approvals was asked. */
   readonly approval: PresentedApproval;
   readonly idempotencyKey: string | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */

@@ -80,6 +80,11 @@ export const limits = {
   stateAgeL3MsMax: 5 * secondMs,
   /** How long a request waits for leases, and for an approval or an idempotency key to be settled, all in all (decisions §5 and §6). */
   quotaWaitMsMax: 250,
+  /**
+   * Before a limit refuses a request that has an idempotency key, or is to wait for a person, for good: a copy of it at another program that has used up the
+   * limit is with the control plane by then, and is waited for there. Ten times what a call takes, and a fraction of `quotaWaitMsMax`.
+   */
+  copyPauseMs: 50,
   /** When a BLOCK `quota_unavailable` is worth another try: as long as a lease is waited for (decisions §6). */
   quotaRetryMs: 250,
   /**
@@ -307,7 +312,7 @@ export const limits = {
   oauthClientDocumentMsMax: 2 * secondMs,
   /** Anybody can make us fetch one: together they keep neither us nor others busy. */
   oauthClientFetchesAtOnceMax: 32,
-  /** Nor do strangers who name a host keep its webhooks waiting for a connection: they share `webhookConnectionsPerHostMax`. */
+  /** Nor do strangers who name a host keep its webhooks waiting for a connection: they share `webhookAttemptsAtOnceMax`. */
   oauthClientFetchesPerHostMax: 4,
   /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
   oauthClientDocumentKeptMsMin: 10 * minuteMs,
@@ -419,6 +424,7 @@ mustHold(
   limits.quotaWaitMsMax <= limits.quotaRetryMs,
   'whoever tries again does not meet the wait that has just failed',
 );
+mustHold(2 * limits.copyPauseMs <= limits.quotaWaitMsMax, 'who waits for a copy has time left to hear of it');
 mustHold(
   limits.quotaWaitMsMax < limits.decisionDeadlineMs,
   'who waits for a lease in vain still gets a decision',

@@ -2,7 +2,7 @@ import type { Constraints } from './constraints.ts';
 import type { AccountId, IssuerId, PassportId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import type { PermissionKey } from './permission.ts';
-import type { UnixMillis } from './time.ts';
+import { isExpired, type UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
 export const passportStatuses = ['active', 'suspended', 'revoked', 'expired'] as const;
@@ -43,6 +43,5 @@ export function passportStatusAt(
   nowMs: UnixMillis,
 ): PassportStatus {
   if (stored.status === 'revoked') return 'revoked';
-  if (stored.expiresAtMs !== null && nowMs >= stored.expiresAtMs) return 'expired';
-  return stored.status;
+  return isExpired(stored, nowMs) ? 'expired' : stored.status;
 }

@@ -46,6 +46,12 @@ export const toSeconds = (timeMs: UnixMillis): UnixSeconds => Math.floor(timeMs 
 
 export const toMillis = (timeS: UnixSeconds): UnixMillis => (timeS * secondMs) as UnixMillis;
 
+/** Whether its time is over: from the very moment on at which it expires, and never where that is null. */
+export const isExpired = (
+  { expiresAtMs }: { readonly expiresAtMs: UnixMillis | null },
+  nowMs: UnixMillis,
+): boolean => expiresAtMs !== null && nowMs >= expiresAtMs;
+
 const durationUnits: Readonly<Record<string, number>> = { s: secondMs, m: minuteMs, h: hourMs, d: dayMs };
 
 /** Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (decisions §3). Returns milliseconds, or null for anything else and for zero. */

@@ -121,6 +121,11 @@ export class Lease {
     return this.#endsAtMs;
   }
 
+  /** On the monotonic clock of its holder; Infinity while empty. */
+  get overAtMs(): number {
+    return this.#overAtMs;
+  }
+
   get holding(): number {
     return this.#holding;
   }

@@ -13,6 +13,12 @@ export interface QuotaWindow {
   readonly endsAtMs: UnixMillis;
 }
 
+/** The name of one window of one counter, for look-ups in memory. No two have the same. */
+export const windowKey = (
+  counter: string,
+  { name, startsAtMs }: { readonly name: string; readonly startsAtMs: number },
+): string => `${counter} ${name} ${startsAtMs}`;
+
 /** The window of that name in which the moment lies. */
 export function windowAt(name: WindowName, nowMs: UnixMillis): QuotaWindow {
   switch (name) {

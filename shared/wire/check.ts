@@ -3,7 +3,7 @@ import { contentHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
 import type { RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
-import { type ApprovalId, type GateId, isId } from '../model/ids.ts';
+import { type GateId, isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { type MicroUsd, parseUsd } from '../model/money.ts';
 import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
@@ -78,17 +78,18 @@ export function parseGateChoice(request: RequestObject): GateId | null {
  * Reads the context of decisions §5 out of a request; everything else in it counts for the hash only. A name that is present must
  * hold a value of its kind, null included, and two names for one thing must agree: throws `invalid_request` naming the field
  * otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
- * `unasked`, and `pii` is null.
+ * `unasked`, or a `mismatch` where no approval could have its id, and `pii` is null.
  */
 export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
-  const approvalId = readSynonyms(request, at, approvalIdNames);
+  const presented = readSynonyms(request, at, approvalIdNames);
+  const approvalId = isId('appr', presented) ? presented : null;
   return {
     permissionKey: readSynonyms(request, at, permissionNames),
     amountMicroUsd: readSynonyms(request, at, amountNames),
     currency: readSynonyms(request, at, currencyNames),
     domain: readSynonyms(request, at, domainNames),
     approvalId,
-    approval: approvalId === null ? 'none' : 'unasked',
+    approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
     idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
     requestHash: hashRequest(request),
     pii: null,
@@ -120,10 +121,10 @@ const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'esti
   }),
 );
 
-/** Kept as it is: what `decide` does not know, it blocks. */
-const readCurrency = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+/** Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (decisions §5 and §8). */
+const readText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const currencyNames: readonly Reading<string>[] = [
-  { name: 'currency', read: readCurrency, demand: 'must be a string' },
+  { name: 'currency', read: readText, demand: 'must be a string' },
 ];
 
 const domainNames: readonly Reading<string>[] = [
@@ -139,9 +140,8 @@ const domainNames: readonly Reading<string>[] = [
   },
 ];
 
-const readApprovalId = (value: unknown): ApprovalId | null => (isId('appr', value) ? value : null);
-const approvalIdNames: readonly Reading<ApprovalId>[] = [
-  { name: 'approval_id', read: readApprovalId, demand: 'must be an approval_id' },
+const approvalIdNames: readonly Reading<string>[] = [
+  { name: 'approval_id', read: readText, demand: 'must be a string' },
 ];
 
 const readIdempotencyKey = (value: unknown): string | null =>

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { IssuerStatus } from '../model/issuer.ts';
 import { limits } from '../model/limits.ts';
 import { type Passport, passportStatuses } from '../model/passport.ts';
-import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { isExpired, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { renderConstraints } from './constraints.ts';
 import { closed, FreeForm, nullable, Tier, Timestamp } from './fields.ts';
 import { pagingQuery } from './paging.ts';
@@ -169,7 +169,7 @@ export function renderVerification(
   },
 ): Static<typeof VerificationAnswer> {
   const isRevoked = passport.status === 'revoked';
-  const isExpired = passport.expiresAtMs !== null && nowMs >= passport.expiresAtMs;
+  const expired = isExpired(passport, nowMs);
   const reason = reasonAgainst(passport, { issuerStatus, isKeyCompromised });
   return {
     valid: reason === null,
@@ -178,8 +178,8 @@ export function renderVerification(
     trust_tier: passport.trustTier,
     status: passport.status,
     expires_at: renderOptionalTime(passport.expiresAtMs),
-    is_expired: isExpired,
-    expired: isExpired,
+    is_expired: expired,
+    expired,
     is_revoked: isRevoked,
     revoked: isRevoked,
     reason,

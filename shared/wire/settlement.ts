@@ -6,7 +6,6 @@ import { piiTypes } from '../model/constraints.ts';
 import { type CheckName, checkNames } from '../model/decision.ts';
 import type { ApprovalId, AttestationId, GateId, PassportId, SidecarId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
-import { type Mode, modes } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import type { UnixMillis } from '../model/time.ts';
@@ -67,10 +66,7 @@ export interface SuspendSettlement extends SettledRequest {
   readonly amount_micro_usd: MicroUsd | null;
   readonly constraints_evaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
-  /** When it was decided. */
-  readonly timestamp_ms: UnixMillis;
   readonly expires_in_ms: number;
-  readonly caller_mode: Mode;
   /**
    * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into the approval, which frees it
    * at its end.
@@ -175,9 +171,7 @@ const SuspendBody = closed({
   amount_micro_usd: nullable(Money),
   constraints_evaluated: CheckNames,
   pii: Findings,
-  timestamp_ms: Millis,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),
-  caller_mode: Type.Enum(modes),
   held: Type.Array(LeaseReturnBody, { maxItems: limits.approvalHoldsMax }),
 });
 

@@ -70,8 +70,17 @@ export class EpochReader {
     return { segment, offset: 0, seq, holeReason: 'missing' };
   }
 
-  /** Segments at the front of the epoch that hold nothing from `position` on. */
-  get passedSegments(): number {
+  /** Segments at the front of the epoch that hold nothing from `position` on, and the bytes before it in the next. */
+  get passed(): { readonly segments: number; readonly bytes: number } {
+    const count = this.#passedSegments;
+    const { segment, offset } = this.position;
+    return {
+      segments: count,
+      bytes: segment !== null && segment === this.epoch.segments[count] ? offset : 0,
+    };
+  }
+
+  get #passedSegments(): number {
     const { segments, isLive } = this.epoch;
     const { segment, offset, seq } = this.position;
     const last = segments.at(-1);

@@ -216,7 +216,8 @@ class SpoolShipper implements Shipper {
   }
 
   #dropTaken(reader: EpochReader): Promise<void> {
-    return this.#deps.spool.dropTaken(reader.epoch, reader.passedSegments);
+    const { segments, bytes } = reader.passed;
+    return this.#deps.spool.dropTaken(reader.epoch, segments, bytes);
   }
 
   /** The control plane lacks records from before this batch: what is still there is shipped, and the rest is given up. */

@@ -32,8 +32,10 @@ export interface Spool {
   /** No record is taken now: answer 503 `overloaded`, before anything is decided or charged. */
   readonly isFull: boolean;
   readonly state: SpoolState;
-  /** Bytes on disk that the control plane has not taken yet. */
+  /** On disk, with what was taken of a segment that is not deleted yet: what `isFull` is about. */
   readonly bytes: number;
+  /** Of these, what the control plane has not taken yet. */
+  readonly waitingBytes: number;
   /** Records in this epoch, those of the present turn included. */
   readonly lastSeq: number;
   /** Oldest first; the last one is live. For the shipper. */
@@ -42,8 +44,11 @@ export interface Spool {
   readonly files: SpoolFiles;
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
-  /** Deletes segments at the front of an epoch, all of whose records were taken; and the epoch, if it is over and empty. */
-  dropTaken(epoch: SpoolEpoch, segmentCount: number): Promise<void>;
+  /**
+   * Deletes segments at the front of the oldest epoch, all of whose records were taken; and the epoch, if it is over and empty.
+   * `bytesTaken`: of the segment that is first then.
+   */
+  dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void>;
   /** Writes and syncs what is there, then takes no more. The shipper may go on: all that it ships now is deleted. */
   close(): Promise<void>;
 }
@@ -100,6 +105,8 @@ class FileSpool implements Spool {
   readonly #turn = Buffer.allocUnsafe(limits.spoolTurnBytesMax);
   #turnBytes = 0;
   #turnOwners: RecordOwner[] = [];
+  /** Of the oldest segment. Written by `dropTaken`. */
+  #bytesTaken = 0;
 
   /** The segment that is written to, and its descriptor. Null before the first record and after a segment is full. */
   #segment: SpoolSegment | null = null;
@@ -150,7 +157,12 @@ class FileSpool implements Spool {
     this.#turnOwners.push(owner);
   }
 
-  async dropTaken(epoch: SpoolEpoch, segmentCount: number): Promise<void> {
+  get waitingBytes(): number {
+    return this.bytes - this.#bytesTaken;
+  }
+
+  async dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void> {
+    this.#bytesTaken = bytesTaken;
     const dropped = epoch.segments.splice(0, segmentCount);
     const isOver = !epoch.isLive && epoch.segments.length === 0;
     const place = this.epochs.indexOf(epoch);

@@ -14,6 +14,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
@@ -99,7 +101,7 @@ export function decideCall(deps: SectionDeps, call: Call): Step {
 
   // For good, also where the write fails: the record may turn up in the log all the same, and no log may show more than a limit allows.
   if (decision.charge !== null && view !== null) deps.leases.take(view, decision.charge);
-  deps.spool.append(recordOf(made, aboutRecord(state, call)), call);
+  deps.spool.append(recordOf(made, aboutRecord(deps, call, gate)), call);
   return 'recorded';
 }
 
@@ -193,17 +195,27 @@ function prepareSettlement(deps: SectionDeps, call: Call, made: Made): PreparedS
   const taken = leases.reserve(must(made.view, 'only a verified passport is charged'), charge);
   const settlement =
     decision.outcome === 'PERMIT'
-      ? permitOf(made, request, recordOf(made, aboutRecord(deps.state, call)))
+      ? permitOf(made, request, recordOf(made, aboutRecord(deps, call, made.gate)))
       : suspendOf(made, request, {
           approvalId: random.newId('appr', nowMs),
-          callerMode: call.caller.mode,
+          permissionKey: recordedPermission(deps, call, made.gate),
           held: leases.heldOf(taken),
         });
   return { settlement, holder: leases.holder, taken };
 }
 
-const aboutRecord = (state: EnforcementState, call: Call) => ({
-  request: requestOf(call),
+const aboutRecord = (deps: SectionDeps, call: Call, gate: CompiledGate | null) => ({
+  requestHash: requestOf(call).requestHash,
+  permissionKey: recordedPermission(deps, call, gate),
   callerMode: call.caller.mode,
-  accountId: must(state.accountId, 'a state that was loaded stays'),
+  accountId: must(deps.state.accountId, 'a state that was loaded stays'),
 });
+
+/** At a gate with PII controls it is scanned, within what a turn may spend on that. */
+function recordedPermission(deps: SectionDeps, call: Call, gate: CompiledGate | null): PermissionKey | null {
+  const { permissionKey } = requestOf(call);
+  const controls = gate?.pii ?? null;
+  return controls === null
+    ? permissionKey
+    : deps.scans.spend(() => permissionOnRecord(permissionKey, controls));
+}

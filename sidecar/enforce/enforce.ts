@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { noGate } from '../../shared/decision/compile-gate.ts';
+import { permitCharge } from '../../shared/decision/decide.ts';
 import type { RequestFacts } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MicroUsd } from '../../shared/model/money.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
@@ -173,11 +173,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   /** Everything that it lacks at once: money and requests. One that waits for a person needs a request to be left, and takes none. */
   #askLeases(call: Call): void {
     const { decision, view } = madeOf(call);
-    const isHeld = requestOf(call).approval !== 'none';
-    const need = {
-      moneyMicroUsd: isHeld ? noMoney : (decision.amountMicroUsd ?? noMoney),
-      requests: 1,
-    } as const;
+    const need = permitCharge(requestOf(call), decision.amountMicroUsd);
     const { untilMs } = this.#waitingOf(call);
     this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, untilMs, (outcome) =>
       this.#heardLeases(call, outcome),
@@ -189,10 +185,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#decideAgain(call);
   }
 
+  /** Who was refused by a limit that a copy of his may just have used up gives that one time to be on its way to the control plane. */
   #lookUp(call: Call): void {
     const settlement = lookUpOf(madeOf(call), requestOf(call));
     call.settlement = { settlement, holder: this.#deps.leases.holder, taken: null };
-    this.#settle(call);
+    if (this.#waitingOf(call).refusal === null) this.#settle(call);
+    else setTimeout(() => this.#settle(call), limits.copyPauseMs);
   }
 
   #settle(call: Call): void {
@@ -209,7 +207,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       else if (outcome.kind === 'suspended' && madeOf(call).decision.outcome === 'SUSPEND') {
         this.#answerSuspended(call, { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms });
       } else {
-        learnOfSettlement(call, this.#waitingOf(call), outcome);
+        call.request = learnOfSettlement(this.#waitingOf(call), requestOf(call), outcome);
         this.#decideAgain(call);
       }
     } catch (error) {
@@ -273,8 +271,6 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return errorReply(new ApiError('internal_error'), requestId);
   }
 }
-
-const noMoney = 0 as MicroUsd;
 
 const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
 const requestOf = (call: Call): RequestFacts => must(call.request, 'a call that was decided was parsed');

@@ -1,7 +1,6 @@
-import type { RequestFacts } from '../../shared/decision/facts.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import type { Made } from './call.ts';
 
@@ -12,7 +11,13 @@ import type { Made } from './call.ts';
  */
 export function recordOf(
   made: Made,
-  about: { readonly request: RequestFacts; readonly callerMode: Mode; readonly accountId: AccountId },
+  about: {
+    readonly requestHash: string;
+    /** As it may be recorded. */
+    readonly permissionKey: PermissionKey | null;
+    readonly callerMode: Mode;
+    readonly accountId: AccountId;
+  },
 ): SpooledRecord {
   const { decision, facts } = made;
   const passport =
@@ -25,8 +30,8 @@ export function recordOf(
     gate_id: gateId,
     decision: decision.outcome,
     reason: decision.reason,
-    request_hash: about.request.requestHash,
-    permission_key: permissionOnRecord(about.request.permissionKey, made.gate?.pii ?? null),
+    request_hash: about.requestHash,
+    permission_key: about.permissionKey,
     amount_micro_usd: decision.amountMicroUsd,
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,

@@ -48,7 +48,8 @@ interface SettlementCount {
  *                                   └──the process ends──> its units stay counted until their windows end, which is the safe side
  *
  * A settlement may be repeated because the control plane knows it by the id of its record, or of its approval. A look-up changes nothing: it ends
- * with the patience of its request.
+ * with the patience of its request. One whose key a permit claims from here is sent when that permit is known, or not at all: before, it would find nothing,
+ * and its request, left without the units that the permit has taken, would be refused for good instead of being answered the same (decisions §5).
  *
  * An attempt that failed may still be at work in the database, and come true after a later one was told that it cannot be, for example because
  * the gate had changed in between. Until `doubtMs` after such a failure an answer gives nothing back: it is asked for once more then.
@@ -85,6 +86,8 @@ export function settlements(deps: SettlementsDeps): Settlements {
 
 /** One settlement between its first attempt and its known outcome. */
 interface Open extends PreparedSettlement {
+  /** The idempotency key with what it is scoped to. */
+  readonly key: string | null;
   readonly pause: RetryPause;
   /** Null once the request has heard something. */
   onOutcome: ((outcome: SettlementOutcome) => void) | null;
@@ -94,10 +97,18 @@ interface Open extends PreparedSettlement {
   doubtUntilMs: number;
 }
 
+/** A key that a permit under way here claims. */
+interface Claim {
+  /** The newest, where there are several: it waits for the others at the control plane, so that its answer tells of all. */
+  permit: Open;
+  readonly lookUps: Set<Open>;
+}
+
 class RepeatingSettlements implements Settlements {
   readonly #deps: SettlementsDeps;
   readonly #doubtMs: number;
   readonly #open = new Set<Open>();
+  readonly #claims = new Map<string, Claim>();
   readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
 
   constructor(deps: SettlementsDeps) {
@@ -129,10 +140,41 @@ class RepeatingSettlements implements Settlements {
       firstMs: limits.retryFirstMs,
       lastMs: limits.settlementRetryLastMs,
     });
-    const open: Open = { ...prepared, pause, onOutcome, deadline: null, retry: null, doubtUntilMs: 0 };
+    const key = keyOf(prepared.settlement);
+    const open: Open = { ...prepared, key, pause, onOutcome, deadline: null, retry: null, doubtUntilMs: 0 };
     open.deadline = setTimeout(() => this.#isLate(open), leftMs);
     this.#open.add(open);
+    this.#begin(open);
+  }
+
+  #begin(open: Open): void {
+    const claim = open.key === null ? undefined : this.#claims.get(open.key);
+    if (open.settlement.kind === 'look_up' && claim !== undefined) {
+      claim.lookUps.add(open);
+      this.#hurry(claim.permit);
+      return;
+    }
+    if (open.settlement.kind === 'permit' && open.key !== null) {
+      if (claim === undefined) this.#claims.set(open.key, { permit: open, lookUps: new Set() });
+      else claim.permit = open;
+    }
     void this.#attempt(open);
+  }
+
+  /** Somebody waits for it, who would have made a call of his own: its pause is over. */
+  #hurry(open: Open): void {
+    if (open.retry === null) return;
+    clearTimeout(open.retry);
+    open.retry = null;
+    void this.#attempt(open);
+  }
+
+  /** The permit is known, whatever its charge still waits for: who wants to know what stands behind its key asks now. */
+  #endClaim(open: Open): void {
+    const claim = open.key === null ? undefined : this.#claims.get(open.key);
+    if (open.key === null || claim?.permit !== open) return;
+    this.#claims.delete(open.key);
+    for (const lookUp of claim.lookUps) this.#begin(lookUp);
   }
 
   stop(): void {
@@ -168,6 +210,7 @@ class RepeatingSettlements implements Settlements {
   #isKnown(open: Open, answer: SettlementAnswer): void {
     // A look-up that was given up, or the process ends.
     if (!this.#open.has(open)) return;
+    this.#endClaim(open);
     const { settlement, taken } = open;
     if (answer.kind === 'refused') {
       this.#deps.logger.warn(
@@ -186,7 +229,10 @@ class RepeatingSettlements implements Settlements {
   }
 
   #attemptIn(open: Open, inMs: number): void {
-    open.retry = setTimeout(() => void this.#attempt(open), inMs).unref();
+    open.retry = setTimeout(() => {
+      open.retry = null;
+      void this.#attempt(open);
+    }, inMs).unref();
   }
 
   #isLate(open: Open): void {
@@ -204,6 +250,7 @@ class RepeatingSettlements implements Settlements {
 
   #close(open: Open): void {
     this.#open.delete(open);
+    if (open.key !== null) this.#claims.get(open.key)?.lookUps.delete(open);
     if (open.deadline !== null) clearTimeout(open.deadline);
     if (open.retry !== null) clearTimeout(open.retry);
   }
@@ -215,6 +262,10 @@ class RepeatingSettlements implements Settlements {
     else this.#counts.set(name, { kind, outcome, count: 1 });
   }
 }
+
+/** Scoped to passport and gate (decisions §5); without a gate to the account, which is that of the sidecar. */
+const keyOf = ({ passport_id, gate_id, idempotency_key }: Settlement): string | null =>
+  idempotency_key === null ? null : `${passport_id} ${gate_id} ${idempotency_key}`;
 
 /** What becomes of the charge. */
 function endOf(answer: SettlementAnswer): 'keep' | 'passOn' | 'giveBack' {

@@ -2,8 +2,7 @@ import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type {
   LookUpSettlement,
@@ -32,27 +31,26 @@ export function suspendOf(
   request: RequestFacts,
   about: {
     readonly approvalId: ApprovalId;
-    readonly callerMode: Mode;
+    /** As it may be recorded. */
+    readonly permissionKey: PermissionKey | null;
     readonly held: readonly LeaseReturn[];
   },
 ): SuspendSettlement {
-  const { decision, nowMs } = made;
+  const { decision } = made;
   const gate = must(made.gate, 'only a gate suspends');
   return {
     kind: 'suspend',
     ...settledRequest(gate, passportOf(made), request),
     gate_id: gate.gateId,
     approval_id: about.approvalId,
-    permission_key: permissionOnRecord(request.permissionKey, gate.pii),
+    permission_key: about.permissionKey,
     amount_micro_usd: decision.amountMicroUsd,
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
-    timestamp_ms: nowMs,
     expires_in_ms: must(
       decision.approvalExpiresInMs,
       'a SUSPEND that opens an approval says how long it waits',
     ),
-    caller_mode: about.callerMode,
     held: about.held,
   };
 }

@@ -1,11 +1,10 @@
-import { assert, must, unreachable } from '../../shared/errors/assert.ts';
-import type { PresentedApproval } from '../../shared/model/approval.ts';
+import type { RequestFacts } from '../../shared/decision/facts.ts';
+import { assert, unreachable } from '../../shared/errors/assert.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { FirstPermit } from '../../shared/wire/settlement.ts';
 import type { Refusal } from '../leases/held-view.ts';
 import type { AskOutcome } from '../leases/waiters.ts';
-import type { Call } from './call.ts';
 import type { SettlementOutcome } from './settle.ts';
 
 /**
@@ -40,44 +39,40 @@ export function learnOfLeases(waiting: Waiting, outcome: AskOutcome): void {
   } else if (outcome.kind === 'unavailable') waiting.areLeasesUnavailable = true;
 }
 
-/** What the control plane has said that is no answer for the client yet, or that it has said nothing. */
+/** What the control plane has said that is no answer for the client yet, or that it has said nothing. Returns the request as it is known now. */
 export function learnOfSettlement(
-  call: Call,
   waiting: Waiting,
+  request: RequestFacts,
   outcome: Exclude<SettlementOutcome, { kind: 'committed' | 'conflict' }>,
-): void {
+): RequestFacts {
   switch (outcome.kind) {
     case 'replayed':
       waiting.first = outcome.first;
       // Nobody asks any more what stands behind its approval; the checks that come after that one still have their say.
-      if (must(call.request, 'who asks was parsed').approval === 'unasked') setStanding(call, 'approved');
-      break;
+      return request.approval === 'unasked' ? { ...request, approval: 'approved' } : request;
     case 'suspended':
       // Found by a look-up: the same request waits for a person already (decisions §8).
       waiting.isLookedUp = true;
       waiting.approval = { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms };
-      setStanding(call, 'pending');
-      break;
+      return { ...request, approval: 'pending' };
     case 'approval':
       waiting.isLookedUp = true;
-      waiting.approval = presentedApproval(call, outcome);
-      setStanding(call, outcome.standing);
-      break;
+      waiting.approval = presentedApproval(request, outcome);
+      return { ...request, approval: outcome.standing };
     case 'refused':
     case 'unknown':
     case 'shed':
       waiting.isGivenUp = true;
-      break;
+      return request;
     default:
-      unreachable(outcome);
+      return unreachable(outcome);
   }
 }
 
 function presentedApproval(
-  call: Call,
+  { approvalId }: RequestFacts,
   heard: Extract<SettlementOutcome, { kind: 'approval' }>,
 ): Waiting['approval'] {
-  const { approvalId } = must(call.request, 'who asks was parsed');
   // Read as none, one that is presented would open a second approval.
   assert(
     (approvalId === null) === (heard.standing === 'none'),
@@ -85,8 +80,4 @@ function presentedApproval(
   );
   if (approvalId === null || heard.expires_at_ms === null) return null;
   return { approvalId, expiresAtMs: heard.expires_at_ms };
-}
-
-function setStanding(call: Call, approval: PresentedApproval): void {
-  call.request = { ...must(call.request, 'who asks was parsed'), approval };
 }

@@ -117,11 +117,11 @@ const unitsNeededMax = 2 ** 52;
 
 const neededOf = ({ needed, doubtful }: Sum): number => needed + doubtful;
 
-/** When all windows that it lacks units of can be asked about: those that were found dry not at once. */
+/** When all windows that it lacks units of can be asked about: those that were found dry not at once, but once they are over. */
 function askableAt(waiter: Needy): number {
   let atMs = Number.NEGATIVE_INFINITY;
-  eachNeed(waiter, ({ askAgainAtMs, lease }, units) => {
-    if (units > lease.available) atMs = Math.max(atMs, askAgainAtMs);
+  eachNeed(waiter, ({ isDry, askAgainAtMs, lease }, units) => {
+    if (isDry && units > lease.available) atMs = Math.max(atMs, Math.min(askAgainAtMs, lease.overAtMs));
   });
   return atMs;
 }

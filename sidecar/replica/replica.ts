@@ -5,7 +5,7 @@ import type { PassportStanding, VerifiedPassport } from '../../shared/decision/f
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
-import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { isExpired, type MonotonicMillis, type UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import {
@@ -94,7 +94,7 @@ export class Replica {
   /** Null for a key that is unknown, deleted or expired. `keyHash` is lower-case hex. */
   caller(keyHash: string, nowMs: UnixMillis): KnownCaller | null {
     const caller = this.#state?.callers.get(keyHash) ?? null;
-    return caller === null || (caller.expiresAtMs !== null && nowMs >= caller.expiresAtMs) ? null : caller;
+    return caller === null || isExpired(caller, nowMs) ? null : caller;
   }
 
   standing(passport: VerifiedPassport): PassportStanding {
@@ -232,7 +232,9 @@ export class Replica {
   /** Whether the service signed this heartbeat, for one of our feeds. */
   believes(beat: Heartbeat): boolean {
     if (beat.feed_id !== globalFeed && beat.feed_id !== this.accountId) return false;
-    if (this.#trust !== null && heartbeatVerifies(this.#trust, beat)) return true;
+    // Before the first snapshot nothing is known by which to judge one, and nothing is wrong with it.
+    if (this.#trust === null) return false;
+    if (heartbeatVerifies(this.#trust, beat)) return true;
     this.#refuse('heartbeat', 'its signature is not by a trusted sync key');
     return false;
   }

@@ -187,6 +187,23 @@ describe('POST /api-keys/:id/roll', () => {
     expectError(await post(`/${old.keyId}/roll`, {}), 'api_key_not_found');
   });
 
+  it.each([null, 2 * hourMs])(
+    'asked again after a lost answer, gives a key that outlives the overlap (expiry after %j ms)',
+    async (lifeMs) => {
+      const expires_at = lifeMs === null ? null : inMs(lifeMs);
+      const old = await api.createKey({ scopes: ['gates:read'], expires_at });
+      await post(`/${old.keyId}/roll`, { overlap_s: 60 });
+      const overlapEnd = (await api.call({ url: `/v1/api-keys/${old.keyId}` })).body.expires_at;
+      const again = await post(`/${old.keyId}/roll`, { overlap_s: 3_600 });
+      expect(again.body.expires_at).toBe(expires_at);
+      expect((await api.call({ url: `/v1/api-keys/${old.keyId}` })).body.expires_at).toBe(overlapEnd);
+      api.advance(60_000);
+      expect(await opens(old.key)).toBe(401);
+      expect(await opens(again.body.key)).toBe(200);
+      expectError(await post(`/${old.keyId}/roll`, {}), 'api_key_not_found');
+    },
+  );
+
   it('403: gives nobody a key that can do more than theirs', async () => {
     const strong = await api.createKey({ scopes: ['passports:issue'] });
     const { key } = await api.createKey({ scopes: ['keys:manage'] });

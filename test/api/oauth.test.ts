@@ -62,6 +62,8 @@ describe('client credentials', () => {
     const credentials = await tools.api.createKey({ scopes: ['passports:read', 'gates:read'] });
     const response = await tools.tokenOf(credentials);
     expect(response.headers.get('cache-control')).toBe('no-store');
+    // RFC 6749 §5.1
+    expect(response.headers.get('pragma')).toBe('no-cache');
     expect(await json(response)).toEqual({
       status: 200,
       body: {

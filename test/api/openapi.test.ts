@@ -61,6 +61,14 @@ describe('what is served', () => {
     expect((await api.call({ url: '/docs/json', key: null })).body).toEqual(document);
   });
 
+  it('calls from the pages an address that answers browsers: sidecars do not', () => {
+    const controlPlane = new URL(api.deps.baseUrl).origin;
+    for (const { key, operation } of operationsOf(document)) {
+      const [first] = operation.servers ?? document.servers;
+      expect(first?.url, key).toBe(controlPlane);
+    }
+  });
+
   it('is the usual error where there is no page', async () => {
     for (const url of ['/docs/nothing', '/docs/static/nothing', '/docs/static/../../package.json']) {
       expectError(await api.call({ url, key: null }), 'route_not_found');

@@ -11,6 +11,7 @@ import { parseSettlementCall } from '../../shared/wire/settlement.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import { connectSidecar, type TestSidecar } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
@@ -46,9 +47,7 @@ const suspend = (hash: number, held: object[], amount = 0) => ({
   amount_micro_usd: amount,
   constraints_evaluated: ['passport', 'approval'],
   pii: [],
-  timestamp_ms: api.deps.clock.now(),
   expires_in_ms: 1_000,
-  caller_mode: 'live',
   held,
 });
 const settle = (body: object) => api.call({ url: '/v1/sync/settlements', key: sidecar.key, body });
@@ -100,20 +99,15 @@ describe('a copy of a call that had to wait before it was begun', () => {
     const held = await api.deps.sql.begin(async (tx) => {
       await tx`LOCK TABLE api_keys`;
       const reply = settle(body);
-      await until(async () => (await waitingForLocks()) > 0, { what: 'the key of the caller is being read' });
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, {
+        what: 'the key of the caller is being read',
+      });
       await sleep(limits.quotaCallMsMax);
       return { reply };
     });
     expectError(await held.reply, 'overloaded');
     expect((await settle(body)).body).toMatchObject({ kind: 'suspended', is_new: true });
   });
-
-  const waitingForLocks = async (): Promise<number> => {
-    const [row] = await api.deps.sql<{ count: number }[]>`
-      SELECT count(*) AS count FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    return must(row, 'a count has a row').count;
-  };
 });
 
 describe('an idempotency key without a gate', () => {

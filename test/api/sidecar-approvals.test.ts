@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Reply } from '../support/api.ts';
 import { askAsManyAsMay } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
@@ -20,8 +19,7 @@ describe('an approval over two sidecars', () => {
   });
   afterAll(() => pair?.close());
 
-  const check = (i: number, gateId: string | null, token: string, request: object): Promise<Reply> =>
-    pair.sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+  const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
 
   /** A gate, a passport, and a request of 80 dollars that waits for a person. */
   async function suspended(gate: Readonly<Record<string, unknown>> = constraints) {
@@ -186,6 +184,14 @@ describe('an approval over two sidecars', () => {
     for (const request of [approved, keyed]) {
       for (const i of [0, 1]) expect((await check(i, gateId, token, request)).body).toEqual(first.body);
     }
+    // The same at the control plane and the sidecar: what is not its approval refuses it, whatever the key says.
+    const foreign = { ...keyed, approval_id: `appr_${'0'.repeat(26)}` };
+    const url = `/v1/gates/${gateId}/check`;
+    const replies = [
+      await check(0, gateId, token, foreign),
+      await pair.api.call({ url, body: { passport: token, request: foreign } }),
+    ];
+    expect(tally(replies)).toEqual({ approval_mismatch: 2 });
   });
 
   it('is demanded by permission, by the catalog and by the passport too, and cannot be had without a gate', async () => {
@@ -210,7 +216,7 @@ describe('an approval over two sidecars', () => {
   it('cannot be had where as many wait as may, and takes no money then', async () => {
     const { gateId, token, passport } = await pair.setUp({ gate: constraints });
     await askAsManyAsMay(pair.api.deps, { passportId: passport.passport_id, gateId });
-    expect((await check(0, gateId, token, order)).body).toMatchObject({
+    expect((await pair.sidecars[0].check(gateId, token, order)).body).toMatchObject({
       decision: 'BLOCK',
       reason: 'quota_unavailable',
     });
@@ -245,7 +251,8 @@ describe('an approval over two sidecars', () => {
     // The lease is there already, so that the approval alone has to wait.
     await check(0, gateId, token, { ...order, amount: 1 });
     await pair.whileLocked('approvals', async () => {
-      expect((await check(0, gateId, token, order)).body.reason).toBe('quota_unavailable');
+      const { body } = await pair.sidecars[0].check(gateId, token, order);
+      expect(body.reason).toBe('quota_unavailable');
     });
     const pending = async () =>
       (await pair.api.call({ url: '/v1/approvals?status=pending&limit=200' })).body.items.filter(

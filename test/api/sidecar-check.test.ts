@@ -3,7 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { within } from '../support/within.ts';
 
 const order = { permission_key: 'orders:create', amount: 12.5 };
 
@@ -21,10 +21,8 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
   });
 
   const attestation = async (id: string) => {
-    await until(async () => (await api.call({ url: `/v1/attestations/${id}` })).status === 200, {
-      what: `attestation ${id} at the control plane`,
-      timeoutMs: 1_000,
-    });
+    const isThere = async () => (await api.call({ url: `/v1/attestations/${id}` })).status === 200;
+    await within(1_000, isThere, `attestation ${id} at the control plane`);
     return (await api.call({ url: `/v1/attestations/${id}` })).body;
   };
 

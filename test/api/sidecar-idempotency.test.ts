@@ -18,8 +18,7 @@ describe('a request with an idempotency key', () => {
   });
   afterAll(() => pair?.close());
 
-  const check = (i: number, gateId: string | null, token: string, request: object): Promise<Reply> =>
-    pair.sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+  const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
 
   const permitsOf = async (gateId: string): Promise<number> => {
     const { body } = await pair.api.call({ url: `/v1/attestations?gate_id=${gateId}&limit=500` });
@@ -88,6 +87,27 @@ describe('a request with an idempotency key', () => {
       { what: 'the other units' },
     );
     expect(permitted).toBe(39);
+  });
+
+  it.each<readonly [string, readonly ('control plane' | 0 | 1)[]]>([
+    ['one sidecar', [0]],
+    ['two sidecars', [0, 1]],
+    ['a sidecar and the control plane', [0, 'control plane']],
+  ])('is refused by no limit whose last unit a copy of it has just taken, at %s', async (_, places) => {
+    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
+    const request = { ...order, idempotency_key: newKey() };
+    const ask = (place: 'control plane' | 0 | 1): Promise<Reply> =>
+      place === 'control plane'
+        ? pair.api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: token, request } })
+        : check(place, gateId, token, request);
+    const copies = Array.from({ length: 6 }, () => places).flat();
+    const replies = await Promise.all(copies.map(ask));
+    // On a busy machine some are told to come again, which is safe.
+    const { PERMIT: permits = 0, quota_unavailable: late = 0 } = tally(replies);
+    expect([permits > 0, permits + late]).toEqual([true, copies.length]);
+    expect(await permitsOf(gateId)).toBe(1);
+    // Another request is told at once that nothing is left.
+    expect(tally([await check(0, gateId, token, order)])).toEqual({ rate_limit_exceeded: 1 });
   });
 
   it('is 409 for another request, takes nothing for it, and leaves the first as it was', async () => {
@@ -163,7 +183,7 @@ describe('a request with an idempotency key', () => {
       // Held already, so that the settlement alone has to wait.
       expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
       await pair.whileLocked('permit_claims', async () => {
-        const reply = await check(0, gateId, token, request);
+        const reply = await pair.sidecars[0].check(gateId, token, request);
         expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'quota_unavailable' });
       });
       await until(async () => (await permitsOf(gateId)) === 2, { what: 'the PERMIT that was settled late' });

@@ -7,6 +7,7 @@ import { expectError } from '../support/expect-error.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until } from '../support/until.ts';
+import { within } from '../support/within.ts';
 
 const order = { permission_key: 'orders:create' };
 
@@ -208,9 +209,10 @@ describe('a sidecar', () => {
     await sidecar.caughtUp();
     expect((await sidecar.check(gate.gate_id, passport.jwt, order)).body.decision).toBe('PERMIT');
     await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
-    await until(
+    await within(
+      2_000,
       async () => (await sidecar.check(gate.gate_id, passport.jwt, order)).body.reason === 'passport_revoked',
-      { what: 'a BLOCK', timeoutMs: 2_000 },
+      'a BLOCK',
     );
     await sidecar.close();
     sidecar.removeFolder();

@@ -34,8 +34,7 @@ describe('a gate with PII controls', () => {
   });
   afterAll(() => pair?.close());
 
-  const check = (i: number, gateId: string | null, token: string, request: object): Promise<Reply> =>
-    pair.sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+  const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
 
   it('that only logs permits, and says where what stands', async () => {
     const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'log_only' } } });

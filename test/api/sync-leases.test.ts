@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
@@ -10,6 +10,7 @@ import {
   type LeaseReturn,
 } from '../../shared/wire/lease-call.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
 import { connectSidecar } from '../support/test-sidecar.ts';
@@ -18,10 +19,13 @@ let api: Api;
 let passport: Reply['body'];
 beforeAll(async () => {
   api = await startApi();
-  // The tests of a file take seconds, and none of them is to meet the end of a minute.
-  const nowMs = api.deps.clock.now();
-  api.advance(windowAt('month', nowMs).endsAtMs - nowMs + minuteMs / 10);
+  goToNoon(api);
   passport = await api.issuePassport();
+});
+// A test takes seconds, also where the file takes more than a minute: none of them is to meet the end of one.
+beforeEach(() => {
+  const nowMs = api.deps.clock.now();
+  api.advance(windowAt('minute', nowMs).endsAtMs - nowMs + minuteMs / 10);
 });
 afterAll(() => api.close());
 

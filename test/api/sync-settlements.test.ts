@@ -6,6 +6,7 @@ import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
 import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
@@ -87,9 +88,7 @@ const suspend = (change: object = {}, amount = 25_000_000) => ({
   amount_micro_usd: amount,
   constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
   pii: [],
-  timestamp_ms: api.deps.clock.now(),
   expires_in_ms: 300_000,
-  caller_mode: 'live',
   held: [heldMoney(amount)],
   ...change,
 });
@@ -235,7 +234,7 @@ describe('a copy of a call that is still being worked on', () => {
         INSERT INTO chains (chain_id, account_id, mode, sequence)
         SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
       const first = settle(call);
-      await until(async () => (await waitingForLocks()) > 0, { what: 'the first call waits' });
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the first call waits' });
       expectError(await settle(call), 'overloaded');
       // Another call is none of its business.
       expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
@@ -245,12 +244,24 @@ describe('a copy of a call that is still being worked on', () => {
     expect(await answerTo(call)).toEqual({ kind: 'committed' });
   });
 
-  const waitingForLocks = async (): Promise<number> => {
-    const [row] = await api.deps.sql<{ count: number }[]>`
-      SELECT count(*) AS count FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    return row?.count ?? 0;
-  };
+  it('is waited for by who looks up its key', async () => {
+    const record = permitRecord();
+    const call = permit({}, record);
+    const asks = lookUp({ idempotency_key: 'order-1' });
+    const held = await api.deps.sql.begin(async (tx) => {
+      await tx`
+        INSERT INTO chains (chain_id, account_id, mode, sequence)
+        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
+      const first = settle(call);
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the permit waits' });
+      expectError(await settle(asks), 'overloaded');
+      // Another key is none of its business.
+      expect(await answerTo({ ...asks, idempotency_key: 'order-2' })).toMatchObject({ kind: 'approval' });
+      return { first };
+    });
+    expect((await held.first).body).toEqual({ kind: 'committed' });
+    expect(await answerTo(asks)).toMatchObject({ kind: 'replayed', first: { attestation_id: record.id } });
+  });
 });
 
 describe('a permit with an approval', () => {
@@ -429,6 +440,18 @@ describe('a look-up', () => {
     expect(await ask()).toMatchObject({ kind: 'approval', standing: 'expired' });
     expect(await answerTo(lookUp({ approval_id: newApprovalId() }))).toMatchObject({ standing: 'mismatch' });
     expect(await answerTo(lookUp())).toEqual({ kind: 'approval', standing: 'none', expires_at_ms: null });
+  });
+
+  it('tells of an approval that refuses the request before it tells of the key', async () => {
+    const approvalId = await approved();
+    expect(await answerTo(permit({ approval_id: approvalId }))).toEqual({ kind: 'committed' });
+    const about = (change: object) => answerTo(lookUp({ idempotency_key: 'order-1', ...change }));
+    for (const ownId of [null, approvalId])
+      expect(await about({ approval_id: ownId })).toMatchObject({ kind: 'replayed' });
+    const mismatch = { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
+    expect(await about({ approval_id: newApprovalId() })).toEqual(mismatch);
+    expect(await about({ approval_id: approvalId, request_hash: hashOf(2) })).toEqual(mismatch);
+    expect(await about({ request_hash: hashOf(2) })).toEqual({ kind: 'conflict' });
   });
 });
 

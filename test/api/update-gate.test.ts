@@ -158,6 +158,24 @@ describe('If-Match', () => {
     },
   );
 
+  it.each([
+    {},
+    { name: 'Orders', trust_profile: 'L1' },
+    { constraints },
+    { description: null, constraints: { approvals: null, spend_limits: { daily_usd: null } } },
+    { constraints: { allowed_domains: ['A.example.', 'b.example'] } },
+  ])('names the same policy after a patch that changes nothing: %j', async (patch) => {
+    const gate = await api.createGate({ constraints });
+    api.advance(1_000);
+    const before = (await api.changes(feed)).length;
+    const first = await call('PUT', gate.id, '"1"', patch);
+    expect(first).toMatchObject({ status: 200, body: gate });
+    expect(first.headers['etag']).toBe('"1"');
+    expect((await call('PUT', gate.id, '"1"', patch)).status).toBe(200);
+    expectError(await call('PUT', gate.id, '"0"', patch), 'precondition_failed');
+    expect(await api.changes(feed)).toHaveLength(before);
+  });
+
   it('lets one of two writers through who have read the same', async () => {
     const { id } = await api.createGate();
     const replies = await Promise.all(['a', 'b', 'c'].map((name) => call('PUT', id, '"1"', { name })));

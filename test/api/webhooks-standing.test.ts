@@ -14,6 +14,7 @@ import { type Endpoint, subscribe } from '../support/webhooks.ts';
 /** What attempts say about an endpoint, where the owner or another attempt was faster. Nothing is sent: attempts are made up. */
 let api: Api;
 let key: string;
+let accountId: string;
 let hook: Endpoint;
 
 beforeAll(async () => {
@@ -21,16 +22,16 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 beforeEach(async () => {
-  key = (await api.createAccount()).key;
+  ({ key, accountId } = await api.createAccount());
   hook = await subscribe(api, { url: 'https://old.example/', events: ['gate.created'] }, key);
 });
 
 const change = (body: object) => api.call({ method: 'PUT', url: hook.url, body, key });
 const write = (attempts: readonly Attempt[]) =>
   attemptWriter({ ...api.deps, metrics: new Registry(), replicaId: 'one' })(attempts);
-const claim = (slots = 16) =>
+const claim = (slots = 16, at = hook) =>
   claimDeliveries(api.deps.sql, {
-    slots: new Map([[hook.id as WebhookId, slots]]),
+    slots: new Map([[at.id as WebhookId, slots]]),
     replicaId: 'one',
     nowMs: api.deps.clock.now(),
   });
@@ -77,6 +78,28 @@ describe('an attempt at the URL until now', () => {
   });
 });
 
+describe('an attempt that is written down late', () => {
+  it('says nothing about an endpoint that its owner has enabled meanwhile', async () => {
+    const [gone, late, busy] = await claimed(3);
+    await write([attempt(gone, 410)]);
+    await change({ status: 'enabled' });
+    await write([attempt(late, 410), attempt(busy, 503, api.deps.clock.now() + minuteMs)]);
+    expect(await hook.get()).toMatchObject({ status: 'enabled', failing_since: null });
+    const [next] = await claimed(1);
+    // Control: what is attempted from then on does.
+    await write([attempt(next, 410)]);
+    expect((await hook.get()).status).toBe('disabled');
+  });
+
+  it('counts after a change that is no new beginning', async () => {
+    const [first] = await claimed(1);
+    await change({ description: 'another', status: 'enabled', url: 'https://old.example/' });
+    await api.call({ method: 'POST', url: `${hook.url}/roll-secret`, body: {}, key });
+    await write([attempt(first, 410)]);
+    expect((await hook.get()).status).toBe('disabled');
+  });
+});
+
 describe('an endpoint that takes some and asks for a pause', () => {
   it('gets it, also where both are written down at once', async () => {
     const [first, second] = await claimed(2);
@@ -96,6 +119,44 @@ describe('an endpoint that was disabled after its queue was looked at', () => {
     expect(await claim()).toEqual([]);
     await change({ status: 'enabled' });
     expect(await claim()).toHaveLength(1);
+  });
+});
+
+describe('the endpoints of a suspended account', () => {
+  const standing = (status: 'active' | 'suspended') =>
+    api.call({ method: 'PUT', url: `/v1/accounts/${accountId}`, body: { status } });
+
+  it('are told nothing; what happens meanwhile waits until the account is active again', async () => {
+    await api.createGate({}, key);
+    const passport = await api.issuePassport({}, key);
+    const other = await subscribe(api, { url: 'https://it.example/', events: ['passport.denied'] }, key);
+    await standing('suspended');
+    expect(await claim()).toEqual([]);
+    // Another account's gate meets a passport of the suspended one.
+    const theirs = await api.createGate({ constraints: { trusted_issuers: ['*'] } });
+    const check = `/v1/gates/${theirs.gate_id}/check`;
+    const { body } = await api.call({ url: check, body: { passport: passport.jwt, request: {} } });
+    expect(body.reason).toBe('passport_suspended');
+    expect(await claim(16, other)).toEqual([]);
+    await standing('active');
+    expect(await claim()).toHaveLength(1);
+    const [denied] = await claim(16, other);
+    expect(JSON.parse(must(denied, 'it waited').body).data.attestation_id).toBe(body.attestation_id);
+  });
+
+  it('have three days again to succeed: while nothing was sent, nothing failed', async () => {
+    const [first, second] = await claimed(2);
+    await write([attempt(first, 500)]);
+    await standing('suspended');
+    api.advance(limits.webhookFailingMsMax);
+    await standing('active');
+    expect((await hook.get()).failing_since).toBeNull();
+    // What was under way at the suspension belongs to the time before.
+    await write([attempt(second, 410)]);
+    await api.createGate({}, key);
+    const [next] = await claim(1);
+    await write([attempt(next, 500)]);
+    expect((await hook.get()).status).toBe('enabled');
   });
 });
 

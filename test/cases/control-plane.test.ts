@@ -3,6 +3,7 @@ import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
 import type { DecisionCase } from './decision-case.ts';
 import { forgeToken } from './forge-token.ts';
 import { httpStage } from './http-stage.ts';
@@ -23,6 +24,7 @@ let publicKey: Uint8Array;
 
 beforeAll(async () => {
   api = await startApi();
+  goToNoon(api);
   ownKeys = await keysOf(api.adminKey);
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   const jwk = jwks.body.keys.find((key: { purpose: string }) => key.purpose === 'passport');

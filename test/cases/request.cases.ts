@@ -52,6 +52,11 @@ export const requestCases: readonly CaseData[] = [
     request: { ...order, approval_id: `appr_${'0'.repeat(26)}` },
     want: block('approval_mismatch', ...atL1),
   },
+  {
+    name: 'blocks what is no id of an approval as one that nobody asked for',
+    request: { ...order, approval_id: 'appr_1' },
+    want: block('approval_mismatch', ...atL1),
+  },
 
   {
     name: 'permits a domain that the gate names',

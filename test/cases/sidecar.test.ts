@@ -3,6 +3,7 @@ import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until } from '../support/until.ts';
 import type { DecisionCase } from './decision-case.ts';
@@ -27,6 +28,7 @@ let publicKey: Uint8Array;
 
 beforeAll(async () => {
   api = await startApi();
+  goToNoon(api);
   // What is answered is asked here, not how soon: a busy machine is no reason for another answer.
   sidecar = await startTestSidecar({ api, quotaWaitMs: 1_000 });
   ownKeys = await keysOf(api.adminKey);

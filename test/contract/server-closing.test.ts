@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import type { ServerPort } from '../../sidecar/http/server.ts';
+import { freePort } from '../support/programs.ts';
 import { RawConnection, turns } from '../support/raw-http.ts';
 import { adapters, request, start, stopAll } from '../support/server-under-test.ts';
 import { until } from '../support/until.ts';
@@ -9,13 +9,6 @@ afterEach(async () => {
   vi.useRealTimers();
   await stopAll();
 });
-
-/** The way to a shared port: listen on it exclusively first, to learn that nobody else does. */
-async function freePort(adapter: ServerPort): Promise<number> {
-  const { port, close } = await start(adapter);
-  await close();
-  return port;
-}
 
 describe.each(adapters)('$name: the port', (adapter) => {
   it.each(adapters)('refuses a second exclusive listener, $name, with EADDRINUSE', async (second) => {
@@ -31,12 +24,12 @@ describe.each(adapters)('$name: the port', (adapter) => {
   });
 
   it('refuses an exclusive listener where others share', async () => {
-    const { port } = await start(adapter, { port: await freePort(adapter), exclusive: false });
+    const { port } = await start(adapter, { port: await freePort(), exclusive: false });
     await expect(start(adapter, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
   it.runIf(adapter.sharesPorts)('is shared by listeners that all say so', async () => {
-    const first = await start(adapter, { port: await freePort(adapter), exclusive: false });
+    const first = await start(adapter, { port: await freePort(), exclusive: false });
     const second = await start(adapter, { port: first.port, exclusive: false });
     expect(second.port).toBe(first.port);
     await second.close();

@@ -50,19 +50,17 @@ describe('kill -9 of a sidecar under load', () => {
       const enough = answered.length + 300;
       await until(() => answered.length >= enough, {
         what: `answers before kill ${kill}`,
-        timeoutMs: 20_000,
       });
       await sidecar.restart('SIGKILL');
     }
     const enough = answered.length + 300;
-    await until(() => answered.length >= enough, { what: 'answers after the last kill', timeoutMs: 20_000 });
+    await until(() => answered.length >= enough, { what: 'answers after the last kill' });
     isOver = true;
     await Promise.all(clients);
 
     expect(new Set(answered).size).toBe(answered.length);
     await until(async () => (await storedCounts(answered)).size === answered.length, {
       what: 'all records at the control plane',
-      timeoutMs: 20_000,
     });
     expect([...(await storedCounts(answered)).values()].every((count) => count === 1)).toBe(true);
     await world.verifyExport();

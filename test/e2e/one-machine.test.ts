@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
+import { measureStall } from '../support/machine-stall.ts';
 import {
   compiledPrograms,
   freePort,
@@ -71,11 +72,12 @@ describe('everything on one machine', () => {
     expect(printed).toContain('"decision":"PERMIT"');
 
     const attestationId = /"attestation_id":"(att_[0-9a-z]{26})"/.exec(printed)?.[1];
+    const stalledMs = measureStall();
     const decidedAt = performance.now();
     await until(async () => (await api(`/attestations/${attestationId}`)).status === 200, {
       what: 'the record',
     });
-    expect(performance.now() - decidedAt).toBeLessThan(1_000);
+    expect(performance.now() - decidedAt - stalledMs()).toBeLessThan(1_000);
   });
 
   it('never prints the key, and keeps it for its owner only', async () => {

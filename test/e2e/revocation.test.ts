@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
+import { measureStall } from '../support/machine-stall.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { compiledPrograms, type Programs } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
@@ -62,14 +63,18 @@ describe.each([
 
     const revocation = await world.api('POST', `/passports/${id}/revoke`, { reason: 'stolen' });
     const answeredMs = performance.now();
+    const stalledMs = measureStall();
     expect(revocation.status).toBe(200);
+    await until(() => [...blocks.values()].every((count) => count > 0), { what: 'a block at each sidecar' });
+    // The revocation was on its way until now; for so much of that time the machine held up who passed it on.
+    const heldUpMs = stalledMs();
     await until(() => [...blocks.values()].every((count) => count > 50), {
       what: '50 blocks at each sidecar',
     });
     isOver = true;
     await Promise.all(clients);
 
-    expect(Math.max(...permitsBeganMs) - answeredMs).toBeLessThan(boundMs);
+    expect(Math.max(...permitsBeganMs) - answeredMs).toBeLessThan(boundMs + heldUpMs);
   });
 
   it('waits for the acknowledgement of every connected sidecar when asked to', async () => {

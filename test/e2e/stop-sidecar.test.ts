@@ -3,6 +3,7 @@ import { call } from '../support/http-client.ts';
 import { type Installation, installation } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { compiledPrograms } from '../support/programs.ts';
+import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
 
 /** What a sidecar holds and nobody used is everybody's again when it ends in order. */
@@ -21,6 +22,8 @@ describe('SIGTERM of a sidecar under load', () => {
   });
 
   it.each(['1', '2'])('with %s threads leaves no unit leased that no PERMIT has used', async (threads) => {
+    // What is left over of a day that has ended is given back to nobody.
+    await roomInWindow('day', 30_000);
     const sidecar = await world.startSidecar({ SIDECAR_THREADS: threads });
     const limit = { rate_limits: { requests_per_day: 1_000_000 } };
     const gateId = await world.createGate({ constraints: limit });

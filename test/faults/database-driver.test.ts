@@ -40,7 +40,7 @@ const expectServed = () =>
         () => true,
         () => false,
       ),
-    { what: 'a query that is served', timeoutMs: 2_000 },
+    { what: 'a query that is served' },
   );
 
 it('rejects a transaction whose connection dies between two statements, and serves the next one', async () => {

@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
 import {
@@ -70,29 +72,34 @@ async function startWhenFree(startExport: ExportAttestations): Promise<Readable>
   return must<Readable>(started, 'it was started');
 }
 
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** What is not garbage: how much of that lies about is up to the collector. */
+function bytesInUse(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
 const none = async () => (await openTransactions(api)).length === 0;
 
 describe('an export', () => {
-  it('takes no more memory for a slow reader than for a fast one', async () => {
-    const read = async (pauseMs: number): Promise<{ readonly bytes: number; readonly grown: number }> => {
-      const before = process.memoryUsage().rss;
-      let most = before;
-      let bytes = 0;
-      let nextRest = 0;
-      for await (const piece of await exporter()(asked())) {
-        bytes += piece.length;
-        most = Math.max(most, process.memoryUsage().rss);
-        // Everything between the reader and the database has the time to run ahead.
-        if (bytes >= nextRest) await pause(pauseMs);
-        if (bytes >= nextRest) nextRest += mebibyte / 2;
-      }
-      return { bytes, grown: most - before };
-    };
-    // What the first one grows by is the warming up of the process, which happens once.
-    await read(0);
-    const { bytes, grown } = await read(30);
+  it('holds next to nothing in memory for a slow reader', async () => {
+    const before = bytesInUse();
+    let most = before;
+    let bytes = 0;
+    let nextRest = 0;
+    for await (const piece of await exporter()(asked())) {
+      bytes += piece.length;
+      if (bytes < nextRest) continue;
+      nextRest += 4 * mebibyte;
+      // Everything between the reader and the database has the time to run ahead.
+      await pause(300);
+      most = Math.max(most, bytesInUse());
+    }
     expect(bytes).toBeGreaterThan(40 * mebibyte);
-    expect(grown).toBeLessThan(24 * mebibyte);
+    expect(most - before).toBeLessThan(16 * mebibyte);
   });
 
   it('reads nothing ahead of a reader that takes nothing', async () => {
@@ -119,7 +126,8 @@ describe('an export', () => {
 
   it('is cut off when its reader takes nothing for too long, and leaves room for the next', async () => {
     const startExport = exporter({ exportStallMsMax: 100 });
-    const stalled = ended(await startExport(asked()));
+    const stalled = startExport(asked()).then(ended);
+    // In the same turn: the first is not cut off yet, however slow the machine.
     await expect(startExport(asked())).rejects.toMatchObject({ code: 'overloaded' });
     expect(await stalled).toBe('its reader took nothing for 100 ms');
     await until(none, { what: 'its transaction is ended' });
@@ -127,23 +135,24 @@ describe('an export', () => {
   });
 
   it('is not cut off while its reader takes a little now and then', async () => {
-    const stream = await exporter({ exportStallMsMax: 1_000 })(asked());
+    const stream = await exporter({ exportStallMsMax: 3_000 })(asked());
     let rests = 0;
     for await (const piece of stream) {
       expect(piece.length).toBeGreaterThan(0);
       rests += 1;
-      if (rests <= 8) await pause(200);
+      if (rests <= 12) await pause(300);
     }
     expect(stream.errored).toBeNull();
   });
 
   it('is not taken for dead while its reader rests for longer than the database may be silent', async () => {
-    const impatient = connect({ url: api.databaseUrl, silenceMsMax: limits.exportPulseMs + 500 });
+    const silenceMsMax = limits.exportPulseMs + 2_500;
+    const impatient = connect({ url: api.databaseUrl, silenceMsMax });
     const stream = await exporter({}, impatient)(asked());
-    await pause(limits.exportPulseMs + 2_500);
+    await pause(silenceMsMax + 2_000);
     expect(await ended(stream.resume())).toBe('whole');
     await impatient.end({ timeout: 1 });
-  }, 20_000);
+  });
 
   it('is cut off when it takes too long altogether', async () => {
     const stream = await exporter({ exportMsMax: 300 })(asked());

@@ -87,9 +87,7 @@ function suspendCall(approvalId: string) {
     amount_micro_usd: 25_000_000,
     constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
     pii: [],
-    timestamp_ms: nowMs,
     expires_in_ms: 300_000,
-    caller_mode: 'live',
     held: [{ ...ofGate(), starts_at_ms: windowAt('day', nowMs).startsAtMs, units: 25_000_000 }],
   });
 }

@@ -6,6 +6,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { type PassportVerifier, passportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { until } from '../support/until.ts';
 import { authority } from '../unit/sidecar/tokens.ts';
 
 const service = authority(1);
@@ -34,6 +35,12 @@ describe('the verifier with real threads', () => {
     });
   }
 
+  /** The next thread may take longer to load on a busy machine than a request may wait; who is told to come again does so. */
+  const verifies = (verifier: PassportVerifier, token: string) =>
+    until(async () => (await outcomeOf(verifier, token)).kind === 'verified', {
+      what: 'a verified passport',
+    });
+
   const outcomeOf = (verifier: PassportVerifier, token: string): Promise<TokenOutcome> =>
     new Promise((resolve) => verifier.verify(token, resolve));
 
@@ -46,13 +53,13 @@ describe('the verifier with real threads', () => {
     await must(threads[0], 'the pool has started its thread').terminate();
     expect(await lost).toEqual({ kind: 'unavailable' });
     expect(verifier.known(token)).toBeNull();
-    expect((await outcomeOf(verifier, token)).kind).toBe('verified');
+    await verifies(verifier, token);
   });
 
   it('survives a thread that dies while it has nothing to do', async () => {
     const verifier = setUp();
     await must(pool, 'set up').ready();
     await must(threads[0], 'the pool has started its thread').terminate();
-    expect((await outcomeOf(verifier, service.token())).kind).toBe('verified');
+    await verifies(verifier, service.token());
   });
 });

@@ -41,7 +41,8 @@ async function countWaiting(): Promise<number> {
   const sql = connect({ url: api.databaseUrl, connectionsMax: 1 });
   try {
     const [row] = await sql<{ waiting: number }[]>`
-      SELECT count(*) AS waiting FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+      SELECT count(*) AS waiting FROM pg_stat_activity
+      WHERE wait_event_type = 'Lock' AND datname = current_database() AND backend_type = 'client backend'`;
     return row?.waiting ?? 0;
   } finally {
     await sql.end();

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledPolicy, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
@@ -268,7 +269,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     perTransactionMicroUsd: microOrNull(passport.perTransaction),
     spendWindows: compileSpendWindows(spendLimitsOf(passport), 'passport'),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
-    approvals: ruleOf(passport),
+    approvals: compileApprovals(ruleOf(passport)),
     keyId: 'key-1',
     tokenHash: 'hash-1',
   };

@@ -53,44 +53,45 @@ afterAll(() => api.close());
 
 /** Long enough for some thousand requests, short enough for every run. */
 const timeMs = process.env['LONG'] === '1' ? 20 * 60_000 : 12_000;
+/** So much longer it may take where the machine is slow. */
+const moreMsMax = 60_000;
 
 it('answers whatever comes in the specified way, and keeps the database sound', {
-  timeout: timeMs + 60_000,
+  timeout: timeMs + 2 * moreMsMax,
 }, async () => {
   const document = documentOf(api.app);
   const request = arbitraryRequest(document, { callers: callers.length });
-  const answered = new Map<string, Set<number>>();
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.array(request, { minLength: 1, maxLength: 4 }), { minLength: 10, maxLength: 20 }),
-      async (batch) => {
-        for (const atOnce of batch) {
-          for (const { of, reply } of await Promise.all(atOnce.map(send))) {
-            expectSpecified(of, reply);
-            remember(reply.body);
-            answered.set(of.operation, (answered.get(of.operation) ?? new Set()).add(reply.status));
-          }
+  /** Operations that have succeeded. */
+  const succeeded = new Set<string>();
+  const batches = fc.asyncProperty(
+    fc.array(fc.array(request, { minLength: 1, maxLength: 4 }), { minLength: 10, maxLength: 20 }),
+    async (batch) => {
+      for (const atOnce of batch) {
+        for (const { of, reply } of await Promise.all(atOnce.map(send))) {
+          expectSpecified(of, reply);
+          remember(reply.body);
+          if (reply.status < 300) succeeded.add(of.operation);
         }
-        await expectSoundDatabase(api);
-      },
-    ),
-    {
+      }
+      await expectSoundDatabase(api);
+    },
+  );
+  // A fuzz that only ever knocks would find nothing: most operations must also have succeeded. On a slow machine that takes longer.
+  const enough = operationsOf(document).length * 0.6;
+  const endsAtMs = performance.now() + timeMs + moreMsMax;
+  let lastsMs = timeMs;
+  do {
+    await fc.assert(batches, {
       numRuns: 100_000,
-      interruptAfterTimeLimit: timeMs,
+      interruptAfterTimeLimit: lastsMs,
       markInterruptAsFailure: false,
       // What is there piles up from run to run, so that a shrunk example alone would not fail again.
       endOnFailure: true,
-    },
-  );
+    });
+    lastsMs = moreMsMax / 10;
+  } while (succeeded.size <= enough && performance.now() < endsAtMs);
   await expectSignedCatalogs(api);
-  expectReach(answered);
-
-  /** A fuzz that only ever knocks would find nothing: most operations must also have succeeded, however slow the machine. */
-  function expectReach(statuses: ReadonlyMap<string, ReadonlySet<number>>): void {
-    const all = operationsOf(document).map(({ key }) => key);
-    const succeeded = all.filter((key) => [...(statuses.get(key) ?? [])].some((status) => status < 300));
-    expect(succeeded.length, `only ${succeeded.join(', ')}`).toBeGreaterThan(all.length * 0.6);
-  }
+  expect(succeeded.size, `only ${[...succeeded].join(', ')}`).toBeGreaterThan(enough);
 });
 
 interface Sent {

@@ -128,7 +128,7 @@ describe('holders of leases that share a limit', () => {
       }),
       { numRuns: runs(120) },
     );
-  }, 600_000);
+  });
 });
 
 interface Permit {

@@ -208,7 +208,7 @@ describe('holders of leases', () => {
       ),
       { numRuns: runs(40) },
     );
-  }, 600_000);
+  });
 
   it('do so too when they all act at once', async () => {
     await fc.assert(
@@ -231,7 +231,7 @@ describe('holders of leases', () => {
       ),
       { numRuns: runs(25) },
     );
-  }, 600_000);
+  });
 });
 
 /** A process does one thing at a time; what belongs to no process is done beside them. */

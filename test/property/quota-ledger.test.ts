@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/deps.ts';
-import {
-  giveBack,
-  grantLeases,
-  type LeaseAsk,
-  type LeaseGrant,
-} from '../../control-plane/leases/grant-leases.ts';
+import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/leases/grant-leases.ts';
+import { freeHold } from '../../control-plane/leases/hold.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
@@ -80,6 +76,9 @@ async function rows(): Promise<Map<string, number>> {
   );
 }
 
+/** As what holds units names their window. */
+const named = ({ name, startsAtMs }: QuotaWindow) => ({ window: name, startsAtMs });
+
 describe('the quota ledger', () => {
   it('does what a model does that has all the time in the world', async () => {
     await fc.assert(
@@ -100,7 +99,7 @@ describe('the quota ledger', () => {
           }
           if (step.kind === 'give back' && given.length > 0) {
             const { counter, window } = given[step.nth % given.length] as (typeof given)[number];
-            await giveBack(database.sql, [{ counter, window, units: step.units }], nowMs);
+            await freeHold(database.sql, [{ counter, ...named(window), units: step.units }], nowMs);
             const name = nameOf(counter, window);
             if (nowMs < window.endsAtMs) model.set(name, Math.max((model.get(name) ?? 0) - step.units, 0));
           }
@@ -109,7 +108,7 @@ describe('the quota ledger', () => {
       }),
       { numRuns: runs(60) },
     );
-  }, 600_000);
+  });
 
   it('gives out no more than the limit, and accounts for every unit, whoever asks and gives back at once', async () => {
     await fc.assert(
@@ -129,7 +128,7 @@ describe('the quota ledger', () => {
               const grant = grants.flatMap(({ windows }) => windows)[place];
               if (grant === undefined || grant.granted === 0) continue;
               const units = Math.min(grant.granted, returned.next().value ?? 0);
-              await giveBack(sql, [{ counter: one.counter, window: grant.window, units }], startMs);
+              await freeHold(sql, [{ counter: one.counter, ...named(grant.window), units }], startMs);
               const name = nameOf(one.counter, grant.window);
               held.set(name, (held.get(name) ?? 0) + grant.granted - units);
             }
@@ -143,7 +142,7 @@ describe('the quota ledger', () => {
       ),
       { numRuns: runs(40) },
     );
-  }, 600_000);
+  });
 });
 
 /** One ask after the other, by counting. */

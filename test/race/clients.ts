@@ -177,6 +177,8 @@ class Client {
     }
     answers.count(body['decision'] === 'PERMIT' ? 'PERMIT' : `${body['decision']} ${body['reason']}`);
     if (body['decision'] === 'PERMIT') answers.permit(asked, String(body['attestation_id']));
+    // Who asks again at once keeps the machine too busy to find out.
+    if (body['reason'] === 'quota_unavailable') await pause(100 + this.#chance.below(200));
     if (body['decision'] === 'SUSPEND' && asked.body['approval_id'] === undefined)
       await this.#getApproved(asked, String(body['approval_id']));
   }

@@ -108,14 +108,17 @@ async function pauseFor(running: Running, forMs: number): Promise<void> {
 
 /** One of its sessions dies, and with it the server ends all others, because the memory that they share may be damaged, and recovers. */
 async function crash({ sql }: World): Promise<void> {
-  const [session] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
-  process.kill(must(session, 'a session has an id').pid, 'SIGKILL');
-  await until(
-    () =>
-      sql`SELECT 1`.then(
-        () => true,
-        () => false,
-      ),
-    { what: 'PostgreSQL', timeoutMs: 30_000 },
-  );
+  let pid = 0;
+  // The pool may still have a connection that died with the server the last time.
+  const isServed = () =>
+    sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`.then(
+      ([session]) => {
+        pid = must(session, 'a session has an id').pid;
+        return true;
+      },
+      () => false,
+    );
+  await until(isServed, { what: 'PostgreSQL' });
+  process.kill(pid, 'SIGKILL');
+  await until(isServed, { what: 'PostgreSQL again' });
 }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Cap } from './caps.ts';
 
 const script = fileURLToPath(new URL('./naive-gate.ts', import.meta.url));
-const startMsMax = 30_000;
+const startMsMax = 120_000;
 
 /** Processes that check, then add, on one shared counter. They end with `stop`. */
 export async function startNaiveGates(

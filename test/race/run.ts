@@ -59,6 +59,7 @@ try {
     clients: options.clients,
     size: options.size,
     faultSeconds: options.seconds,
+    enough: { contested: 1, permits: 0 },
     say,
   });
   if (naive.length === 0) say('\nFAILED: the naive gates passed no cap, so this race proves nothing.');

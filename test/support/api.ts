@@ -57,6 +57,8 @@ export interface Api {
   changes(feedId: string): Promise<readonly { readonly kind: string; readonly body: Reply['body'] }[]>;
   /** Moves the control plane's clock forward. */
   advance(durationMs: number): void;
+  /** From now on that clock stands still but for `advance`. */
+  stopClock(): void;
   close(): Promise<void>;
 }
 
@@ -72,8 +74,9 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const logger = options.logger ?? silentLogger;
   const database = await testDatabase();
   let aheadMs = 0;
+  let stoppedAtMs: UnixMillis | null = null;
   const clock = {
-    now: () => (systemClock.now() + aheadMs) as UnixMillis,
+    now: () => ((stoppedAtMs ?? systemClock.now()) + aheadMs) as UnixMillis,
     monotonic: systemClock.monotonic,
   };
   const random = systemRandom();
@@ -165,6 +168,9 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     changes: (feedId) => sql`SELECT kind, body FROM changes WHERE feed_id = ${feedId} ORDER BY revision`,
     advance: (durationMs) => {
       aheadMs += durationMs;
+    },
+    stopClock: () => {
+      stoppedAtMs = systemClock.now();
     },
     close: async () => {
       await app.close();

@@ -32,7 +32,7 @@ interface AskedApproval {
 
 const dailyLimitUsd = 1_000;
 
-/** Noon of tomorrow (UTC): the day in which money is held does not end while a test lets minutes pass. */
+/** The first moment of tomorrow's noon (UTC): no day and no hour in which something is held or counted ends while a test lets minutes pass. */
 export function goToNoon(api: Api): void {
   const nowMs = api.deps.clock.now();
   api.advance(windowAt('day', nowMs).endsAtMs + dayMs / 2 - nowMs);

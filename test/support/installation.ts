@@ -150,12 +150,12 @@ export async function installation(
 const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
 
 async function ready(origin: string, program: Program): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     if (!program.isRunning) throw new Error(`the program ended before it was ready:\n${program.output()}`);
     const response = await fetch(`${origin}/readyz`).catch(() => null);
     if (response?.ok === true) return;
-    if (performance.now() > deadline) throw new Error(`not ready after 30 s:\n${program.output()}`);
+    if (performance.now() > deadline) throw new Error(`not ready after 60 s:\n${program.output()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

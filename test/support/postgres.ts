@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../../control-plane/deps.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { temporaryFolder } from './programs.ts';
 import { sharedService } from './shared-services.ts';
@@ -76,4 +77,12 @@ async function asAdmin(adminUrl: string, work: (sql: Database) => Promise<unknow
   } finally {
     await sql.end();
   }
+}
+
+/** How many clients wait for a lock there; an autovacuum worker that does is nobody's test. */
+export async function waitingForLocks(sql: Database): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    SELECT count(*) AS count FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND wait_event_type = 'Lock'`;
+  return must(row, 'a count has a row').count;
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,10 +18,11 @@ export interface Program {
   output(): string;
   /** Standard output alone. */
   stdout(): string;
-  /** Resolves when the output matches; throws when the program ends before, or after 30 s. */
+  /** Resolves when the output matches; throws when the program ends before, or after 60 s. */
   waitFor(pattern: RegExp): Promise<void>;
-  /** Sends the signal to this process alone and resolves with the exit code (null: ended by a signal). */
+  /** Sends the signal to this process alone and resolves as `exited` does. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** The exit code (null: ended by a signal), when the program has ended and `output` has all that it wrote. */
   readonly exited: Promise<number | null>;
   readonly isRunning: boolean;
 }
@@ -43,17 +45,23 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
   });
   let all = '';
   let out = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    all += chunk.toString('utf8');
-    out += chunk.toString('utf8');
+  // A character of several bytes may come in two pieces: the stream puts it together.
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    all += text;
+    out += text;
   });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    all += chunk.toString('utf8');
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    all += text;
   });
   let running = true;
+  let isWhole = false;
   const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => {
+    child.once('exit', () => {
       running = false;
+    });
+    // Not at its exit: what it wrote last may still be in the pipe then.
+    child.once('close', (code) => {
+      isWhole = true;
       resolve(code);
     });
   });
@@ -65,10 +73,10 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
       until(
         () => {
           if (pattern.test(all)) return true;
-          if (!running) throw new Error(`the program ended before ${pattern} appeared:\n${all}`);
+          if (isWhole) throw new Error(`the program ended before ${pattern} appeared:\n${all}`);
           return false;
         },
-        { what: `${pattern} in the output:\n${all}`, timeoutMs: 30_000 },
+        { what: `${pattern} in the output:\n${all}`, timeoutMs: 60_000 },
       ),
     stop: (signal = 'SIGTERM') => {
       child.kill(signal);
@@ -81,17 +89,32 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
+/**
+ * Where the ports begin that are given out here: below those that the kernel chooses (32768 and up), for connections and for whoever listens
+ * on port 0. Any of them could otherwise take a port before its program listens on it, or while that program is down to be started again.
+ */
+const firstPort = 20_000;
+const portCount = 12_000;
+/** Each process begins elsewhere and goes on from there, so that two at once hardly ever meet. */
+let portsTried = randomInt(portCount);
+
+/** A port on which nobody listens, and which nobody gets by chance: programs can be told of it before they listen, and keep it over a restart. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < portCount; tries += 1) {
+    const port = firstPort + (portsTried++ % portCount);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no port from ${firstPort} on is free`);
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        address !== null && typeof address === 'object' ? resolve(address.port) : reject(),
-      );
-    });
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+    );
+    // On all addresses, as programs may.
+    server.listen(port, () => server.close(() => resolve(true)));
   });
 }
 

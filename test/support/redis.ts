@@ -116,7 +116,7 @@ async function start(command: string, port: number): Promise<GuardedProcess | nu
 }
 
 async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 2_000 });
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 20_000 });
   redis.on('error', () => undefined);
   try {
     await redis.connect();

@@ -128,7 +128,7 @@ export async function stopAll(): Promise<void> {
   const stopping = running.splice(0);
   for (const { server, connections } of stopping) {
     for (const connection of connections) if (!connection.isClosed) await connection.leave();
-    await until(() => server.openRequests === 0, { what: 'no request stays open', timeoutMs: 2_000 });
+    await until(() => server.openRequests === 0, { what: 'no request stays open' });
     await server.close();
   }
   for (const { server } of stopping) {

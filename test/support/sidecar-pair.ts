@@ -1,12 +1,13 @@
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { type Api, type Reply, startApi } from './api.ts';
+import { goToNoon } from './approvals.ts';
 import { startTestSidecar, type TestSidecar } from './sidecar.ts';
 import { until } from './until.ts';
 
-/** A busy machine is no reason for another answer: the tests of these sidecars say what is answered, not how soon. */
+/** The tests of these sidecars say what is answered, not how soon. */
 const quotaWaitMs = 1_000;
 
-/** A control plane with two sidecars that know nothing of each other, and wait longer than usual for what they need. */
+/** A control plane with two sidecars that know nothing of each other, and wait longer than usual for what they need. It is noon. */
 export interface SidecarPair {
   readonly api: Api;
   readonly sidecars: readonly [TestSidecar, TestSidecar];
@@ -15,6 +16,11 @@ export interface SidecarPair {
     readonly gate: Readonly<Record<string, unknown>>;
     readonly passport?: Readonly<Record<string, unknown>>;
   }): Promise<{ readonly gateId: string; readonly passport: Reply['body']; readonly token: string }>;
+  /**
+   * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is told `quota_unavailable`: a busy machine
+   * is no reason for another answer. Where that is the answer to expect, ask the sidecar itself.
+   */
+  check(i: number, gateId: string | null, token: string, request: object): Promise<Reply>;
   /** Both have applied everything that was committed. */
   caughtUp(): Promise<void>;
   /** Revokes, and resolves when both know. */
@@ -31,6 +37,7 @@ export interface SidecarPair {
 
 export async function startSidecarPair(options: { readonly logger?: Logger } = {}): Promise<SidecarPair> {
   const api = await startApi(options);
+  goToNoon(api);
   const sidecars = [
     await startTestSidecar({ api, quotaWaitMs, ...options }),
     await startTestSidecar({ api, quotaWaitMs, ...options }),
@@ -42,6 +49,12 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
     api,
     sidecars,
     caughtUp,
+    check: async (i, gateId, token, request) => {
+      const sidecar = sidecars[i % 2 === 0 ? 0 : 1];
+      let reply = await sidecar.check(gateId, token, request);
+      while (reply.body.reason === 'quota_unavailable') reply = await sidecar.check(gateId, token, request);
+      return reply;
+    },
     setUp: async ({ gate, passport: passportBody = {} }) => {
       const { gate_id: gateId } = await api.createGate({ constraints: gate });
       const passport = await api.issuePassport(passportBody);

@@ -3,7 +3,7 @@ import type { Bus } from '../../shared/bus/bus.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
-import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
@@ -25,7 +25,7 @@ export interface TestSidecar {
   check(gateId: string | null, passport: unknown, request: unknown, key?: string | null): Promise<Reply>;
   /** Resolves when the sidecar has applied everything that the control plane has committed so far, and knows that it is current. */
   caughtUp(): Promise<void>;
-  /** Its wall clock stands still at this time until `resume`. */
+  /** Its wall clock, which goes with that of the API, stands still at this time until `resume`. */
   stopClockAt(nowMs: number): void;
   /** Between sidecar and control plane; a push by a bus goes another way. */
   readonly link: { cut(): void; restore(): void };
@@ -68,7 +68,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
   const { api, logger = silentLogger } = options;
   const owned = temporaryFolder();
   const folder = options.folder ?? owned.path;
-  const clock = movableClock();
+  const clock = movableClock(api.deps.clock);
   const link = await linkTo(await portOf(api));
   if (options.isCutOff === true) link.cut();
   const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
@@ -199,14 +199,14 @@ interface MovableClock extends Clock {
   run(): void;
 }
 
-/** Its monotonic time comes in whole milliseconds, so that ages can be told exactly. */
-function movableClock(): MovableClock {
+/** Its wall clock is that of the control plane, as far as nobody stops it. Its monotonic time comes in whole milliseconds, so that ages can be told exactly. */
+function movableClock(of: Clock): MovableClock {
   let stoppedAtMs: number | null = null;
   let monotonicStoppedAtMs: number | null = null;
   let aheadMs = 0;
-  const monotonic = () => monotonicStoppedAtMs ?? Math.floor(systemClock.monotonic()) + aheadMs;
+  const monotonic = () => monotonicStoppedAtMs ?? Math.floor(of.monotonic()) + aheadMs;
   return {
-    now: () => (stoppedAtMs ?? systemClock.now()) as UnixMillis,
+    now: () => (stoppedAtMs ?? of.now()) as UnixMillis,
     monotonic: () => monotonic() as MonotonicMillis,
     stopAt: (nowMs) => {
       stoppedAtMs = nowMs;

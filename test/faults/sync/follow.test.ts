@@ -6,7 +6,8 @@ import { limits } from '../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../shared/model/signing-key.ts';
 import { type Change, globalFeed } from '../../../shared/wire/sync.ts';
 import { until } from '../../support/until.ts';
-import { type Followed, type Push, startFollowed, timeUntil } from './set-up.ts';
+import { timeUntil } from '../../support/within.ts';
+import { type Followed, type Push, startFollowed } from './set-up.ts';
 
 let service: Followed;
 afterEach(() => service.close());

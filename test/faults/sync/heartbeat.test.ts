@@ -67,6 +67,9 @@ const start = () => {
 
 describe('the heartbeat', () => {
   it('tells the global feed, and each account that has a connected sidecar, its head, signed', async () => {
+    // Connected for as long as this test may take.
+    await api.deps.sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms + 60000`;
+    const startedAtMs = api.deps.clock.now();
     start();
     await until(() => beats.length >= 2, { what: 'the first round' });
     expect(new Set(beats.map((beat) => beat.feed_id))).toEqual(new Set([globalFeed, accountId]));
@@ -78,7 +81,8 @@ describe('the heartbeat', () => {
       expect(beat.head).toBe(heads.find((row) => row.feed_id === beat.feed_id)?.revision);
       expect(heartbeatVerifies(keys, beat)).toBe(true);
       expect(heartbeatVerifies(keys, { ...beat, head: beat.head + 1 })).toBe(false);
-      expect(api.deps.clock.now() - beat.at_ms).toBeLessThan(5_000);
+      expect(beat.at_ms).toBeGreaterThanOrEqual(startedAtMs);
+      expect(beat.at_ms).toBeLessThanOrEqual(api.deps.clock.now());
     }
   });
 

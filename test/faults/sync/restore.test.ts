@@ -78,6 +78,8 @@ describe('a failover that loses two changes which the sidecar has applied', () =
     const { follower } = await failOver('same process');
     const passportId = await issue();
     await revoke(await issue());
+    // However long it has been away: who is taken for gone is not waited for.
+    await service.deps.sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms + 60000`;
     await service.comeBack();
     const { body } = await service.call('POST', `/passports/${passportId}/revoke?wait_ms=5000`, {});
     expect(body).toMatchObject({ propagation: { sidecars: 1, acknowledged: 1 } });

@@ -186,10 +186,3 @@ async function startFollower(
     },
   };
 }
-
-/** How long it took until the condition held, in milliseconds. */
-export async function timeUntil(condition: () => boolean, what: string): Promise<number> {
-  const startedAtMs = performance.now();
-  await until(condition, { what });
-  return performance.now() - startedAtMs;
-}

@@ -135,7 +135,7 @@ describe('agent-trust attestations verify', () => {
     expect(await run(folder)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(folder) });
   });
 
-  it('answers 2 for a file that is missing, and for a JWKS that cannot be used', async () => {
+  it('answers 2 for a file that is missing, and for a JWKS that is missing or no JSON', async () => {
     const good = fileOf('good.jsonl', lines.join(''));
     expect(await run(join(folder, 'none'))).toMatchObject({
       code: 2,
@@ -143,10 +143,28 @@ describe('agent-trust attestations verify', () => {
       err: expect.stringContaining('none'),
     });
     expect(await run(good, { jwks: join(folder, 'none') })).toMatchObject({ code: 2, out: '' });
-    for (const content of ['', '{', '{"keys":[]}', JSON.stringify(jwksOf(sampleKey(1, {}, 'passport')))]) {
+    for (const content of ['', '{']) {
       expect(await run(good, { jwks: fileOf('bad-jwks.json', content) }), content).toMatchObject({
         code: 2,
         out: '',
+      });
+    }
+  });
+
+  it('answers 5 for a JWKS without the key that signed, or with another key under its name', async () => {
+    const good = fileOf('good.jsonl', lines.join(''));
+    const renamed = jwksOf(sampleKey(2)).keys.map((jwk) => ({ ...jwk, kid: key.kid }));
+    for (const content of [
+      '{}',
+      '{"keys":[]}',
+      JSON.stringify(jwksOf(sampleKey(1, {}, 'passport'))),
+      JSON.stringify(jwksOf(sampleKey(2))),
+      JSON.stringify({ keys: renamed }),
+    ]) {
+      expect(await run(good, { jwks: fileOf('other-jwks.json', content) }), content).toMatchObject({
+        code: 5,
+        out: expect.stringMatching(/^NOT OK: .*JWKS/),
+        err: '',
       });
     }
   });

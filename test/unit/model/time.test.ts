@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { parseDuration, parseTime, renderTime, type UnixMillis } from '../../../shared/model/time.ts';
+import {
+  isExpired,
+  parseDuration,
+  parseTime,
+  renderTime,
+  type UnixMillis,
+} from '../../../shared/model/time.ts';
 
 describe('parseTime', () => {
   it.each([
@@ -24,6 +30,17 @@ describe('parseTime', () => {
     '2026-11-20T10:00:00Z ',
   ])('refuses %j', (text) => {
     expect(parseTime(text)).toBeNull();
+  });
+});
+
+describe('isExpired', () => {
+  it.each([
+    [1_000, 999, false],
+    [1_000, 1_000, true],
+    [1_000, 1_001, true],
+    [null, 1_000, false],
+  ])('expiry at %j, seen at %j: %j', (expiresAtMs, nowMs, expired) => {
+    expect(isExpired({ expiresAtMs: expiresAtMs as UnixMillis | null }, nowMs as UnixMillis)).toBe(expired);
   });
 });
 

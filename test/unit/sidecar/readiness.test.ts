@@ -13,7 +13,7 @@ const observed = (clockOffsetMs: number | null): Observed => ({
       lastProblem: null,
     } as Observed['following']['status'],
   },
-  spool: { state: 'open', isFull: false, bytes: 0 } as Observed['spool'],
+  spool: { state: 'open', isFull: false, waitingBytes: 0 } as Observed['spool'],
   shipper: {
     state: 'shipping',
     lastError: null,

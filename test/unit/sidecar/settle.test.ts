@@ -36,18 +36,23 @@ function setUp() {
     logger: silentLogger,
   });
   const heard: SettlementOutcome[] = [];
-  const settle = (kind: 'permit' | 'look_up', untilMs = 250) =>
-    made.settle(prepared(kind), untilMs as MonotonicMillis, (outcome) => heard.push(outcome));
+  const settle = (kind: 'permit' | 'look_up', untilMs = 250, key: string | null = null) =>
+    made.settle(prepared(kind, key), untilMs as MonotonicMillis, (outcome) => heard.push(outcome));
   return { settlements: made, attempts, charges, heard, settle };
 }
 
 /** What is sent is not looked at here. */
-const prepared = (kind: 'permit' | 'look_up'): PreparedSettlement =>
+const prepared = (kind: 'permit' | 'look_up', key: string | null): PreparedSettlement =>
   ({
-    settlement: { kind, gate_id: null },
+    settlement: { kind, gate_id: null, idempotency_key: key },
     holder: 'h',
     taken: kind === 'permit' ? ({} as Taken) : null,
   }) as PreparedSettlement;
+
+const replayed: SettlementAnswer = {
+  kind: 'replayed',
+  first: { attestation_id: random.newId('att', now), constraints_evaluated: [], pii: [] },
+};
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
@@ -57,13 +62,7 @@ describe('settlements', () => {
   it.each([
     ['kept', { kind: 'committed' }],
     ['given back', { kind: 'conflict' }],
-    [
-      'given back',
-      {
-        kind: 'replayed',
-        first: { attestation_id: random.newId('att', now), constraints_evaluated: [], pii: [] },
-      },
-    ],
+    ['given back', replayed],
     ['given back', { kind: 'approval', standing: 'used', expires_at_ms: now }],
     ['given back', { kind: 'refused', message: 'not yours' }],
     [
@@ -188,6 +187,68 @@ describe('settlements', () => {
     const before = attempts.length;
     await pass(60_000);
     expect(attempts).toHaveLength(before);
+  });
+
+  it('look up a key when the permit that claims it here is known, and not before', async () => {
+    const { attempts, heard, settle } = setUp();
+    settle('permit', 250, 'k');
+    settle('look_up', 250, 'k');
+    settle('look_up', 250, 'another');
+    await pass(100);
+    expect([attempts.length, heard]).toEqual([2, []]);
+    attempts[0]?.answer({ kind: 'committed' });
+    await pass(0);
+    expect([attempts.length, heard]).toEqual([3, [{ kind: 'committed' }]]);
+    attempts[2]?.answer(replayed);
+    await pass(0);
+    expect(heard).toEqual([{ kind: 'committed' }, replayed]);
+  });
+
+  it('look up a key when the newest of its permits here is known, though its charge still is not', async () => {
+    const { attempts, charges, settle } = setUp();
+    settle('permit', 250, 'k');
+    settle('permit', 250, 'k');
+    settle('look_up', 250, 'k');
+    attempts[0]?.answer(replayed);
+    attempts[1]?.fail();
+    await pass(limits.retryFirstMs);
+    expect(attempts).toHaveLength(3);
+    attempts[2]?.answer(replayed);
+    await pass(0);
+    expect([attempts.length, charges]).toEqual([4, ['given back']]);
+  });
+
+  it('send a permit again at once where its key is looked up', async () => {
+    const { attempts, heard, settle } = setUp();
+    settle('permit', 250, 'k');
+    for (let failed = 0; failed < 5; failed++) {
+      attempts.at(-1)?.fail();
+      await pass(limits.settlementRetryLastMs);
+    }
+    attempts.at(-1)?.fail();
+    await pass(0);
+    const before = attempts.length;
+    settle('look_up', 60_000 * 60, 'k');
+    expect(attempts).toHaveLength(before + 1);
+    settle('look_up', 60_000 * 60, 'k');
+    expect(attempts).toHaveLength(before + 1);
+    attempts.at(-1)?.answer({ kind: 'committed' });
+    await pass(0);
+    expect(attempts).toHaveLength(before + 3);
+    attempts.at(-1)?.answer(replayed);
+    await pass(0);
+    expect(heard).toEqual([{ kind: 'unknown' }, replayed]);
+  });
+
+  it('know nothing of a key whose permit here is not known in time', async () => {
+    const { attempts, heard, settle, settlements: made } = setUp();
+    settle('permit', 60_000, 'k');
+    settle('look_up', 250, 'k');
+    await pass(250);
+    expect([heard, attempts.length, made.open]).toEqual([[{ kind: 'unknown' }], 1, 1]);
+    attempts[0]?.answer({ kind: 'committed' });
+    await pass(60_000);
+    expect([heard.length, attempts.length, made.open]).toEqual([2, 1, 0]);
   });
 
   it('are not sent, and have their charge given back, beyond the bound or after the time of their request', () => {

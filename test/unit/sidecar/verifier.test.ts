@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
@@ -90,6 +90,8 @@ const told = (asked: { outcome: TokenOutcome | null }) =>
   asked.outcome?.kind === 'refused' ? asked.outcome.reason : (asked.outcome?.kind ?? null);
 
 describe('the verifier', () => {
+  afterEach(() => void vi.useRealTimers());
+
   it('sends the unknown tokens of one turn as one task', async () => {
     const { pool, verifier } = setUp();
     const asked = [service.token(), withWrongSignature(service.token()), service.token()].map((token) =>
@@ -200,16 +202,21 @@ describe('the verifier', () => {
   });
 
   it('gives up on a task that is late, replaces the threads, and calls nobody twice', async () => {
-    const { pool, verifier } = setUp({ deadlineMs: 20 });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const clock: Clock = { now: systemClock.now, monotonic: () => 0 as MonotonicMillis };
+    const { pool, verifier } = setUp({ deadlineMs: 20, clock });
     const asked = ask(verifier, service.token());
     await turn();
-    await until(() => asked.calls === 1, { what: 'an outcome for the late one' });
-    expect(told(asked)).toBe('overloaded');
-    await until(() => pool.restarts === 1, { what: 'new threads' });
+    vi.advanceTimersByTime(19);
+    expect([asked.calls, pool.restarts]).toEqual([0, 0]);
+    vi.advanceTimersByTime(1);
+    await turn();
+    expect([told(asked), pool.restarts]).toEqual(['overloaded', 1]);
     const next = ask(verifier, service.token());
-    await until(() => pool.tasks.length === 2, { what: 'the next task' });
+    await turn();
+    expect(pool.tasks).toHaveLength(2);
     pool.tasks[1]?.finish();
-    await until(() => next.calls === 1, { what: 'the next outcome' });
+    await turn();
     expect([told(next), asked.calls, verifier.counts.waiting]).toEqual(['verified', 1, 0]);
   });
 

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { testDatabase } from '../../support/postgres.ts';
 import { type TestRedis, testRedis } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 
 describe('testDatabase', () => {
   it('gives each caller a migrated database of its own', async () => {
@@ -38,7 +39,7 @@ describe('testRedis', () => {
     const client = new Redis(mine.url, {
       maxRetriesPerRequest: 1,
       retryStrategy: () => 20,
-      commandTimeout: 300,
+      commandTimeout: 2_000,
     });
     client.on('error', () => undefined);
     try {
@@ -54,7 +55,8 @@ describe('testRedis', () => {
       await mine.stop();
       await expect(client.get('name')).rejects.toThrow();
       await mine.restart();
-      await expect.poll(() => client.get('name').catch(() => 'not yet')).toBeNull();
+      const get = () => client.get('name').catch(() => 'not yet');
+      await until(async () => (await get()) === null, { what: 'an empty server' });
     } finally {
       client.disconnect();
       await other.stop();

@@ -197,7 +197,7 @@ describe('parseRequestFacts', () => {
     ['idempotency_key', 'k\0'],
     ['idempotency_key', 7],
     ['idempotency_key', null],
-    ['approval_id', 'appr_1'],
+    ['approval_id', 1],
     ['approval_id', null],
   ])('refuses %s: %j', (name, value) => {
     expect(refusal(() => parseRequestFacts({ [name]: value }))).toMatchObject({
@@ -209,6 +209,16 @@ describe('parseRequestFacts', () => {
   it.each(['k', 'k'.repeat(128), 'Bestellung \u{1f9fe} 7'])('takes the idempotency_key %j', (key) => {
     expect(parseRequestFacts({ idempotency_key: key }).idempotencyKey).toBe(key);
   });
+
+  it.each(['', 'appr_1', 'the one of yesterday'])(
+    'reads the approval_id %j, which no approval has, as one that does not fit',
+    (id) => {
+      expect(parseRequestFacts({ approval_id: id })).toMatchObject({
+        approvalId: null,
+        approval: 'mismatch',
+      });
+    },
+  );
 
   it('takes the longest permission', () => {
     expect(() => parseRequestFacts({ permission_key: `orders:${'a'.repeat(121)}` })).not.toThrow();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../control-plane/deps.ts';
-import { giveBack, grantLeases, type WindowAsk } from '../../../../control-plane/leases/grant-leases.ts';
+import { grantLeases, type WindowAsk } from '../../../../control-plane/leases/grant-leases.ts';
+import { freeHold } from '../../../../control-plane/leases/hold.ts';
 import { connect } from '../../../../control-plane/storage/connect.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';
@@ -287,15 +288,14 @@ describe('grantLeases, many at once', () => {
   });
 
   it('gives units back in one order too', async () => {
-    const window = windowAt('minute', nowMs);
     const names = Array.from({ length: limits.quotaWindowsPerCallMax }, newCounter);
     const inTurn = (index: number) => (index % 2 === 0 ? names : [...names].reverse());
     await grant(names.map((counter) => exactly(20, { counter, limit: 20 })));
     await Promise.all(
       Array.from({ length: 16 }, (_, index) =>
-        giveBack(
+        freeHold(
           poolOf(index),
-          inTurn(index).map((counter) => ({ counter, window, units: 1 })),
+          inTurn(index).map((counter) => ({ counter, ...minute, units: 1 })),
           nowMs,
         ),
       ),
@@ -304,17 +304,20 @@ describe('grantLeases, many at once', () => {
   });
 });
 
-describe('giveBack', () => {
+/** As what holds units names their window. */
+const minute = { window: 'minute', startsAtMs: windowAt('minute', nowMs).startsAtMs } as const;
+
+describe('freeHold', () => {
   const window = windowAt('minute', nowMs);
 
   it('frees units for others at once', async () => {
     const [counter, second] = [newCounter(), newCounter()];
     await grant([exactly(10, { counter, limit: 10 }), exactly(5, { counter: second, limit: 5 })]);
-    await giveBack(
+    await freeHold(
       database.sql,
       [
-        { counter, window, units: 4 },
-        { counter: second, window, units: 5 },
+        { counter, ...minute, units: 4 },
+        { counter: second, ...minute, units: 5 },
       ],
       nowMs,
     );
@@ -328,24 +331,24 @@ describe('giveBack', () => {
   it('takes a window no lower than zero, and makes none that is not there', async () => {
     const [counter, unknown] = [newCounter(), newCounter()];
     await grant([exactly(3, { counter, limit: 10 })]);
-    await giveBack(
+    await freeHold(
       database.sql,
       [
-        { counter, window, units: 5 },
-        { counter: unknown, window, units: 1 },
+        { counter, ...minute, units: 5 },
+        { counter: unknown, ...minute, units: 1 },
       ],
       nowMs,
     );
     expect(await leased(counter)).toBe(0);
     expect(await leased(unknown)).toBeNull();
-    await giveBack(database.sql, [], nowMs);
+    await freeHold(database.sql, [], nowMs);
   });
 
   it('comes too late from the end of the window on, and then changes nothing', async () => {
     const counter = newCounter();
     await grant([exactly(3, { counter, limit: 10 })]);
     const give = (atMs: number) =>
-      giveBack(database.sql, [{ counter, window, units: 1 }], atMs as UnixMillis);
+      freeHold(database.sql, [{ counter, ...minute, units: 1 }], atMs as UnixMillis);
     await give(window.endsAtMs);
     expect(await leased(counter)).toBe(3);
     await give(window.endsAtMs - 1);
@@ -359,7 +362,7 @@ describe('giveBack', () => {
         const sql = index % 2 === 0 ? database.sql : other;
         const [answer] = await grantLeases(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
         expect(answer?.isGranted).toBe(true);
-        await giveBack(sql, [{ counter, window, units: 2 }], nowMs);
+        await freeHold(sql, [{ counter, ...minute, units: 2 }], nowMs);
       }),
     );
     expect(await leased(counter)).toBe(200);
@@ -367,9 +370,9 @@ describe('giveBack', () => {
 
   it('throws where a window is named twice, or for less than nothing', async () => {
     const counter = newCounter();
-    const twice = [1, 1].map((units) => ({ counter, window, units }));
-    await expect(giveBack(database.sql, twice, nowMs)).rejects.toThrow('each window once');
-    await expect(giveBack(database.sql, [{ counter, window, units: -1 }], nowMs)).rejects.toThrow(
+    const twice = [1, 1].map((units) => ({ counter, ...minute, units }));
+    await expect(freeHold(database.sql, twice, nowMs)).rejects.toThrow('each window once');
+    await expect(freeHold(database.sql, [{ counter, ...minute, units: -1 }], nowMs)).rejects.toThrow(
       'whole number',
     );
   });

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { clientDocumentFetch } from '../../../../control-plane/oauth/client-document.ts';
 import type { GuardedAnswer, GuardedFetch } from '../../../../control-plane/webhooks/guarded-fetch.ts';
 import { limits } from '../../../../shared/model/limits.ts';
@@ -6,7 +6,7 @@ import { limits } from '../../../../shared/model/limits.ts';
 const document = { client_id: 'https://a.example/x', redirect_uris: ['https://a.example/cb'] };
 const answer: GuardedAnswer = {
   status: 200,
-  headers: {},
+  headers: { 'content-type': 'application/json' },
   body: Buffer.from(JSON.stringify(document)),
   isCut: false,
 };
@@ -48,4 +48,34 @@ it('fetches so many at once and no more', async () => {
   await expect(fetch('https://one-more.example/x')).rejects.toThrow('too many');
   answerAll();
   expect(await Promise.all(all)).toHaveLength(max);
+});
+
+describe('a document', () => {
+  const fetchAs = (headers: Readonly<Record<string, string>>) =>
+    clientDocumentFetch({
+      outbound: {
+        request: async () => ({ ...answer, headers }),
+        checkTarget: () => undefined,
+        close: async () => undefined,
+      },
+    })('https://a.example/x');
+
+  it.each(['application/json', 'Application/JSON; charset=utf-8', 'application/oauth-client-metadata+json'])(
+    'is what its host calls one: %s',
+    async (type) => {
+      expect(await (await fetchAs({ 'content-type': type })).json()).toMatchObject(document);
+    },
+  );
+
+  it.each([
+    { 'content-type': 'text/html' },
+    { 'content-type': 'text/plain; charset=utf-8' },
+    { 'content-type': 'application/octet-stream' },
+    { 'content-type': 'application/jsonp' },
+    { 'content-type': 'text/x+json' },
+    { 'content-type': '' },
+    {},
+  ])('is nothing that somebody has put on a host that calls it something else: %j', async (headers) => {
+    await expect(fetchAs(headers)).rejects.toThrow('not JSON');
+  });
 });

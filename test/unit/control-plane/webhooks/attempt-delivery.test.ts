@@ -29,20 +29,15 @@ describe('Retry-After', () => {
     expect(asked('120')).toBe(2 * minuteMs);
     expect(asked('Wed, 21 Oct 2026 07:28:00 GMT')).toBe(28 * minuteMs);
     expect(asked('999999999')).toBe(limits.webhookRetryAfterMsMax);
+    expect(asked('99999999999')).toBe(limits.webhookRetryAfterMsMax);
+    expect(asked('9'.repeat(400))).toBe(limits.webhookRetryAfterMsMax);
     expect(asked(new Date(nowMs + dayMs).toUTCString())).toBe(limits.webhookRetryAfterMsMax);
   });
 
-  it.each([
-    '',
-    '0',
-    '-5',
-    '1.5',
-    'soon',
-    'Wed, 21 Oct 2020 07:28:00 GMT',
-    '2026-10-21',
-    '1e3',
-    '9'.repeat(400),
-  ])('of %j says nothing', (text) => {
-    expect(asked(text)).toBeNull();
-  });
+  it.each(['', '0', '-5', '1.5', 'soon', 'Wed, 21 Oct 2020 07:28:00 GMT', '2026-10-21', '1e3'])(
+    'of %j says nothing',
+    (text) => {
+      expect(asked(text)).toBeNull();
+    },
+  );
 });

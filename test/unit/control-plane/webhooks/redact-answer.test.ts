@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { redactAnswer } from '../../../../control-plane/webhooks/redact-answer.ts';
+import { cpuMsOf } from '../../../support/cpu-time.ts';
 
 const redact = (text: string, isCut = false) => redactAnswer(Buffer.from(text), { isCut });
 
@@ -44,10 +45,11 @@ describe('an answer that is kept', () => {
   });
 
   it('is made in linear time of what is meant to take long', () => {
-    const before = performance.now();
-    for (const part of ['password', '://', 'a:', 'bearer ', '-----BEGIN A', '"', 'secret_', 'A1']) {
-      redact(part.repeat(1_024 / part.length));
-    }
-    expect(performance.now() - before).toBeLessThan(200);
+    const tookMs = cpuMsOf(() => {
+      for (const part of ['password', '://', 'a:', 'bearer ', '-----BEGIN A', '"', 'secret_', 'A1']) {
+        redact(part.repeat(1_024 / part.length));
+      }
+    });
+    expect(tookMs).toBeLessThan(200);
   });
 });

@@ -380,6 +380,50 @@ describe('requests that wait', () => {
   });
 });
 
+describe('a process that stood still past the end of its window', () => {
+  /** The clocks go on, and nothing runs: as between SIGSTOP and SIGCONT. */
+  let stoodStillMs = 0;
+  const standStill = (ms: number) => {
+    stoodStillMs += ms;
+    vi.setSystemTime(Date.now() + ms);
+  };
+  beforeEach(async () => {
+    await holder.stop();
+    stoodStillMs = 0;
+    const monotonic = () => (systemClock.monotonic() + stoodStillMs) as MonotonicMillis;
+    const clock = { now: systemClock.now, monotonic };
+    holder = leaseHolder({ client: ledger, clock, random: systemRandom(), logger: silentLogger });
+  });
+
+  it('gives nothing that it took before back into the next window', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100), limitOf('gate_rate', 'minute', 5));
+    const both: Charge = { moneyMicroUsd: 10 as MicroUsd, requests: 1 };
+    const taken: Taken[] = [];
+    const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+    holder.ask(holder.view(gate, plain), both, untilMs, () => {
+      taken.push(holder.reserve(holder.view(gate, plain), both));
+    });
+    await turn();
+    standStill(minuteMs);
+    expect(holder.view(gate, plain).rate).toMatchObject([{ available: 0, endsAtMs: null }]);
+    holder.giveBack(must(taken[0], 'it was granted'));
+    // The day goes on, so its money is here again; the minute is another one.
+    expect(holder.view(gate, plain)).toMatchObject({ spend: [{ available: 10 }], rate: [{ available: 0 }] });
+  });
+
+  it('uses nothing of an answer that was given before', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    ledger.afterwards = () => {
+      ledger.afterwards = () => undefined;
+      standStill(minuteMs);
+    };
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(heard).toEqual(['granted']);
+    expect(ledger.leased.get(`gate_rate minute gate_1 null ${1_800_000_000_000 + minuteMs}`)).toBe(1);
+  });
+});
+
 describe('a window that is dry', () => {
   it('refuses nobody any more when it has ended before its answer came', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1));
@@ -389,6 +433,19 @@ describe('a window that is dry', () => {
     const heard = request(gate, oneRequest);
     await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 50);
     expect(heard).toEqual(['granted']);
+  });
+
+  it('holds up nobody in the window that follows', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 1));
+    ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
+    vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
+    const first = request(gate, oneRequest);
+    await turn();
+    const second = request(gate, oneRequest);
+    await turn();
+    expect([first, second]).toEqual([['refused'], []]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(second).toEqual(['granted']);
   });
 
   it('is settled no longer than it lasts for a request that was refused', async () => {

@@ -46,6 +46,12 @@ describe('a replica without a snapshot', () => {
     expect(replica.keys.find('passport', 'k')).toBeNull();
     expect(replica.apply(service.change('global', standing(1, 'revoked')))).toBe('gap');
   });
+
+  it('takes nothing from a heartbeat, and finds no fault with it: by what key it is, nobody knows yet', () => {
+    const { replica, service } = setUp({ isLoaded: false });
+    expect(replica.believes(service.heartbeat('global', 1))).toBe(false);
+    expect(replica.lastRefusal).toBeNull();
+  });
 });
 
 describe('install', () => {

@@ -1,0 +1,20 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { socketMaker } from '../../control-plane/storage/watched-socket.ts';
+
+/** Sockets of the database driver, as it leaves them. An error that nobody can catch fails the whole run of vitest: that it does not is what is tested here. */
+const toNowhere = { host: ['localhost'], port: [1], path: '/nowhere/.s.PGSQL.5432' };
+
+it('a socket whose listeners are taken off while it connects fails in silence', async () => {
+  const socket = socketMaker(1_000)(toNowhere);
+  socket.removeAllListeners();
+  await new Promise((resolve) => socket.on('close', resolve));
+  expect(socket.destroyed).toBe(true);
+});
+
+it('a socket that is given up before it connects does not connect any more', async () => {
+  const socket = socketMaker(1_000)(toNowhere);
+  socket.destroy();
+  await nextTurn();
+  expect([socket.destroyed, socket.connecting]).toEqual([true, false]);
+});

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * Begins to measure how the machine holds up this run of the tests. Calling what it returns tells the milliseconds since then for which processes of the
+ * run were ready and stood in the queue for a processor, summed over all of them, with those for which the host had taken the processors away.
+ *
+ * A limit in time that the specification gives is held against the time less this. What passes from process to process can be late by this
+ * much through no fault of its own, and by next to nothing on a machine with room: a timer that is too slow, or a push that never comes, shows there.
+ * Only Linux tells; elsewhere it is 0, and the limit holds as it stands.
+ */
+export function measureStall(): () => number {
+  const waitedBefore = waitedMsByPid();
+  const stolenBefore = stolenMs();
+  return () => {
+    let stalledMs = stolenMs() - stolenBefore;
+    for (const [pid, waitedMs] of waitedMsByPid()) stalledMs += waitedMs - (waitedBefore.get(pid) ?? 0);
+    return stalledMs;
+  };
+}
+
+/** Of the main thread of every process that this run has started, the run itself included. */
+function waitedMsByPid(): Map<number, number> {
+  const waited = new Map<number, number>();
+  const left = [process.ppid];
+  for (let pid = left.pop(); pid !== undefined; pid = left.pop()) {
+    // Nanoseconds on a processor, nanoseconds in the queue for one, and how often.
+    waited.set(pid, Number(read(`/proc/${pid}/schedstat`).split(' ')[1] ?? 0) / 1e6);
+    left.push(...read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number));
+  }
+  return waited;
+}
+
+/** Over all processors; the kernel counts in hundredths of a second. */
+const stolenMs = (): number => Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(read('/proc/stat'))?.[1] ?? 0) * 10;
+
+/** Empty where there is no such file: the process has ended, or the kernel does not tell. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
