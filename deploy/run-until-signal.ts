@@ -16,6 +16,7 @@ const closeMsMax = 3 * limits.drainMsMax;
 /**
  * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT or SIGTERM, 1 where it could not start or something
  * broke that nobody caught. The first signal closes everything in order, also in the middle of a start; the second ends the process at once.
+ * An end in order is logged when it begins and when it is done: a program that was killed says neither.
  */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<Running>,
@@ -29,7 +30,10 @@ export async function runUntilSignal(
       stopping.abort();
       resolve();
     };
-    endOnSignals(() => stop(0));
+    endOnSignals((signal) => {
+      logger.info({ signal }, 'stopping');
+      stop(0);
+    });
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (error: unknown) => {
         logger.error({ err: error }, `${event}: the program ends, because its state is unknown`);
@@ -42,7 +46,10 @@ export async function runUntilSignal(
   try {
     running = await start(stopping.signal);
   } catch (error) {
-    if (stopping.signal.aborted) return exitCode;
+    if (stopping.signal.aborted) {
+      logger.info({}, 'stopped');
+      return exitCode;
+    }
     if (error instanceof StartError) process.stderr.write(`agent-trust: ${error.message}\n`);
     else logger.error({ err: error }, 'the program could not start');
     return 1;
@@ -54,20 +61,23 @@ export async function runUntilSignal(
   }, closeMsMax);
   await running.close();
   clearTimeout(deadline);
+  logger.info({}, 'stopped');
   return exitCode;
 }
 
-function endOnSignals(stop: () => void): void {
+function endOnSignals(stop: (signal: NodeJS.Signals) => void): void {
   let firstAtMs: number | null = null;
-  const onSignal = (code: number) => (): void => {
-    const nowMs = performance.now();
-    if (firstAtMs === null) {
-      firstAtMs = nowMs;
-      stop();
-    } else if (nowMs - firstAtMs > sameSignalMs) {
-      process.exit(code);
-    }
-  };
+  const onSignal =
+    (code: number) =>
+    (signal: NodeJS.Signals): void => {
+      const nowMs = performance.now();
+      if (firstAtMs === null) {
+        firstAtMs = nowMs;
+        stop(signal);
+      } else if (nowMs - firstAtMs > sameSignalMs) {
+        process.exit(code);
+      }
+    };
   // As a shell reports them: 128 and the number of the signal.
   process.on('SIGINT', onSignal(130));
   process.on('SIGTERM', onSignal(143));

@@ -1,4 +1,4 @@
-import { ApiError } from '../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../shared/errors/api-error.ts';
 import { limits } from '../shared/model/limits.ts';
 import type { RequestHead } from './http/server.ts';
 
@@ -13,6 +13,8 @@ export type Route =
 
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
+/** `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at the control plane. */
+const checkPathCharsMin = checkPrefix.length + checkSuffix.length;
 
 const enforce: Route = { kind: 'enforce' };
 const operations: ReadonlyMap<string, Route> = new Map([
@@ -23,28 +25,40 @@ const operations: ReadonlyMap<string, Route> = new Map([
 
 /**
  * Reads method and path. Throws `route_not_found` for what does not exist, a wrong method included, and `invalid_request` for a
- * path that cannot be read: a percent-encoding that is not valid, or a part that is too long.
+ * path that cannot be read: a percent-encoding that is not valid, U+0000 in an id, or a part that is too long. Nothing here reads the query.
  */
 export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
   const { method, path } = head;
   if (method === 'POST') {
     if (path.startsWith(checkPrefix) && path.endsWith(checkSuffix)) {
       const gateId = path.slice(checkPrefix.length, -checkSuffix.length);
-      if (gateId !== '' && !gateId.includes('/')) return { kind: 'check', gateId: decode(gateId) };
+      if (path.length >= checkPathCharsMin && !gateId.includes('/'))
+        return { kind: 'check', gateId: readGateId(gateId) };
     }
     if (path === '/v1/enforce') return enforce;
   }
   const found = method === 'GET' || method === 'HEAD' ? operations.get(path) : undefined;
   if (found !== undefined) return found;
-  decode(path);
+  refuseTooLong(path);
+  if (path.includes('%')) decode(path);
   throw new ApiError('route_not_found');
 }
 
-function decode(part: string): string {
+function readGateId(part: string): string {
+  refuseTooLong(part);
+  if (!part.includes('%')) return part;
+  const gateId = decode(part);
+  if (gateId.includes('\0')) throw invalidRequest('id', 'A parameter must not contain U+0000.');
+  return gateId;
+}
+
+function refuseTooLong(part: string): void {
   if (part.length > limits.pathParamCharsMax) {
     throw new ApiError('invalid_request', { message: 'A part of the address is too long.' });
   }
-  if (!part.includes('%')) return part;
+}
+
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch (cause) {

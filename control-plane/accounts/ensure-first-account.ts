@@ -4,11 +4,12 @@ import { apiKeyRandomBytes, hashApiKey, makeApiKey, parseApiKey } from '../../sh
 import { must } from '../../shared/errors/assert.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { type Mode, modes } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
-import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
+import { isExpired } from '../../shared/model/time.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
-import type { Database, Deps, Transaction } from '../deps.ts';
+import type { Deps, Transaction } from '../deps.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
@@ -41,9 +42,15 @@ export async function ensureFirstAccount(
   if (firstKey !== null && !isUsable) {
     const source = options.adminApiKey === null ? path : 'ADMIN_API_KEY';
     deps.logger.warn({ source }, 'this admin key was deleted or has expired: it opens nothing');
+  } else if (!(await hasUsableAdminKey(deps, ['live']))) {
+    deps.logger.warn({}, onlyTestKeys);
   }
   return { adminKeyFile: options.adminApiKey === null && firstKey !== null ? path : null };
 }
+
+/** Decisions §1 allow a test key as the first one, and nobody would find out what it cannot do before it is too late. */
+const onlyTestKeys =
+  "the operator's only admin keys are test keys: they open nothing live and make no live key; for one, start once with an ADMIN_API_KEY that begins with at_live_";
 
 /**
  * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the same careful way. One that
@@ -66,7 +73,7 @@ export async function ensureSidecarKey(deps: FirstAccountDeps, dataDir: string):
 async function adminKeyInFile(deps: FirstAccountDeps, path: string): Promise<string | null> {
   const kept = await readSecretFile(path);
   if (kept !== null) return checkedKey(path, kept);
-  if (await hasUsableAdminKey(deps.sql, deps.clock.now())) return null;
+  if (await hasUsableAdminKey(deps, modes)) return null;
   return readOrMakeSecretFile(path, () => newKey(deps));
 }
 
@@ -77,11 +84,14 @@ function checkedKey(path: string, text: string): string {
 
 const newKey = ({ random }: FirstAccountDeps): string => makeApiKey('live', random.bytes(apiKeyRandomBytes));
 
-async function hasUsableAdminKey(sql: Database, nowMs: UnixMillis): Promise<boolean> {
+async function hasUsableAdminKey(
+  { sql, clock }: FirstAccountDeps,
+  inModes: readonly Mode[],
+): Promise<boolean> {
   const keys = await sql<Pick<ApiKey, 'expiresAtMs'>[]>`
     SELECT expires_at_ms AS "expiresAtMs" FROM api_keys JOIN accounts USING (account_id)
-    WHERE is_operator AND 'admin:*' = ANY (scopes) AND revoked_at_ms IS NULL`;
-  return keys.some((key) => !isExpired(key, nowMs));
+    WHERE is_operator AND 'admin:*' = ANY (scopes) AND mode = ANY (${[...inModes]}::text[]) AND revoked_at_ms IS NULL`;
+  return keys.some((key) => !isExpired(key, clock.now()));
 }
 
 interface WantedKey {

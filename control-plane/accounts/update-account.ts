@@ -5,20 +5,21 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { type AccountUpdate, parseAccountUpdate } from '../../shared/wire/account.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import type { Deps } from '../deps.ts';
+import { indexAccount } from '../discovery/index-account.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
 import { beginAllAnew } from '../webhooks/webhook-store.ts';
 import { lockAccount, updateAccountState } from './account-store.ts';
 
 /**
  * Changes name, plan, limits and status. The status binds every sidecar, also those of other accounts: a suspended account's
- * passports are blocked wherever they are shown (decisions §2). The operator cannot be suspended, for nobody could lift that.
+ * passports are blocked wherever they are shown (decisions §2), and its gates are not discovered. The operator cannot be suspended, for nobody could lift that.
  */
 export async function updateAccount(
   deps: Deps,
   accountId: AccountId,
   body: Static<typeof AccountUpdate>,
 ): Promise<Account> {
-  return changeTransaction(deps, async (tx, change) => {
+  const account = await changeTransaction(deps, async (tx, change) => {
     const current = await lockAccount(tx, accountId);
     if (current === null) throw new ApiError('account_not_found');
     const next = parseAccountUpdate(body, current);
@@ -34,4 +35,7 @@ export async function updateAccount(
     }
     return { ...current, ...next };
   });
+  // Also where the status was the same before: a crash may have come in between.
+  if (body.status !== undefined) await indexAccount(deps.sql, accountId);
+  return account;
 }

@@ -8,7 +8,7 @@ import { callerOf } from '../http/auth.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { ingestBatch } from './ingest-batch.ts';
 
-/** How records of sidecars arrive (architecture §6). Not a public interface; shared/wire/sync.ts says what the answers mean. */
+/** How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface; shared/wire/sync.ts says what the answers mean. */
 export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
   const ingested = new Counter({
     name: 'agent_trust_ingested_records_total',

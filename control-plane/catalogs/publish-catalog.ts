@@ -6,7 +6,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { signCatalog } from '../../shared/wire/catalog-signature.ts';
 import { renderGateForSidecars } from '../../shared/wire/gate.ts';
 import type { Deps, Transaction } from '../deps.ts';
-import { indexGate } from '../discovery/index-gate.ts';
+import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
@@ -42,7 +42,7 @@ export async function replaceCatalog(
   return catalog;
 }
 
-/** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and writes the gate itself. */
+/** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and has written the gate itself. */
 export async function publishCatalog(
   tx: Transaction,
   { clock, signingKeys }: PublishDeps,
@@ -52,6 +52,6 @@ export async function publishCatalog(
   const content = { gateId: gate.gateId, version, permissions, publishedAtMs: clock.now() };
   const catalog = signCatalog(content, signingKeys.current('catalog'));
   await insertCatalog(tx, catalog);
-  await indexGate(tx, gate);
+  await indexGates(tx, [gate.gateId]);
   return catalog;
 }

@@ -68,7 +68,7 @@ export async function enforce(deps: EnforcementDeps, call: EnforcementCall): Pro
   let isCopyAwaited = false;
   for (let count = 1; ; count++) {
     try {
-      const options = { asksNobody: count === limits.enforcementTriesMax, isCopyAwaited };
+      const options = { asksNobody: count >= limits.enforcementTriesMax, isCopyAwaited };
       return await deps.turns(call.caller.accountId, () =>
         deps.sql.begin((tx) => enforceOnce(tx, deps, call, options)),
       );

@@ -3,7 +3,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Deps } from '../deps.ts';
-import { unindexGate } from '../discovery/index-gate.ts';
+import { indexGates } from '../discovery/index-gates.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
@@ -21,7 +21,7 @@ export async function deleteGate(
     if (!ifMatch(gateTag(gate))) throw new ApiError('precondition_failed');
     const nowMs = deps.clock.now();
     await markGateDeleted(tx, gateId, nowMs);
-    await unindexGate(tx, gateId);
+    await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.delete', body: { gate_id: gateId } });
     return nowMs;
   });

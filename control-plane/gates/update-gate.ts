@@ -6,7 +6,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { applyGatePatch, type GatePatch, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import type { Deps } from '../deps.ts';
-import { indexGate } from '../discovery/index-gate.ts';
+import { indexGates } from '../discovery/index-gates.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
@@ -34,7 +34,7 @@ export async function updateGate(
     if (isDeepStrictEqual(patched, current)) return current;
     const gate = { ...patched, version: current.version + 1, updatedAtMs: deps.clock.now() };
     await updateGateRow(tx, gate);
-    if (gate.trustLevel !== current.trustLevel) await indexGate(tx, gate);
+    if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
     return gate;
   });

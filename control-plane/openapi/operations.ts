@@ -334,7 +334,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Webhooks',
     summary: 'Replace the secret of a webhook by a new one',
     description:
-      'For `overlap_s` each delivery carries a signature by both. The new `secret` is shown this once.',
+      'For `overlap_s` each delivery carries a signature by both; should the answer get lost, roll it again meanwhile: each earlier one signs on to its own end. With 0 the new one signs alone at once. The new `secret` is shown this once.',
     errors: ['webhook_not_found'],
   },
   'POST /v1/webhooks/:id/test': {

@@ -40,9 +40,10 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
  * for ends the process; of these nobody wants to know, because the query has been rejected or waits for the next connection.
  */
 class DriverSocket extends Socket {
-  override removeAllListeners(event?: string | symbol): this {
-    super.removeAllListeners(event);
-    return this.on('error', () => undefined);
+  /** Arguments are passed on as they came: where there are none, the listeners of every event go. */
+  override removeAllListeners(...events: [event?: string | symbol]): this {
+    super.removeAllListeners(...events);
+    return this.listenerCount('error') > 0 ? this : this.on('error', () => undefined);
   }
 }
 

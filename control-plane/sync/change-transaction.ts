@@ -16,7 +16,7 @@ type ChangeDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
 
 /**
- * A transaction whose changes sidecars must see (architecture §4): what `work` writes and what it tells the feeds
+ * A transaction whose changes sidecars must see (ARCHITECTURE.md, "The change feed"): what `work` writes and what it tells the feeds
  * is committed together or not at all. Resolves to what `work` returns, after the commit and the push.
  *
  * Revisions of a feed have no holes and stand in commit order, because a writer holds the row of the feed's head from its

@@ -8,7 +8,7 @@ import { readHeardHeads, trimChanges } from './feed-store.ts';
 
 /**
  * Once every `limits.heartbeatIntervalMs` tells each feed that a connected sidecar follows where its head is, as read from PostgreSQL in
- * that moment (architecture §4). Every replica does so. While the database is away there is no heartbeat, and sidecars see their state
+ * that moment (ARCHITECTURE.md, "The change feed"). Every replica does so. While the database is away there is no heartbeat, and sidecars see their state
  * age. Now and then it also removes old changes. Nothing here ever throws; trouble is logged when it begins and when it ends.
  */
 export function startHeartbeat(

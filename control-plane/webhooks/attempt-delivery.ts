@@ -40,17 +40,15 @@ export async function attemptDelivery(
   return judge(deps, delivery, outcome, { startedAtMs, latencyMs });
 }
 
-/** The current secret, then the one before it while it still counts. */
+/** The current secret, then those before it that still count. */
 function secretsOf(
   { sealer }: Pick<Deps, 'sealer'>,
-  delivery: ClaimedDelivery,
+  { webhookId, sealedSecret, previousSecrets }: ClaimedDelivery,
   nowMs: UnixMillis,
 ): Uint8Array[] {
-  const { webhookId, sealedSecret, previousSealedSecret, previousEndsAtMs } = delivery;
-  const current = openWebhookSecret(sealer, webhookId, sealedSecret);
-  if (previousSealedSecret === null || previousEndsAtMs === null || previousEndsAtMs <= nowMs)
-    return [current];
-  return [current, openWebhookSecret(sealer, webhookId, previousSealedSecret)];
+  const previous = previousSecrets.filter(({ endsAtMs }) => nowMs < endsAtMs);
+  const sealed = [sealedSecret, ...previous.map((each) => each.sealed)];
+  return sealed.map((each) => openWebhookSecret(sealer, webhookId, each));
 }
 
 type Outcome = GuardedAnswer | { readonly status: null; readonly error: string };

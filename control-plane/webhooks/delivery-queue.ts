@@ -3,6 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../deps.ts';
+import type { WebhookSecrets } from './webhook-store.ts';
 
 /** The queue of one endpoint: its earliest delivery. */
 export interface Queue {
@@ -61,7 +62,7 @@ export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]
 }
 
 /** A delivery under the lease of this replica: until `leaseEndsAtMs` nobody else attempts it. */
-export interface ClaimedDelivery {
+export interface ClaimedDelivery extends WebhookSecrets {
   readonly deliveryId: DeliveryId;
   readonly webhookId: WebhookId;
   readonly eventId: EventId;
@@ -73,9 +74,6 @@ export interface ClaimedDelivery {
   readonly url: string;
   /** Of the endpoint, when it was claimed; see `webhooks.era`. */
   readonly era: number;
-  readonly sealedSecret: string;
-  readonly previousSealedSecret: string | null;
-  readonly previousEndsAtMs: UnixMillis | null;
 }
 
 /**
@@ -110,7 +108,7 @@ export async function claimDeliveries(
       AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
     RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
       d.next_attempt_at_ms AS "leaseEndsAtMs", w.url, w.era, w.sealed_secret AS "sealedSecret",
-      w.previous_sealed_secret AS "previousSealedSecret", w.previous_ends_at_ms AS "previousEndsAtMs"`;
+      w.previous_secrets AS "previousSecrets"`;
 }
 
 /** What came of an attempt, and what follows from it. */

@@ -84,20 +84,33 @@ export async function beginAllAnew(tx: Transaction, accountId: AccountId): Promi
 
 const anew = (tx: Transaction) => tx`era = era + 1, failing_since_ms = NULL, paused_until_ms = NULL`;
 
-/** The secret until now signs on until `previousEndsAtMs`. One before it, which may still sign, is forgotten. */
-export async function replaceSecret(
+/** Sealed with MASTER_KEY, like the secret that replaced it. */
+export interface PreviousSecret {
+  readonly sealed: string;
+  /** It signs before this moment. */
+  readonly endsAtMs: UnixMillis;
+}
+
+/** What deliveries are signed with: the newest, and those before it until their time is over, the one that was replaced first at the front. */
+export interface WebhookSecrets {
+  readonly sealedSecret: string;
+  readonly previousSecrets: readonly PreviousSecret[];
+}
+
+export async function readSecrets(tx: Transaction, webhookId: WebhookId): Promise<WebhookSecrets> {
+  const [row] = await tx<WebhookSecrets[]>`
+    SELECT sealed_secret AS "sealedSecret", previous_secrets AS "previousSecrets" FROM webhooks WHERE webhook_id = ${webhookId}`;
+  return must(row, 'the webhook is locked');
+}
+
+export async function writeSecrets(
   tx: Transaction,
   webhookId: WebhookId,
-  change: {
-    readonly sealedSecret: string;
-    readonly previousEndsAtMs: UnixMillis | null;
-    readonly nowMs: UnixMillis;
-  },
+  { sealedSecret, previousSecrets, nowMs }: WebhookSecrets & { readonly nowMs: UnixMillis },
 ): Promise<void> {
-  const { sealedSecret, previousEndsAtMs, nowMs } = change;
   await tx`
-    UPDATE webhooks SET sealed_secret = ${sealedSecret}, updated_at_ms = ${nowMs}, previous_ends_at_ms = ${previousEndsAtMs},
-      previous_sealed_secret = CASE WHEN ${previousEndsAtMs}::bigint IS NOT NULL THEN sealed_secret END
+    UPDATE webhooks SET sealed_secret = ${sealedSecret}, previous_secrets = ${JSON.stringify(previousSecrets)}::text::jsonb,
+      updated_at_ms = ${nowMs}
     WHERE webhook_id = ${webhookId}`;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Push between the control plane and the sidecars. It only makes things fast: whoever listens must be right
- * without it (architecture §4).
+ * without it (ARCHITECTURE.md, "The change feed").
  *
  * Contract, for every adapter:
  * - At most once. A message may be lost, also without anybody noticing; order within a channel is the order of publishing.

@@ -53,6 +53,8 @@ export const limits = {
   catalogEntriesMax: 256,
   /** `category` and `risk_level` of an entry: a word or two that others search for. */
   catalogLabelCharsMax: 64,
+  /** Gates of an account that leave discovery with its suspension, or come back, in one transaction: other gates that publish wait for it. */
+  discoveryGatesPerStepMax: 20,
   /** As much as the largest amount of a request (decisions §5): 1e9 USD. */
   priceCentsMax: 100_000_000_000,
   /** Promised response time: whatever answers later is no call. */
@@ -96,7 +98,7 @@ export const limits = {
   settlementRetryLastMs: 10 * secondMs,
   /** So long a settlement whose call failed may still be at work in the database: as long as that lets one statement wait. */
   settlementDoubtMs: 30 * secondMs,
-  /** Heads are read from PostgreSQL and published this often (architecture §4). */
+  /** Heads are read from PostgreSQL and published this often (ARCHITECTURE.md, "The change feed"). */
   heartbeatIntervalMs: secondMs,
   /** One long poll; well below the L3 bound, so that one lost answer does not make the state stale. */
   longPollMsMax: secondMs,
@@ -254,6 +256,8 @@ export const limits = {
   quotaWindowKeptMs: hourMs,
   /** Endpoints of one account in one mode: each multiplies what every event of the account writes. */
   webhooksPerAccountMax: 16,
+  /** Secrets of one endpoint that sign on beside the newest: whose answer got lost rolls again, twice or thrice; each makes every delivery's header longer. */
+  webhookPreviousSecretsMax: 4,
   /** A longer URL is cut by something on its way. */
   webhookUrlCharsMax: 2_048,
   /** One attempt, from the name of the host to the last byte of the answer: a receiver that needs longer should answer first and work then. */

@@ -1,23 +1,33 @@
 import type { Span } from './span.ts';
 
 /**
- * Addresses as people have them: `local@domain.tld`, in any script (RFC 6531, IDN), a quoted local part included. The walks from one
- * `@` end before the next one, so each character is looked at twice at most. Not taken for addresses: a host without a dot, versions
- * of packages, names of files and units, the user of a URL (`https://user@host`), and remote paths (`git@host:path/`).
+ * Addresses as people have them: `local@domain.tld`, in any script (RFC 6531, IDN), a quoted local part included, and in URLs with
+ * `%40` for the `@`. The walks from one of these signs end before the next one, so each character is looked at twice at most. Not taken for
+ * addresses: a host without a dot, versions of packages, names of files and units, the user of a URL (`https://user@host`), and remote
+ * paths (`git@host:path/`).
  */
 export function findEmails(text: string): Span[] {
   const spans: Span[] = [];
   let free = 0;
-  for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
-    const start = startOfLocalPart(text, at, free);
-    const end = endOfDomain(text, at + 1);
-    if (start === at || !isMailDomain(text.slice(at + 1, end))) continue;
+  let afterSign = 0;
+  for (const { 0: sign, index: at } of text.matchAll(signsIn(text))) {
+    const domain = at + sign.length;
+    const start =
+      text[at - 1] === '"'
+        ? startOfQuoted(text, at, free)
+        : startOfLocalPart(text, at, Math.max(free, afterSign));
+    const end = endOfDomain(text, domain);
+    afterSign = domain;
+    if (start === at || !isMailDomain(text.slice(domain, end))) continue;
     if (isUserOfUrl(text, start) || isRemotePath(text, end)) continue;
     spans.push({ start, end });
     free = end;
   }
   return spans;
 }
+
+/** One character alone is found many times faster. */
+const signsIn = (text: string): RegExp => (text.includes('%40') ? /@|%40/g : /@/g);
 
 /** RFC 5321 allows more; characters that delimit in URLs and in prose are left out, so that the rest of a token is not taken along. */
 const localMark = /[._%+'~-]/;
@@ -29,7 +39,6 @@ const spaceless =
 const localCharsMax = 64;
 
 function startOfLocalPart(text: string, at: number, free: number): number {
-  if (text[at - 1] === '"') return startOfQuoted(text, at, free);
   let start = at;
   let isSpaceless: boolean | null = null;
   while (start > free) {

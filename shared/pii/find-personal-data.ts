@@ -62,7 +62,7 @@ function detect(type: PiiType, text: string, name: string, checks: PhoneChecks):
   }
 }
 
-/** The fewest digits of a phone number, of an IPv4 address; an IPv6 address has two colons, an email an `@`. Most texts have none of it. */
+/** The fewest digits of a phone number, of an IPv4 address; an IPv6 address has two colons, an email an `@` or `%40`. Most texts have none of it. */
 function mayHoldAny(text: string): boolean {
   let digits = 0;
   let colons = 0;
@@ -70,7 +70,7 @@ function mayHoldAny(text: string): boolean {
     const code = text.charCodeAt(at);
     if (code >= 0x30 && code <= 0x39) digits += 1;
     else if (code === 0x3a) colons += 1;
-    else if (code === 0x40) return true;
+    else if (code === 0x40 || (code === 0x25 && text.startsWith('40', at + 1))) return true;
   }
   return digits >= 4 || (colons >= 2 && digits >= 1);
 }

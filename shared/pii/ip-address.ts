@@ -15,14 +15,18 @@ const dotted = /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)/g;
 /** Before or around it, four numbers are something else. */
 const countsSomethingElse = /version|release|build|firmware|\bver\b|\bv\.|section|chapter|clause|§|\boid\b/i;
 
+/** What the names of packages go on with behind the version. */
+const packages = /^\.(?:tar|t?gz|zip|jar|whl|deb|rpm|exe|dll|msi|dmg|nupkg|so)\b/;
+
 function findIpv4(text: string, name: string): Span[] {
   const spans: Span[] = [];
   for (const { 0: found, index: start } of text.matchAll(dotted)) {
     const end = start + found.length;
     if (!isIpv4(found)) continue;
-    // `Chrome/120.0.0.0` and `1.2.3.4-beta` are versions.
+    // `Chrome/120.0.0.0`, `1.2.3.4-beta` and `name-1.2.3.4.tar.gz` are versions.
     if (text[start - 1] === '/' && isLetterAt(text, start - 2) && found.endsWith('.0.0')) continue;
     if ((text[end] === '-' || text[end] === '+') && isLetterAt(text, end + 1)) continue;
+    if (packages.test(text.slice(end, end + 8))) continue;
     if (isNamed(countsSomethingElse, { text, start, name })) continue;
     spans.push({ start, end });
   }

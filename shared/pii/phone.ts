@@ -13,7 +13,9 @@ export interface PhoneChecks {
  * written in, without groups where they are mobile numbers that begin with 0, and in any form right after words that announce them or as
  * the value of a member so named. Candidates are bounded in length, so the pass is linear; libphonenumber decides about each.
  */
-export function findPhones(text: string, name: string, checks: PhoneChecks): Span[] {
+export function findPhones(written: string, name: string, checks: PhoneChecks): Span[] {
+  // As long as before, so that places stay; what opens a number may stand before its `+`.
+  const text = written.includes('%2') ? written.replace(/%2b/gi, '((+') : written;
   const spans: Span[] = [];
   const candidates = new RegExp(candidate, 'g');
   let surroundings: Surroundings | null = null;
@@ -77,26 +79,41 @@ function endOfFirstGroup(text: string, start: number): number {
 
 /** What speaks for a candidate wherever it ends; one for which nothing speaks is looked at no further. */
 interface Form {
-  /** Written with a `+`. */
+  /** Written with a `+`, in URLs `%2B`. */
   readonly isMarked: boolean;
   /** Characters of an exit code; 0: it has none. */
   readonly exitCode: number;
   readonly isAnnounced: boolean;
+  /** Announced with hardly anything in between. */
+  readonly isAnnouncedNear: boolean;
   /** In the groups, or with the digits, in which a number is known that nothing announces. */
   readonly isUsual: boolean;
 }
 
-const marked: Form = { isMarked: true, exitCode: 0, isAnnounced: false, isUsual: false };
+const marked: Form = {
+  isMarked: true,
+  exitCode: 0,
+  isAnnounced: false,
+  isAnnouncedNear: false,
+  isUsual: false,
+};
 
 /** Null: it is no phone number. Rows of digits and marks begin one candidate after the other, so what is cheap to see is looked at first. */
 function formAt(text: string, start: number, found: string, around: Surroundings): Form | null {
   if (found.includes('+')) return marked;
   const exitCode = lengthAt(exitCodes, text, start);
-  const isSaid = isAnnounced(around, start);
+  const distance = distanceFromWord(around, start);
+  const isSaid = distance <= distanceMax;
   const isUsual = !isSaid && lengthAt(usualBeginnings, text, start) > 0 && !isGlued(text, start);
   if (exitCode === 0 && !isSaid && !isUsual) return null;
   if (lengthAt(date, text, start) > 0 || around.endsOfOtherWords.has(start)) return null;
-  return { isMarked: false, exitCode, isAnnounced: isSaid, isUsual };
+  return {
+    isMarked: false,
+    exitCode,
+    isAnnounced: isSaid,
+    isAnnouncedNear: distance <= nearDistanceMax,
+    isUsual,
+  };
 }
 
 /** `pattern` is sticky. 0: it does not match there. */
@@ -117,7 +134,9 @@ function isPhone(
   if (form.exitCode > 0 && isInternational(`+${digits.slice(form.exitCode)}`, checks)) return true;
   if (form.isAnnounced) {
     return (
-      isOf(announced, digits, checks) || (/^[1-9]\d{9}/.test(digits) && isInternational(`+${digits}`, checks))
+      isOf(announced, digits, checks) ||
+      (form.isAnnouncedNear && isOf(announcedNear, digits, checks)) ||
+      (/^[1-9]\d{9}/.test(digits) && isInternational(`+${digits}`, checks))
     );
   }
   if (!form.isUsual) return false;
@@ -146,9 +165,12 @@ const ends = (text: string, pattern: RegExp): number[] =>
 
 /** Farther away, words speak of something else. */
 const distanceMax = 24;
+/** `número es (`, but not `call pin `. */
+const nearDistanceMax = 4;
 
-function isAnnounced({ isNamedSo, endsOfWords }: Surroundings, start: number): boolean {
-  if (isNamedSo) return true;
+/** From the word that announces the number; Infinity: there is none. */
+function distanceFromWord({ isNamedSo, endsOfWords }: Surroundings, start: number): number {
+  if (isNamedSo) return 0;
   // The last word that ends at or before `start`.
   let low = 0;
   let high = endsOfWords.length;
@@ -157,16 +179,16 @@ function isAnnounced({ isNamedSo, endsOfWords }: Surroundings, start: number): b
     if ((endsOfWords[middle] ?? 0) <= start) low = middle + 1;
     else high = middle;
   }
-  return start - (endsOfWords[low - 1] ?? Number.NEGATIVE_INFINITY) <= distanceMax;
+  return start - (endsOfWords[low - 1] ?? Number.NEGATIVE_INFINITY);
 }
 
 /** In a name or in words before it. */
 const words =
-  /phone|telef|t[eé]l[eé]f|mobile|m[oó]vil|whatsapp|msisdn|cellul|celular|(?<![a-z])(?:tel|t[eé]l|cell|call|dial|fax|mob|ph|sms|handy)(?![a-z])|contact[ _-]?n(?:o|um)|тел|电话|電話|手机|携帯|फ़ोन|फोन/i;
+  /phone|telef|t[eé]l[eé]f|mobile|m[oó]vil|whatsapp|msisdn|cellul|celular|(?<![a-z])(?:tel|t[eé]l|tfno|tlf|puh|cel|cell|call|dial|fax|mob|ph|sms|handy|sđt)(?![a-z])|contact[ _-]?n(?:o|um)|(?<![a-z])(?:my|mi|meu|mon|mein|meine) n(?:umber|[uú]mero|um[eé]ro|ummer)|тел|τηλ|هاتف|جوال|טלפון|โทร|전화|휴대폰|电话|電話|手机|我的号码|携帯|फ़ोन|फोन/i;
 /** `phone_order_id` is the name of no phone number. */
 const otherNames = /(?<![a-z])(?:id|hash|token|model|order|ref|type|count|version|price|brand)s?$/i;
 const otherWords =
-  /(?<![a-z])(?:order|invoice|ticket|case|ref|reference|serial|model|sku|part|item|imei|isbn|tracking|account|acct|batch|lot|id)[ .:#_-]{0,3}(?:no|nr|num|number|id)?[ .:#=_-]{0,3}/gi;
+  /(?<![a-z])(?:order|invoice|ticket|case|ref|reference|serial|model|sku|part|item|imei|isbn|tracking|account|acct|batch|lot|id|sin|nhs|vat|siret|bestell|auftrags|rechnungs|kunden|artikel|serien|sendungs|vertrags|commande|facture|pedido|factura|ordine|fattura)[ .:#_-]{0,3}(?:n(?:um(?:ber|mer)?|[or°])|id)?[ .:#=_-]{0,3}/gi;
 
 /** Decimals, and what goes on behind a hyphen, a slash or a colon. */
 const more = /,\d|[-/:]\w/y;
@@ -218,6 +240,17 @@ const announced: readonly Region[] = [
   ['IN', /^0?[1-9]\d{9}$/],
   ['CN', /^(?:1[3-9]\d{9}|0\d{9,11})$/],
   ['BR', /^0?[1-9]\d{9,10}$/],
+];
+/** Where hardly anything stands between, also those whose few digits are a count more often than a number. */
+const announcedNear: readonly Region[] = [
+  ['MX', /^[2-9]\d{9}$/],
+  ['GR', /^(?:2|69)\d{8,9}$/],
+  ['PL', /^[1-9]\d{8}$/],
+  ['PT', /^[29]\d{8}$/],
+  ['FI', /^0[1-9]\d{5,9}$/],
+  // Eight digits that begin with a year are a date.
+  ['DK', /^(?!20)[2-9]\d{7}$/],
+  ['NO', /^(?!20)[2-9]\d{7}$/],
 ];
 
 /** As many as the longest of these regions have, with the 0 before them. */

@@ -18,5 +18,5 @@ export function findSsns(text: string, name: string): Span[] {
   return spans;
 }
 
-const ssn = /(?<![\w+]|\d[-.,/])(?!000|666|9)\d{3}([ -]?)(?!00)\d{2}\1(?!0000)\d{4}(?!\w|[-.,]\d)/g;
+const ssn = /(?<![\w+]|\d[-.,/])(?!000|666|9)\d{3}([ -]?)(?!00)\d{2}\1(?!0000)\d{4}(?!\w|-\w|[.,]\d)/g;
 const words = /social[ _-]?sec|\bs\.?s\.?n\b|ssn|soc[ ._-]{1,2}sec|\bss ?(?:#|no\b|nr\b|number)/i;

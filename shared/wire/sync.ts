@@ -8,7 +8,7 @@ import type { UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 
 /**
- * What the control plane and its sidecars say to each other (architecture §4 and §6). Not a public interface;
+ * What the control plane and its sidecars say to each other (ARCHITECTURE.md, "The change feed" and "Attestations"). Not a public interface;
  * both programs are of the same version, or one minor version apart.
  *
  * version history

@@ -190,7 +190,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const settlement = lookUpOf(madeOf(call), requestOf(call));
     call.settlement = { settlement, holder: this.#deps.leases.holder, taken: null };
     if (this.#waitingOf(call).refusal === null) this.#settle(call);
-    else setTimeout(() => this.#settle(call), limits.copyPauseMs);
+    else setTimeout(() => this.#open.isWanted(call) && this.#settle(call), limits.copyPauseMs);
   }
 
   #settle(call: Call): void {

@@ -70,17 +70,15 @@ export class ControlPlaneError extends Error {
   readonly status: number;
   /** Of the error body; null where there was none, as from something in between. */
   readonly code: string | null;
+  readonly #param: string | null;
 
-  constructor(
-    what: string,
-    status: number,
-    error: { readonly code: string; readonly message: string } | null,
-  ) {
+  constructor(what: string, status: number, error: ErrorBody | null) {
     super(
       `${what}: the control plane answered ${status} ${error === null ? 'and nothing that is known here' : `${error.code}: ${error.message}`}`,
     );
     this.status = status;
     this.code = error?.code ?? null;
+    this.#param = error?.param ?? null;
   }
 
   /** Another process has connected with the same sidecar id. */
@@ -100,6 +98,17 @@ export class ControlPlaneError extends Error {
   get refusesKey(): boolean {
     return this.code === 'unauthorized' || this.code === 'insufficient_scope';
   }
+
+  /** This sidecar's id is one of another account than its API key. */
+  get refusesSidecarId(): boolean {
+    return this.code === 'invalid_request' && this.#param === 'sidecar_id';
+  }
+}
+
+interface ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly param?: string | null;
 }
 
 export interface ControlPlaneClientOptions {
@@ -275,13 +284,14 @@ function errorOf(path: string, answer: Answer): ControlPlaneError {
   return new ControlPlaneError(what, answer.status, readError(answer.text));
 }
 
-function readError(text: string): { readonly code: string; readonly message: string } | null {
+function readError(text: string): ErrorBody | null {
   try {
     const body: unknown = JSON.parse(text);
     const error = isJsonObject(body) ? body['error'] : null;
     if (!isJsonObject(error)) return null;
-    const { code, message } = error;
-    return typeof code === 'string' && typeof message === 'string' ? { code, message } : null;
+    const { code, message, param } = error;
+    if (typeof code !== 'string' || typeof message !== 'string') return null;
+    return { code, message, param: typeof param === 'string' ? param : null };
   } catch {
     return null;
   }

@@ -55,7 +55,7 @@ export interface Following {
 }
 
 /**
- * Keeps the replica at the head of its two feeds (architecture §4).
+ * Keeps the replica at the head of its two feeds (ARCHITECTURE.md, "The change feed").
  *
  *     connect ──> listen ──> snapshot ──> pull ──> pause ──┐
  *        ^                      ^          ^                │
@@ -90,8 +90,8 @@ class Follower implements Following {
   #mayUseDisk = true;
   #isConnected = false;
   #isSuperseded = false;
-  /** The control plane does not accept this sidecar's API key. What merely cannot be reached says no such thing. */
-  #isTurnedAway = false;
+  /** Why the control plane does not accept this sidecar, and what to do. Null: it does. What merely cannot be reached says no such thing. */
+  #turnedAway: string | null = null;
   /** This process has once been as current as the control plane. */
   #isProven = false;
   /** The control plane has answered with a snapshot that cannot be believed. */
@@ -129,7 +129,7 @@ class Follower implements Following {
   /** A state that is merely old serves on, where the trust level allows; one that its control plane disowns does not. */
   get #mustNotServe(): string | null {
     if (this.#isSuperseded) return 'Another process has taken the place of this sidecar.';
-    if (this.#isTurnedAway) return "The control plane does not accept this sidecar's API key.";
+    if (this.#turnedAway !== null) return this.#turnedAway;
     if (this.#isSnapshotRefused && !this.#isProven)
       return 'What this sidecar kept on disk and what the control plane says do not fit together.';
     return null;
@@ -299,19 +299,19 @@ class Follower implements Following {
     if (this.#problem !== null) logger.info({}, 'the control plane is followed again');
     this.#problem = null;
     this.#isConnected = true;
-    this.#isTurnedAway = false;
+    this.#turnedAway = null;
     replica.isRefusedAsSuspended = false;
     this.#retry.reset();
   }
 
   async #noteFailure(error: unknown): Promise<void> {
-    const { logger, replica } = this.#deps;
+    const { logger, replica, file } = this.#deps;
     const problem = error instanceof Error ? error.message : String(error);
     this.#isConnected = false;
-    const wasTurnedAway = this.#isTurnedAway;
+    const wasTurnedAway = this.#turnedAway;
     if (error instanceof ControlPlaneError) {
       this.#isSuperseded = error.isSuperseded;
-      this.#isTurnedAway ||= error.refusesKey;
+      this.#turnedAway = reasonTurnedAway(error) ?? wasTurnedAway;
       if (error.code === 'account_suspended') replica.isRefusedAsSuspended = true;
     }
     if (this.#isSuperseded) {
@@ -319,11 +319,8 @@ class Follower implements Following {
         {},
         'another process has connected with this sidecar id; this one follows and ships no more',
       );
-    } else if (this.#isTurnedAway && !wasTurnedAway) {
-      logger.error(
-        { problem },
-        'the control plane does not accept this sidecar; it decides nothing until it does',
-      );
+    } else if (this.#turnedAway !== null && this.#turnedAway !== wasTurnedAway) {
+      logger.error({ problem, folder: file.directory }, this.#turnedAway);
     } else if (this.#problem === null && !this.#isStopped) {
       logger.warn({ problem }, 'the control plane cannot be followed; the last known state stays and ages');
     }
@@ -356,6 +353,17 @@ class Follower implements Following {
       logger.error({ err: error }, 'the last known state on disk cannot be read');
     }
   }
+}
+
+/** Null: the error is no such refusal. */
+function reasonTurnedAway(error: ControlPlaneError): string | null {
+  if (error.refusesKey) {
+    return "The control plane does not accept this sidecar's API key. It decides nothing until it does: set SIDECAR_API_KEY to a key with the scope sidecars:connect.";
+  }
+  if (error.refusesSidecarId) {
+    return 'The folder of this sidecar belongs to another account than its API key. It decides nothing. Set DATA_DIR to the folder of this account, or to an empty one.';
+  }
+  return null;
 }
 
 /** The control plane is there and does not want this sidecar, as with a key that was deleted: what is on disk must not serve instead. */

@@ -16,6 +16,7 @@ import { parseChangeEntry, parseSignedSnapshot, parseSigningKeys } from '../../s
  * One process at a time; calls do not overlap.
  */
 export interface SnapshotFile {
+  readonly directory: string;
   readTrustedKeys(): Promise<readonly VerificationKey[]>;
   writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
   /** Null: there is none, or it is not even a signed snapshot. A torn last entry is cut off. */
@@ -42,6 +43,7 @@ export function snapshotFile(directory: string): SnapshotFile {
   let changesPath: string | null = null;
 
   return {
+    directory,
     readTrustedKeys: async () => {
       const text = await readIfThere(keysPath);
       if (text === null) return [];

@@ -4,7 +4,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 
 /**
- * The end of the signature, which ends every token: about 68 bits that nobody chooses. As a key it takes a third of the time of the whole signature,
+ * The end of the signature, which ends every token: 64 bits and more that nobody chooses. As a key it takes a third of the time of the whole signature,
  * because a slice of fewer than 13 characters is copied and not looked at through the token (bench row `micro`).
  */
 const keyChars = 12;

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serviceKeys } from '../../shared/client/service-keys.ts';
 import { verifyDiscoveryResult } from '../../shared/client/verify-discovery-result.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { expectSoundDatabase } from '../support/sound-database.ts';
 
 let api: Api;
 beforeAll(async () => {
@@ -297,6 +299,35 @@ describe('what is discovered', () => {
     await gateWith('ours', [{ key: `${area}:a` }]);
     await gateWith('theirs', [{ key: `${area}:a` }], {}, other.key);
     expect(await found({ capability: area })).toEqual(['ours', 'theirs']);
+  });
+
+  it('is no gate of a suspended account, also of one that is made or publishes at that moment, until it is active again', async () => {
+    const area = newArea();
+    const entries = { permissions: [{ key: `${area}:a`, category: area }, { key: `${area}:b` }] };
+    const { accountId, key } = await api.createAccount();
+    const gate = await gateWith('old', [{ key: `${area}:a` }], {}, key);
+    for (let more = 0; more < limits.discoveryGatesPerStepMax; more++) await gateWith('more', [], {}, key);
+    const last = await gateWith('last', [{ key: `${area}:a` }], {}, key);
+    await gateWith('ours', [{ key: `${area}:a` }]);
+    const setStatus = (status: string) =>
+      api.call({ method: 'PUT', url: `/v1/accounts/${accountId}`, body: { status } });
+    const meanwhile = [
+      api.call({ url: '/v1/gates', body: { name: 'new', trust_level: 'L1', catalog: entries }, key }),
+      ...[gate, last].map(({ gate_id }) =>
+        api.call({ url: `/v1/gates/${gate_id}/catalog`, body: entries, key }),
+      ),
+    ];
+    expect((await setStatus('suspended')).status).toBe(200);
+    await Promise.all(meanwhile);
+    expect(await found({ capability: area })).toEqual(['ours']);
+    expect((await setStatus('active')).status).toBe(200);
+    expect(await found({ capability: `${area}:a` })).toEqual(expect.arrayContaining(['old', 'last', 'ours']));
+    // As a crash right after the suspension leaves it: saying it once more mends it.
+    await api.deps.sql`UPDATE accounts SET status = 'suspended' WHERE account_id = ${accountId}`;
+    await setStatus('suspended');
+    expect(await found({ capability: area })).toEqual(['ours']);
+    await setStatus('active');
+    await expectSoundDatabase(api);
   });
 
   it('is right when many gates publish the same things at once, in any order', async () => {

@@ -144,6 +144,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       const ids = [
         'gate_00000000000000000000000000',
         'gate_1',
+        '',
         'toString',
         '__proto__',
         (await api.createGate({}, other.key)).gate_id,
@@ -294,6 +295,19 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       expectError(await ask(path, { body: {} }), 'invalid_request');
       expectError(await ask(path, { key: null, body: {} }), 'invalid_request');
     });
+  });
+
+  it('refuses U+0000 in the address', async () => {
+    const path = '/v1/gates/gate_%00/check';
+    expectError(await ask(path, { body: { passport: jwt, request: order } }), 'invalid_request', 'id');
+  });
+
+  it('does not look at a query, which nothing there reads', async () => {
+    const body = { passport: jwt, request: order };
+    for (const path of ['/v1/enforce?x=%zz', `/v1/gates/${gateId}/check?%`]) {
+      expect((await sidecar.call({ path, body })).body.decision).toBe('PERMIT');
+    }
+    expectError(await ask('/nowhere?x=%zz', { body }), 'route_not_found');
   });
 
   it('answers no error where the passport is at fault, whatever it is', async () => {

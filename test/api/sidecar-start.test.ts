@@ -5,7 +5,7 @@ import type { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
-import { silentLogger } from '../../shared/runtime/logger.ts';
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { parseSidecarSettings } from '../../shared/runtime/settings.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
@@ -88,6 +88,37 @@ describe('startSidecar', () => {
       },
       { what: `${ids.length} records at the control plane` },
     );
+
+  it('says what is wrong and what to do where the folder belongs to another account than the key, and decides nothing', async () => {
+    const { port } = await start();
+    await isReady(port);
+    await running.pop()?.close();
+    const errors: unknown[] = [];
+    const logger: Logger = {
+      ...silentLogger,
+      error: (fields, message) => void errors.push({ ...fields, message }),
+      child: () => logger,
+    };
+    const other = await api.createAccount();
+    const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, other.key);
+    const settings = settingsWith({ SIDECAR_PORT: String(await freePort()), SIDECAR_API_KEY: key });
+    const sidecar = await startSidecar(settings, { logger });
+    running.push(sidecar);
+    await until(() => errors.length > 0, { what: 'it is refused' });
+    const sentence = expect.stringMatching(/belongs to another account .* Set DATA_DIR /);
+    expect(errors).toEqual([
+      {
+        folder: join(folder.path, 'sidecar', '0'),
+        problem: expect.stringContaining('belongs to another account'),
+        message: sentence,
+      },
+    ]);
+    const { status, body } = await readyz(sidecar.port);
+    expect(status).toBe(503);
+    expect(body.control_plane.must_not_serve).toEqual(sentence);
+    const error = { code: 'service_unavailable', message: sentence };
+    expect(await check(sidecar.port)).toMatchObject({ status: 503, body: { error } });
+  });
 
   it('serves, and leaves nothing behind when it is closed', async () => {
     const sidecar = await start();

@@ -225,41 +225,39 @@ describe('a permit with a key', () => {
 });
 
 describe('a copy of a call that is still being worked on', () => {
-  it('waits as long as a request may, and is told to come again', async () => {
-    const call = permit();
-    const other = suspend({ held: [], amount_micro_usd: null });
-    // The chain of the passport is held by somebody else: the first call gets no further.
+  /** The chain of the passport is held by somebody else meanwhile: the permit gets no further, and is committed afterwards. */
+  async function whileWorkedOn(call: object, during: () => Promise<void>): Promise<void> {
     const held = await api.deps.sql.begin(async (tx) => {
       await tx`
         INSERT INTO chains (chain_id, account_id, mode, sequence)
         SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
-      const first = settle(call);
-      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the first call waits' });
+      const answer = settle(call);
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the permit waits' });
+      await during();
+      return { answer };
+    });
+    expect((await held.answer).body).toEqual({ kind: 'committed' });
+  }
+
+  it('waits as long as a request may, and is told to come again', async () => {
+    const call = permit();
+    const other = suspend({ held: [], amount_micro_usd: null });
+    await whileWorkedOn(call, async () => {
       expectError(await settle(call), 'overloaded');
       // Another call is none of its business.
       expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
-      return { first };
     });
-    expect((await held.first).body).toEqual({ kind: 'committed' });
     expect(await answerTo(call)).toEqual({ kind: 'committed' });
   });
 
   it('is waited for by who looks up its key', async () => {
     const record = permitRecord();
-    const call = permit({}, record);
     const asks = lookUp({ idempotency_key: 'order-1' });
-    const held = await api.deps.sql.begin(async (tx) => {
-      await tx`
-        INSERT INTO chains (chain_id, account_id, mode, sequence)
-        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
-      const first = settle(call);
-      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the permit waits' });
+    await whileWorkedOn(permit({}, record), async () => {
       expectError(await settle(asks), 'overloaded');
       // Another key is none of its business.
       expect(await answerTo({ ...asks, idempotency_key: 'order-2' })).toMatchObject({ kind: 'approval' });
-      return { first };
     });
-    expect((await held.first).body).toEqual({ kind: 'committed' });
     expect(await answerTo(asks)).toMatchObject({ kind: 'replayed', first: { attestation_id: record.id } });
   });
 });

@@ -232,6 +232,31 @@ describe('a secret that is rolled', () => {
     expect(() => verified(second, hook.secret)).toThrow('No matching signature');
   });
 
+  it('signs beside all before it until the overlap of each ends, as when the answer was lost and it is rolled again', async () => {
+    const hook = await hookAt(receiver);
+    const roll = async (overlap_s: number) =>
+      (await api.call({ url: `${hook.url}/roll-secret`, body: { overlap_s }, key })).body.secret;
+    const lost = await roll(120);
+    const secret = await roll(60);
+    const signers = async (count: number) => {
+      await cause();
+      await arrived(receiver, count);
+      const last = must(receiver.received[count - 1], 'it has arrived');
+      return [hook.secret, lost, secret].map((each) => {
+        try {
+          return verified(last, each).event;
+        } catch {
+          return null;
+        }
+      });
+    };
+    expect(await signers(1)).toEqual(['gate.created', 'gate.created', 'gate.created']);
+    api.advance(minuteMs);
+    expect(await signers(2)).toEqual(['gate.created', null, 'gate.created']);
+    api.advance(minuteMs);
+    expect(await signers(3)).toEqual([null, null, 'gate.created']);
+  });
+
   it('signs alone at once without an overlap', async () => {
     const hook = await hookAt(receiver);
     await api.call({ url: `${hook.url}/roll-secret`, body: { overlap_s: 60 }, key });

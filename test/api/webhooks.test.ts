@@ -184,6 +184,21 @@ describe('a webhook', () => {
     }
   });
 
+  it('is not rolled while as many earlier secrets sign as may, so that none ends before its time', async () => {
+    const { body } = await create(good, owner);
+    const url = `/v1/webhooks/${body.webhook_id}/roll-secret`;
+    const roll = (overlap_s: number) => api.call({ url, body: { overlap_s }, key: owner });
+    for (let rolled = 0; rolled < limits.webhookPreviousSecretsMax; rolled++) {
+      expect((await roll(60)).status).toBe(200);
+    }
+    const refused = await roll(60);
+    expectError(refused, 'invalid_request', 'overlap_s');
+    expect(refused.body.error.message).toMatch(/4 earlier secrets .* until \d{4}-.*Z.*overlap_s 0/);
+    api.advance(60_000);
+    expect((await roll(60)).status).toBe(200);
+    expect((await roll(0)).status).toBe(200);
+  });
+
   it('is gone when it is deleted', async () => {
     const url = await made();
     const { body } = await api.call({ method: 'DELETE', url, key: owner });

@@ -12,6 +12,15 @@ it('a socket whose listeners are taken off while it connects fails in silence', 
   expect(socket.destroyed).toBe(true);
 });
 
+it('a socket whose listeners are taken off has none of them any more, however often it happens', () => {
+  const socket = socketMaker(1_000)(toNowhere);
+  for (const event of ['data', 'close', 'error']) socket.on(event, () => undefined);
+  socket.removeAllListeners();
+  socket.removeAllListeners('data');
+  expect(['data', 'close', 'error'].map((event) => socket.listenerCount(event))).toEqual([0, 0, 1]);
+  socket.destroy();
+});
+
 it('a socket that is given up before it connects does not connect any more', async () => {
   const socket = socketMaker(1_000)(toNowhere);
   socket.destroy();

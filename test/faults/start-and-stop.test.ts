@@ -230,6 +230,7 @@ describe('the command', () => {
     const { code, err } = await ended;
     expect(code).toBe(0);
     expect(err).toContain('"place":"127.0.0.1:1"');
+    expect(err).toMatch(/"signal":"SIGTERM".*"msg":"stopping".*"msg":"stopped"/s);
     expect(err).not.toContain('hunter2');
   });
 
@@ -275,7 +276,7 @@ describe('runUntilSignal', () => {
           setTimeout(() => { say('running'); ${options.body ?? ''} });
           return { close: () => { say('closing'); return new Promise((done) => setTimeout(done, ${options.closeMs ?? 0})); } };
         };
-        const logger = { error: (_, message) => say(message) };
+        const logger = { error: (_, message) => say(message), info: (fields, message) => say([message, ...Object.values(fields)].join(' ')) };
         process.exit(await runUntilSignal(start, logger));
       });`;
     const child = spawn(process.execPath, ['--eval', program], {
@@ -289,11 +290,11 @@ describe('runUntilSignal', () => {
     return { child, ended, said: (what: string) => until(() => output.includes(what), { what }) };
   }
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('closes on %s and ends with 0', async (signal) => {
+  it.each(['SIGINT', 'SIGTERM'] as const)('closes on %s and ends with 0, and says so', async (signal) => {
     const { child, ended, said } = runProgram({});
     await said('running');
     child.kill(signal);
-    expect(await ended).toEqual({ code: 0, output: 'running\nclosing\n' });
+    expect(await ended).toEqual({ code: 0, output: `running\nstopping ${signal}\nclosing\nstopped\n` });
   });
 
   it('takes the signal that npm repeats as the same one, and a later one as impatience', async () => {
@@ -315,6 +316,6 @@ describe('runUntilSignal', () => {
   ])('closes after %s and ends with 1', async (_what, body, event) => {
     const { code, output } = await runProgram({ body }).ended;
     expect(code).toBe(1);
-    expect(output).toMatch(new RegExp(`^running\\n${event}: .*\\nclosing\\n$`));
+    expect(output).toMatch(new RegExp(`^running\\n${event}: .*\\nclosing\\nstopped\\n$`));
   });
 });

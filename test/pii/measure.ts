@@ -2,9 +2,9 @@ import { type PiiType, piiTypes } from '../../shared/model/constraints.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { findPersonalData } from '../../shared/pii/find-personal-data.ts';
 import { foldText } from '../../shared/pii/fold-text.ts';
+import type { BlindText } from './blind-corpus.ts';
 import type { Labelled } from './corpus.ts';
 
-/** Counted by value: a value is found when exactly its characters were, and whatever else was found is wrong. */
 export interface Measured {
   readonly type: PiiType | 'all';
   readonly right: number;
@@ -20,11 +20,18 @@ export interface Difference {
   readonly missed: readonly string[];
 }
 
-export function measure(corpus: readonly Labelled[]): {
+interface Measurement {
   readonly rows: Measured[];
   readonly differences: Difference[];
-} {
-  const judged = corpus.map(judge);
+}
+
+/** Counted by value: a value is found when exactly its characters were, and whatever else was found is wrong. */
+export const measure = (corpus: readonly Labelled[]): Measurement => count(corpus.map(judge));
+
+/** Counted by type, as an answer names them: a type is found in a text or not, however often and wherever. */
+export const measureTypes = (corpus: readonly BlindText[]): Measurement => count(corpus.map(judgeTypes));
+
+function count(judged: readonly JudgedText[]): Measurement {
   const rows = piiTypes.map((type) =>
     rowOf(
       type,
@@ -53,16 +60,13 @@ interface Judged {
   readonly verdict: 'right' | 'wrong' | 'missed';
 }
 
-function judge({ text, name, values }: Labelled): {
+interface JudgedText {
   readonly text: string;
   readonly values: readonly Judged[];
-} {
-  const folded = foldText(text);
-  const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
-  const found = findPersonalData(folded, name, piiTypes, checks).map(({ start, end, type }) => ({
-    type,
-    value: folded.slice(start, end),
-  }));
+}
+
+function judge({ text, name, values }: Labelled): JudgedText {
+  const found = foundIn(text, name);
   const expected = values.map(({ type, value }) => ({ type, value: foldText(value) }));
   const same = (a: { type: string; value: string }) => (b: { type: string; value: string }) =>
     a.type === b.type && a.value === b.value;
@@ -75,6 +79,23 @@ function judge({ text, name, values }: Labelled): {
         .map((one): Judged => ({ ...one, verdict: 'missed' })),
     ],
   };
+}
+
+function judgeTypes({ text, types }: BlindText): JudgedText {
+  const found = new Set(foundIn(text, '').map(({ type }) => type));
+  const verdictOn = (type: PiiType): Judged['verdict'] =>
+    !types.includes(type) ? 'wrong' : found.has(type) ? 'right' : 'missed';
+  const named = piiTypes.filter((type) => found.has(type) || types.includes(type));
+  return { text, values: named.map((type) => ({ type, value: '', verdict: verdictOn(type) })) };
+}
+
+function foundIn(text: string, name: string): { readonly type: PiiType; readonly value: string }[] {
+  const folded = foldText(text);
+  const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+  return findPersonalData(folded, name, piiTypes, checks).map(({ start, end, type }) => ({
+    type,
+    value: folded.slice(start, end),
+  }));
 }
 
 function rowOf(type: Measured['type'], values: readonly Judged[]): Measured {

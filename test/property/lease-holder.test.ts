@@ -9,20 +9,10 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../sidecar/leases/lease-holder.ts';
 import type { Taken } from '../../sidecar/leases/taken.ts';
+import { fakedTimers } from '../support/faked-timers.ts';
 import { ModelLedger } from '../support/model-ledger.ts';
 import { runs } from '../support/runs.ts';
 
-const faked = [
-  ...([
-    'setTimeout',
-    'clearTimeout',
-    'setInterval',
-    'clearInterval',
-    'setImmediate',
-    'clearImmediate',
-  ] as const),
-  ...(['performance', 'Date'] as const),
-];
 const startMs = 1_800_000_000_000;
 const limit = 200;
 const holderCount = 3;
@@ -84,7 +74,7 @@ describe('holders of leases that share a limit', () => {
   it('never pass it together, whatever is lost, late or forgotten, and give back what none of them uses', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
-        vi.useFakeTimers({ toFake: faked, now: startMs + 7 * secondMs });
+        vi.useFakeTimers({ toFake: [...fakedTimers], now: startMs + 7 * secondMs });
         const world = new World();
         for (const one of steps) {
           switch (one.kind) {

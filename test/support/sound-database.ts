@@ -78,11 +78,11 @@ export const rules = {
       OR ARRAY(SELECT unnest(g.catalog_approvals) ORDER BY 1) <> ARRAY(
         SELECT entry->>'key' FROM catalog_entries e
         WHERE (e.gate_id, e.version) = (c.gate_id, c.version) AND (entry->>'requires_approval')::boolean ORDER BY 1)`,
-  'what is discovered is the newest catalog of every live gate': `
+  'what is discovered is the newest catalog of every live gate of an active account': `
     WITH offered AS (
       SELECT e.gate_id, e.entry->>'key' AS permission_key, e.version, g.trust_level
-      FROM gates g JOIN catalog_entries e USING (gate_id)
-      WHERE g.deleted_at_ms IS NULL AND g.mode = 'live'
+      FROM gates g JOIN accounts USING (account_id) JOIN catalog_entries e USING (gate_id)
+      WHERE g.deleted_at_ms IS NULL AND g.mode = 'live' AND accounts.status = 'active'
         AND e.version = (SELECT max(version) FROM catalogs c WHERE c.gate_id = g.gate_id)
     )
     SELECT * FROM offered FULL JOIN discovery_entries d USING (gate_id, permission_key, version, trust_level)

@@ -47,6 +47,11 @@ const unkind: readonly string[] = [
     'a@b.cc:a/',
     'a@b.cc:a',
     '用a@',
+    '%40',
+    'a%40',
+    'a%40b.cc',
+    '%2B',
+    '%2B4930',
     'a用@',
   ],
   ...[

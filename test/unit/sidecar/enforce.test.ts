@@ -2,11 +2,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../../shared/crypto/api-key.ts';
 import { compileDomains } from '../../../shared/decision/compile-domains.ts';
 import { type CompiledGate, compileGate } from '../../../shared/decision/compile-gate.ts';
+import { compileRateWindows } from '../../../shared/decision/compile-windows.ts';
 import type { PassportStanding } from '../../../shared/decision/facts.ts';
 import { piiTypes } from '../../../shared/model/constraints.ts';
 import type { AccountId, RequestId } from '../../../shared/model/ids.ts';
 import type { Mode } from '../../../shared/model/mode.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
+import { windowAt } from '../../../shared/quota/window.ts';
 import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
@@ -16,6 +18,7 @@ import type { RecordOwner } from '../../../sidecar/attest/spool.ts';
 import { type Enforcer, enforcer } from '../../../sidecar/enforce/enforce.ts';
 import type { PreparedSettlement, SettlementOutcome } from '../../../sidecar/enforce/settle.ts';
 import type { Reply, RequestHead } from '../../../sidecar/http/server.ts';
+import type { LeaseClient } from '../../../sidecar/leases/lease-caller.ts';
 import { leaseHolder } from '../../../sidecar/leases/lease-holder.ts';
 import { verifyPool } from '../../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
@@ -58,7 +61,7 @@ interface Settling {
 }
 
 /** An enforcer whose state, verifier and spool stand still until the test moves them. */
-function setUp() {
+function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no limit is set here'))) {
   const gate = newGate();
   const gates = new Map([[gate.gateId as string, gate]]);
   const world = {
@@ -72,7 +75,7 @@ function setUp() {
   };
   const asked: Settle[] = [];
   const leases = leaseHolder({
-    client: { lease: () => Promise.reject(new Error('no limit is set here')) },
+    client: { lease },
     clock,
     random,
     logger: silentLogger,
@@ -410,6 +413,46 @@ describe('the enforcer', () => {
       sent.onOutcome({ kind: 'replayed', first });
       spooled[0]?.owner.onWritten();
       expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    });
+
+    it('waits for a copy before a limit refuses it, and asks nobody then for a client that went away', async () => {
+      const window = windowAt('day', now);
+      const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
+      let isRefused = false;
+      const world = setUp(async ({ asks }) => {
+        setImmediate(() => {
+          isRefused = true;
+        });
+        return {
+          grants: asks.map(() => ({ ...grant, ends_at_ms: window.endsAtMs, left_ms: window.endsAtMs - now })),
+        };
+      });
+      close = world.close;
+      world.world.outcome = await world.outcomeOf(service.token());
+      const rateLimits = {
+        per: 'gate',
+        requestsPerMinute: null,
+        requestsPerHour: null,
+        requestsPerDay: 1,
+      } as const;
+      world.gates.set(world.gate.gateId, {
+        ...world.gate,
+        rateWindows: compileRateWindows(rateLimits, 'gate'),
+      });
+      const ask = () => {
+        const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+        world.settling.at(-1)?.onOutcome({ kind: 'approval', standing: 'none', expires_at_ms: null });
+        return client;
+      };
+      const gone = ask();
+      const client = ask();
+      await until(() => isRefused, { what: 'the limit refuses both' });
+      gone.isAborted = true;
+      await until(() => world.settling.length > 2, { what: 'who stayed is looked up again' });
+      expect(world.settling).toHaveLength(3);
+      world.settling[2]?.onOutcome({ kind: 'replayed', first });
+      expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
+      expect([bodies(gone), world.enforcer.openCalls]).toEqual([[], 0]);
     });
 
     it('answers 409 where the key belongs to another request', async () => {

@@ -19,6 +19,7 @@ describe('the addresses of the sidecar', () => {
     ['POST', `/v1/gates/${gateId}/check`, { kind: 'check', gateId }],
     ['POST', '/v1/gates/gate%5F01h2xcejqtf2nbrexx3vqjhp41/check', { kind: 'check', gateId }],
     ['POST', '/v1/gates/nothing-like-an-id/check', { kind: 'check', gateId: 'nothing-like-an-id' }],
+    ['POST', '/v1/gates//check', { kind: 'check', gateId: '' }],
     ['POST', '/v1/enforce', { kind: 'enforce' }],
     ['GET', '/livez', { kind: 'livez' }],
     ['HEAD', '/readyz', { kind: 'readyz' }],
@@ -33,7 +34,6 @@ describe('the addresses of the sidecar', () => {
     ['POST', '/livez'],
     ['post', '/v1/enforce'],
     ['POST', '/v1/enforce/'],
-    ['POST', '/v1/gates//check'],
     ['POST', '/v1/gates/check'],
     ['POST', '/v1/gates/a/b/check'],
     ['POST', `/v1/gates/${gateId}/check/`],
@@ -47,6 +47,7 @@ describe('the addresses of the sidecar', () => {
   it.each([
     ['POST', '/v1/gates/%/check'],
     ['POST', '/v1/gates/%E0%A4%A/check'],
+    ['POST', '/v1/gates/gate%00/check'],
     ['GET', '/%zz'],
     ['POST', `/v1/gates/${'x'.repeat(limits.pathParamCharsMax + 1)}/check`],
   ])('%s %s cannot be read', (method, path) => {

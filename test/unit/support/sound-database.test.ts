@@ -68,7 +68,7 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE gates SET catalog_approvals = '{orders:read}'`,
     `INSERT INTO catalogs SELECT gate_id, 2, 0, '', '', '' FROM catalogs`,
   ],
-  'what is discovered is the newest catalog of every live gate': [
+  'what is discovered is the newest catalog of every live gate of an active account': [
     `DELETE FROM discovery_entries`,
     `UPDATE gates SET deleted_at_ms = 1`,
     `UPDATE gates SET trust_level = 'L3'`,

@@ -98,6 +98,15 @@ describe('the first account', () => {
     expect(await find(key)).toMatchObject({ mode: 'test' });
   });
 
+  it('says at each start that there is no live admin key, until there is one', async () => {
+    const key = `at_test_${'k'.repeat(40)}`;
+    for (const given of [key, key, null, givenKey, key, null]) await ensure(given);
+    const warning = expect.stringMatching(
+      /only admin keys are test keys: .* start once with an ADMIN_API_KEY .* at_live_$/,
+    );
+    expect(warnings).toEqual([warning, warning, warning]);
+  });
+
   it('adds another ADMIN_API_KEY later on, beside the first', async () => {
     await ensure();
     await ensure(givenKey);

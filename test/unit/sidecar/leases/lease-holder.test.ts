@@ -14,26 +14,16 @@ import { type LeaseHolder, leaseHolder } from '../../../../sidecar/leases/lease-
 import type { Taken } from '../../../../sidecar/leases/taken.ts';
 import type { AskOutcome } from '../../../../sidecar/leases/waiters.ts';
 import type { LimitedGate, LimitedPassport } from '../../../../sidecar/leases/window-book.ts';
+import { fakedTimers } from '../../../support/faked-timers.ts';
 import { ModelLedger } from '../../../support/model-ledger.ts';
 
-const clocks = [
-  ...([
-    'setTimeout',
-    'clearTimeout',
-    'setInterval',
-    'clearInterval',
-    'setImmediate',
-    'clearImmediate',
-  ] as const),
-  ...(['performance', 'Date'] as const),
-];
 /** Twenty seconds into a minute: no window ends unless a test waits for it. */
 const startMs = 1_800_000_000_000 + 20 * secondMs;
 
 let ledger: ModelLedger;
 let holder: LeaseHolder;
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: [...clocks], now: startMs });
+  vi.useFakeTimers({ toFake: [...fakedTimers], now: startMs });
   ledger = new ModelLedger(systemClock);
   holder = newHolder();
 });

@@ -13,6 +13,7 @@ import { ModelService, standing } from '../../../support/model-service.ts';
 
 /** A disk in memory that fails when it is told to, and that waits when it is told to. */
 class Disk implements SnapshotFile {
+  readonly directory = '';
   snapshot: SignedSnapshot | null = null;
   entries: ChangeEntry[] = [];
   writes: string[] = [];

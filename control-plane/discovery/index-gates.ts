@@ -1,5 +1,4 @@
 import { assert } from '../../shared/errors/assert.ts';
-import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Transaction } from '../deps.ts';
 
@@ -14,39 +13,33 @@ interface Counted {
 }
 
 /**
- * Makes discovery answer the newest catalog of this gate with its present level. Gates of the test world are not discovered. The caller
- * holds the gate's lock, and tells the feed of its account only after this: the rows of the counts, which gates of all
- * accounts share, are locked until the commit.
+ * Makes discovery answer of these gates what stands in the database now: each newest catalog with the gate's level, and nothing of a gate that is
+ * deleted, of the test world, or of an account that is suspended. The caller holds the locks of the gates, and tells the feed of an account only
+ * after this: the rows of the counts, which gates of all accounts share, are locked until the commit.
  */
-export async function indexGate(
-  tx: Transaction,
-  gate: Pick<Gate, 'gateId' | 'mode' | 'trustLevel'>,
-): Promise<void> {
-  const gone = await removeEntries(tx, gate.gateId);
-  const come = gate.mode === 'live' ? await insertEntries(tx, gate) : [];
+export async function indexGates(tx: Transaction, gateIds: readonly GateId[]): Promise<void> {
+  const gone = await removeEntries(tx, gateIds);
+  const come = await insertEntries(tx, gateIds);
   await count(tx, { gone, come });
 }
 
-/** Makes discovery forget the gate. */
-export async function unindexGate(tx: Transaction, gateId: GateId): Promise<void> {
-  await count(tx, { gone: await removeEntries(tx, gateId), come: [] });
-}
-
-const removeEntries = (tx: Transaction, gateId: GateId) =>
+const removeEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
   tx<Counted[]>`
-    DELETE FROM discovery_entries WHERE gate_id = ${gateId}
+    DELETE FROM discovery_entries WHERE gate_id = ANY (${[...gateIds]}::text[])
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
-const insertEntries = (tx: Transaction, { gateId, trustLevel }: Pick<Gate, 'gateId' | 'trustLevel'>) =>
+const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
   tx<Counted[]>`
     INSERT INTO discovery_entries (gate_id, permission_key, version, position, category, trust_level, pricing_model,
       price_cents, currency, uptime_basis_points, response_time_ms)
     SELECT e.gate_id, e.entry->>'key', e.version, e.position,
-      nullif(e.entry->>'category', split_part(e.entry->>'key', ':', 1)), ${trustLevel},
+      nullif(e.entry->>'category', split_part(e.entry->>'key', ':', 1)), g.trust_level,
       e.entry->'pricing'->>'model', (e.entry->'pricing'->>'price_cents')::bigint, e.entry->'pricing'->>'currency',
       (e.entry->'sla'->>'uptime_basis_points')::integer, (e.entry->'sla'->>'response_time_ms')::integer
-    FROM catalog_entries e
-    WHERE e.gate_id = ${gateId} AND e.version = (SELECT max(version) FROM catalogs WHERE gate_id = ${gateId})
+    FROM gates g JOIN accounts a USING (account_id)
+      CROSS JOIN LATERAL (SELECT max(version) AS version FROM catalogs c WHERE c.gate_id = g.gate_id) AS newest
+      JOIN catalog_entries e ON e.gate_id = g.gate_id AND e.version = newest.version
+    WHERE g.gate_id = ANY (${[...gateIds]}::text[]) AND g.mode = 'live' AND g.deleted_at_ms IS NULL AND a.status = 'active'
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
 /**

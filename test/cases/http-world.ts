@@ -1,0 +1,84 @@
+import { expect } from 'vitest';
+import { decodeBase64url } from '../../shared/crypto/base64url.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Api } from '../support/api.ts';
+import type { DecisionCase } from './decision-case.ts';
+import { gateBodyOf, passportBodyOf } from './load-cases.ts';
+import { hasEarlier } from './play-case.ts';
+
+/** An account, with a key for each of its worlds. */
+export interface Account {
+  readonly accountId: string;
+  readonly keys: Readonly<Record<Mode, string>>;
+}
+
+/** The accounts that the programs under test have to do with: the one whose gate is asked about, and another one. */
+export interface Accounts {
+  readonly own: Pick<Account, 'keys'>;
+  readonly foreign: Account;
+}
+
+export async function keysOf(api: Api, adminKey: string): Promise<Account['keys']> {
+  const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' }, adminKey);
+  return { live: adminKey, test: test.key };
+}
+
+export async function newAccount(api: Api): Promise<Account> {
+  const { accountId, key } = await api.createAccount();
+  return { accountId, keys: await keysOf(api, key) };
+}
+
+/** With which tokens are signed. */
+export async function passportKeyOf(api: Api): Promise<Uint8Array> {
+  const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
+  const jwk = jwks.body.keys.find((key: { purpose: string }) => key.purpose === 'passport');
+  return must(decodeBase64url(jwk.x), 'the key of a JWK is base64url');
+}
+
+/** Sets a case up by the public API, with issuers of its own. */
+export async function setUpCase(api: Api, decisionCase: DecisionCase, { own, foreign }: Accounts) {
+  const { gate, passport, mode } = decisionCase;
+  const issuers = {
+    own: (await api.createIssuer({}, own.keys[passport.mode])).issuer_id,
+    foreign: (await api.createIssuer({}, foreign.keys[passport.mode])).issuer_id,
+  };
+  const issuerKey = (passport.issued_by === 'own' ? own : foreign).keys[passport.mode];
+  const issue = () => api.issuePassport(passportBodyOf(passport, issuers), issuerKey);
+  const issued = await issue();
+  const key = own.keys[mode];
+  const gateIds = {
+    'the gate': gate === null ? null : (await api.createGate(gateBodyOf(gate, issuers), key)).gate_id,
+    'another gate': hasEarlier(decisionCase) ? (await api.createGate({}, key)).gate_id : null,
+    'no gate': null,
+  };
+  const another = hasEarlier(decisionCase) ? (await issue()).jwt : '';
+  const tokens = { 'the passport': issued.jwt as string, 'another passport': another as string };
+  const issuerId = issuers[passport.issued_by];
+  const about = { passportId: issued.passport_id as string, issuerId, issuerKey };
+  return { props: { tokens, gateIds, key }, about: { ...about, foreignAccountId: foreign.accountId } };
+}
+
+/** What is to have happened at the control plane when the case is decided. That it is away is left to whoever has a way to cut. */
+export async function bringAbout(
+  api: Api,
+  { circumstances }: DecisionCase,
+  about: Awaited<ReturnType<typeof setUpCase>>['about'],
+): Promise<void> {
+  const { issuerKey } = about;
+  const passportUrl = `/v1/passports/${about.passportId}`;
+  const account = `/v1/accounts/${about.foreignAccountId}`;
+  const suspended = { status: 'suspended' };
+  for (const circumstance of circumstances) {
+    if (circumstance === 'control plane away') continue;
+    const reply = await {
+      'passport revoked': () => api.call({ url: `${passportUrl}/revoke`, key: issuerKey, body: {} }),
+      'passport suspended': () => api.call({ url: `${passportUrl}/suspend`, key: issuerKey, body: {} }),
+      'issuer suspended': () =>
+        api.call({ method: 'PUT', url: `/v1/issuers/${about.issuerId}`, key: issuerKey, body: suspended }),
+      'account suspended': () => api.call({ method: 'PUT', url: account, body: suspended }),
+      'key compromised': () => Promise.reject(new Error('no case that needs it is played here')),
+    }[circumstance]();
+    expect(reply.status).toBe(200);
+  }
+}
