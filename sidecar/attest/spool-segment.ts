@@ -1,12 +1,13 @@
-import { crc32 } from 'node:zlib';
 import { limits } from '../../shared/model/limits.ts';
+import { crc32c } from './crc32c.ts';
 
 /**
- * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are little-endian.
+ * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are little-endian. A build with another
+ * layout must still read this one: what an older build has spooled was promised.
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
- *     | crc32   | length  | seq               | payload         |
+ *     | crc32c  | length  | seq               | payload         |
  *     +---------+---------+-------------------+-----------------+
  *       u32       u32       u64                 UTF-8 JSON of one SpooledRecord
  *               \______________ covered by the checksum _________/
@@ -28,7 +29,7 @@ export function writeFrame(buffer: Buffer, start: number, seq: number, json: str
   buffer.writeUInt32LE(payloadBytes, start + 4);
   buffer.writeUInt32LE(seq % u32, start + 8);
   buffer.writeUInt32LE(Math.floor(seq / u32), start + 12);
-  buffer.writeUInt32LE(checksum(buffer, start, end), start);
+  buffer.writeUInt32LE(crc32c(buffer, start + 4, end), start);
   return end;
 }
 
@@ -44,16 +45,8 @@ export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (payloadBytes === 0 || payloadBytes > frameBytesMax - frameHeaderBytes) return damaged;
   const frameEndsAt = start + frameHeaderBytes + payloadBytes;
   if (frameEndsAt > end) return incomplete;
-  return buffer.readUInt32LE(start) === checksum(buffer, start, frameEndsAt) ? frameEndsAt : damaged;
+  return buffer.readUInt32LE(start) === crc32c(buffer, start + 4, frameEndsAt) ? frameEndsAt : damaged;
 }
-
-/**
- * CRC-32 as zlib and Ethernet have it. It finds torn and rotten bytes; it is no protection against anybody who wants to deceive.
- * Called for each record when it is spooled and again when it is shipped, on the thread that decides: 0.24 us for 600 bytes on Node 20,
- * where eight tables in JavaScript took 0.35 us.
- */
-const checksum = (buffer: Buffer, start: number, end: number): number =>
-  crc32(buffer.subarray(start + 4, end));
 
 export const frameSeq = (buffer: Buffer, start: number): number =>
   buffer.readUInt32LE(start + 8) + buffer.readUInt32LE(start + 12) * u32;
