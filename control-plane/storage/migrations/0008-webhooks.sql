@@ -10,10 +10,13 @@ CREATE TABLE webhooks (
   description text,
   status text NOT NULL CHECK (status IN ('enabled', 'disabled')),
   disabled_reason text CHECK (disabled_reason IN ('owner', 'gone', 'failing', 'unread')),
-  -- Sealed with MASTER_KEY. The previous one signs too until its time is over.
+  -- Sealed with MASTER_KEY, as are those before it. Each of those signs on for as long as was promised for it: an array of {"sealed", "endsAtMs"},
+  -- the one that was replaced first at the front.
   sealed_secret text NOT NULL,
-  previous_sealed_secret text,
-  previous_ends_at_ms bigint,
+  previous_secrets jsonb NOT NULL DEFAULT '[]',
+  -- Goes up whenever an endpoint begins anew: another URL, enabled or disabled, its account no longer suspended. What an attempt of an earlier era
+  -- came to, however late that is written down, says nothing about the endpoint of now.
+  era integer NOT NULL DEFAULT 0,
   -- The first failure after the last success.
   failing_since_ms bigint,
   -- The endpoint has asked for no more until then (Retry-After).
@@ -22,8 +25,7 @@ CREATE TABLE webhooks (
   fetched_at_ms bigint NOT NULL,
   created_at_ms bigint NOT NULL,
   updated_at_ms bigint NOT NULL,
-  CHECK ((status = 'enabled') = (disabled_reason IS NULL)),
-  CHECK ((previous_sealed_secret IS NULL) = (previous_ends_at_ms IS NULL))
+  CHECK ((status = 'enabled') = (disabled_reason IS NULL))
 );
 CREATE INDEX webhooks_of_account ON webhooks (account_id, mode, webhook_id);
 -- Asked by every transaction that may cause an event: nobody subscribes in most accounts, and then this is all that an event costs.
