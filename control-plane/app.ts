@@ -44,8 +44,13 @@ export function build(deps: Deps): FastifyInstance {
     requestIdHeader: false,
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestReadMsMax,
-    // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours depends on Host.
-    http: { requireHostHeader: false },
+    http: {
+      // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours depends on Host.
+      requireHostHeader: false,
+      // Where the head has the longer time of the two, node:http exchanges them, and a body gets the minute that is its default for heads.
+      headersTimeout: limits.requestReadMsMax,
+      connectionsCheckingInterval: limits.requestReadMsMax / 4,
+    },
     routerOptions: { maxParamLength: limits.pathParamCharsMax },
     // Whoever stops the program decides how long requests in flight may take; refusing new ones is the load balancer's part.
     return503OnClosing: false,

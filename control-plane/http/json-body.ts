@@ -34,7 +34,8 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-function readBody(payload: IncomingMessage, bytesMax: number): Promise<Buffer> {
+/** Throws what its sender is told, also where the connection breaks off: that is no failure of ours. */
+export function readBody(payload: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const discardMax = Math.max(bytesMax, limits.bodyDiscardBytesMax);
   const tooLarge = () =>
     new ApiError('body_too_large', { message: `The body must be at most ${bytesMax} bytes.` });

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { nonceBytes, SealError } from '../../shared/crypto/seal.ts';
@@ -6,6 +7,7 @@ import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import { findPresentedKey, type PresentedKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
 import { textSeal } from '../http/answer-secrets.ts';
+import { readBody } from '../http/json-body.ts';
 import { readScopes } from './access-token.ts';
 import { countAttempt } from './artifact-store.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
@@ -36,11 +38,7 @@ interface Waiting {
 export function consentRoutes(deps: Deps, server: () => Promise<AuthorizationServer>): FastifyPluginAsync {
   return async (app) => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser(
-      'application/x-www-form-urlencoded',
-      { parseAs: 'string', bodyLimit: limits.oauthFormBytesMax },
-      (_request, text, done) => done(null, new URLSearchParams(String(text))),
-    );
+    app.addContentTypeParser('application/x-www-form-urlencoded', readForm);
 
     app.get<{ Params: { uid: string } }>(url, { config, exposeHeadRoute: false }, async (request, reply) => {
       const waiting = await findWaiting(await server(), request, reply);
@@ -75,6 +73,11 @@ export function consentRoutes(deps: Deps, server: () => Promise<AuthorizationSer
       return allow(authorization, request, reply, { waiting, key, granted, resource: toolsUrl(deps) });
     });
   };
+}
+
+async function readForm(_request: FastifyRequest, payload: IncomingMessage): Promise<URLSearchParams> {
+  const bytes = await readBody(payload, limits.oauthFormBytesMax);
+  return new URLSearchParams(bytes.toString('utf8'));
 }
 
 const overPage = renderErrorPage(

@@ -125,6 +125,12 @@ it('answers a body that ends too early, once the sender has left its end of the 
   expect(JSON.parse(body).error.code).toBe('invalid_request');
 });
 
+it('gives head and body of a request one time together, which node:http would exchange for a longer one', () => {
+  const { headersTimeout, requestTimeout } = api.app.server;
+  expect(requestTimeout).toBe(limits.requestReadMsMax);
+  expect(headersTimeout).toBeLessThanOrEqual(requestTimeout);
+});
+
 interface RawAnswer {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;

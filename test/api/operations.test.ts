@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -84,6 +87,20 @@ describe('our own faults', () => {
     const metrics = await api.call({ url: '/metrics', key: null });
     expect(metrics.body).toContain('agent_trust_internal_errors_total{kind="invariant"} 1');
   });
+});
+
+it('a form that its sender breaks off is no failure of ours', async () => {
+  const { app } = api;
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const begun = once(app.server, 'request');
+  const socket = connect({ port: (app.server.address() as AddressInfo).port, host: '127.0.0.1' });
+  const form = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\na';
+  socket.write(`POST /oauth/consent/a HTTP/1.1\r\nHost: a\r\n${form}`);
+  const [request] = await begun;
+  socket.destroy();
+  await new Promise((resolve) => request.once('close', resolve));
+  await setImmediate();
+  expect(logged.filter((line) => line.includes('/oauth/consent'))).toEqual([]);
 });
 
 it('logs no secret, whatever happens', async () => {
