@@ -19,6 +19,8 @@ const ids = /^(?:pass|gate|appr|att|iss|tmpl|key|acct)_[0-9a-z]{26}$/;
 /** What the service has named so far, by kind; with ids that nothing has. What the test needs for itself is not among it. */
 const seen = new Map<string, string[]>();
 const kept = new Set<string>();
+/** Under which every answer so far was given. */
+const requestIds = new Set<unknown>();
 /** What went wrong inside, for the message of a test that fails: the answer itself does not say. */
 let lastFailure: object = {};
 const note = (fields: object) => {
@@ -116,6 +118,7 @@ async function send(of: FuzzedRequest): Promise<Sent> {
     headers: of.headers,
     ...(body === undefined ? {} : { body }),
   });
+  requestIds.add(reply.headers['x-request-id']);
   return { of, reply };
 }
 
@@ -131,12 +134,17 @@ function expectSpecified(of: FuzzedRequest, reply: Reply): void {
   if (reply.status < 400) return;
   // That the code is one of this operation's, and that there is no field too many, was seen when the answer was held against the document.
   const { code, message, status, request_id } = reply.body.error;
+  // A refusal that is replayed names the request that was refused (docs/idempotency.md).
+  const isReplayed = reply.headers['idempotent-replayed'] === 'true';
+  const namesItsRequest = isReplayed
+    ? requestIds.has(request_id)
+    : request_id === reply.headers['x-request-id'];
   const isSpecified =
     status === reply.status &&
     catalogue[code as ErrorCode].status === status &&
     typeof message === 'string' &&
     message.endsWith('.') &&
-    request_id === reply.headers['x-request-id'] &&
+    namesItsRequest &&
     reply.headers['content-type'] === 'application/json; charset=utf-8';
   if (!isSpecified) throw new Error(where());
 }

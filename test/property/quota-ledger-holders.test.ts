@@ -340,12 +340,15 @@ async function receive(holder: Holder, answer: LeaseAnswer | null): Promise<void
   const asks = holder.pending?.asks ?? [];
   holder.pending = null;
   expect(answer?.grants).toHaveLength(asks.length);
-  answer?.grants.forEach(({ granted, starts_at_ms, left_ms }, place) => {
+  answer?.grants.forEach(({ granted, limit, leased, starts_at_ms, left_ms }, place) => {
     const { units_min, units_needed, units_ahead, window, ...counter } = asks[
       place
     ] as LeaseCall['asks'][number];
     expect(granted === 0 || granted >= units_min).toBe(true);
     expect(granted).toBeLessThanOrEqual(units_needed + units_ahead);
+    // Nothing is kept from anybody either: who got less than he needs got all that was left, or nothing where the least was not there.
+    const left = Math.max((limit ?? Number.NaN) - leased, 0);
+    if (granted < units_needed) expect(granted === 0 ? left < Math.max(units_min, 1) : left === 0).toBe(true);
     if (left_ms === 0 || granted === 0) return;
     const kind = { counter, window };
     const name = nameOf(kind, starts_at_ms);
