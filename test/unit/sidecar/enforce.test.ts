@@ -418,11 +418,10 @@ describe('the enforcer', () => {
     it('waits for a copy before a limit refuses it, and asks nobody then for a client that went away', async () => {
       const window = windowAt('day', now);
       const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
-      let isRefused = false;
+      let leave = (): void => undefined;
       const world = setUp(async ({ asks }) => {
-        setImmediate(() => {
-          isRefused = true;
-        });
+        // Once the limit has refused both, and before either is looked up again.
+        setImmediate(() => leave());
         return {
           grants: asks.map(() => ({ ...grant, ends_at_ms: window.endsAtMs, left_ms: window.endsAtMs - now })),
         };
@@ -446,8 +445,9 @@ describe('the enforcer', () => {
       };
       const gone = ask();
       const client = ask();
-      await until(() => isRefused, { what: 'the limit refuses both' });
-      gone.isAborted = true;
+      leave = () => {
+        gone.isAborted = true;
+      };
       await until(() => world.settling.length > 2, { what: 'who stayed is looked up again' });
       expect(world.settling).toHaveLength(3);
       world.settling[2]?.onOutcome({ kind: 'replayed', first });
