@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** What `npm ci` says about the lock file before it downloads anything. */
+describe('npm ci', () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  /** In a folder of its own: npm must see a clean clone, and must not touch ours. Resolves to everything that npm wrote. */
+  async function planInstallation(lock: string): Promise<string> {
+    await writeFile(join(folder, 'package.json'), await readFile(join(root, 'package.json')));
+    await writeFile(join(folder, 'package-lock.json'), lock);
+    const { stdout, stderr } = await run(
+      'npm',
+      ['ci', '--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund'],
+      { cwd: folder },
+    );
+    return stdout + stderr;
+  }
+
+  it('accepts the lock file and warns of no engine', async () => {
+    const said = await planInstallation(await readFile(join(root, 'package-lock.json'), 'utf8'));
+    expect(said).toMatch(/added \d+ packages/);
+    // Where this fails after an update: pin or override the package, see "The lock file" in deploy/patches/README.md.
+    expect(said).not.toContain('EBADENGINE');
+  });
+
+  it('would warn of a package that excludes this version of Node', async () => {
+    const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'));
+    lock.packages['node_modules/fastify'].engines = { node: '>=1000' };
+    expect(await planInstallation(JSON.stringify(lock))).toContain('EBADENGINE');
+  });
+});
