@@ -6,7 +6,7 @@ import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestati
 import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
 import { startControlPlane } from '../control-plane/main.ts';
 import { describeSettings } from '../shared/runtime/describe-settings.ts';
-import { jsonLogger, type Logger } from '../shared/runtime/logger.ts';
+import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
 import {
   type Program,
   parseSettings,
@@ -38,7 +38,7 @@ async function run<Settings extends SettingValues>(
     process.stderr.write(`agent-trust: these settings are wrong:\n${problems}`);
     return wrongUse;
   }
-  const logger = jsonLogger({ level: settings.LOG_LEVEL, name });
+  const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name });
   return runUntilSignal(
     (signal) =>
       start(settings, { logger, signal }).catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { redisBus } from '../shared/bus/redis.ts';
 import { must } from '../shared/errors/assert.ts';
-import { jsonLogger } from '../shared/runtime/logger.ts';
+import { standardErrorLogger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { startFromSettings } from './from-settings.ts';
 import { chooseServer } from './http/choose-server.ts';
@@ -10,7 +10,7 @@ import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart }
 // The whole program of one listening thread. Main and thread run the same build: what comes from there is of its type.
 const { settings, index, port }: ThreadStart = workerData;
 const main = must(parentPort, 'a listening thread is started by threads.ts');
-const logger = jsonLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
+const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
 const tell = (news: ThreadNews): void => main.postMessage(news);
 
 try {

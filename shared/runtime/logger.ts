@@ -1,4 +1,6 @@
+import { isatty } from 'node:tty';
 import { pino } from 'pino';
+import { readableLogLine } from './readable-log-line.ts';
 
 /**
  * What the programs log through. `fields` never hold a token, key, authorization header or personal data;
@@ -27,19 +29,29 @@ const secretNames = [
   'api_key',
 ];
 
-/** JSON lines on standard error: standard output belongs to what a person asked for. */
-export const jsonLogger = (options: { readonly level: LogLevel; readonly name: string }): Logger =>
-  pino(
+const standardError = 2;
+
+/**
+ * Writes to standard error, because standard output belongs to what a person asked for: JSON lines with the time in ISO 8601 and the level as a
+ * word, or lines for a person where standard error is a terminal. Each line is written before the call returns, so that none is lost when the
+ * process ends.
+ */
+export function standardErrorLogger(options: { readonly level: LogLevel; readonly name: string }): Logger {
+  const file = pino.destination({ fd: standardError, sync: true });
+  return pino(
     {
       name: options.name,
       level: options.level,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (level) => ({ level }) },
       redact: {
         paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
         censor: '[redacted]',
       },
     },
-    pino.destination({ fd: 2, sync: true }),
+    isatty(standardError) ? { write: (line) => file.write(readableLogLine(line)) } : file,
   );
+}
 
 export const silentLogger: Logger = {
   debug: () => undefined,

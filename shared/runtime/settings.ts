@@ -163,7 +163,7 @@ export const settings = {
   LOG_LEVEL: setting({
     of: both,
     default: 'info',
-    doc: `How much is logged, as JSON lines on standard error: ${logLevels.join(', ')}.`,
+    doc: `How much is logged on standard error, as JSON lines or, on a terminal, as lines for people: ${logLevels.join(', ')}.`,
     read: oneOf<LogLevel>(...logLevels),
   }),
 };
