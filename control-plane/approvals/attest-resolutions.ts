@@ -12,7 +12,7 @@ export async function attestResolutions(
   tx: Transaction,
   deps: Pick<Deps, 'random' | 'signingKeys' | 'appending'>,
   approvals: readonly StoredApproval[],
-  { resolution, nowMs }: { readonly resolution: Resolution; readonly nowMs: UnixMillis },
+  { resolution, nowMs }: { readonly resolution: Exclude<Resolution, 'voided'>; readonly nowMs: UnixMillis },
 ): Promise<void> {
   const records = approvals.map(
     (approval): NewRecord => ({
@@ -30,7 +30,9 @@ export async function attestResolutions(
         pii: approval.pii,
         test: false,
         resolution,
+        refersTo: approval.approvalId,
         source: 'control-plane',
+        sourceAccount: approval.gateAccountId,
         timestampMs: nowMs,
       },
       passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },

@@ -21,7 +21,9 @@ export interface AttestationRow {
   readonly pii: Attestation['pii'];
   readonly test: boolean;
   readonly resolution: Attestation['resolution'];
+  readonly refers_to: Attestation['refersTo'];
   readonly source: Attestation['source'];
+  readonly source_account: Attestation['sourceAccount'];
   readonly timestamp_ms: Attestation['timestampMs'];
 }
 
@@ -46,7 +48,9 @@ export const attestationColumns = [
   'pii',
   'test',
   'resolution',
+  'refers_to',
   'source',
+  'source_account',
   'timestamp_ms',
 ] as const satisfies readonly (keyof AttestationRow)[];
 
@@ -64,7 +68,9 @@ export const attestationOf = (row: AttestationRow): Attestation => ({
   pii: row.pii,
   test: row.test,
   resolution: row.resolution,
+  refersTo: row.refers_to,
   source: row.source,
+  sourceAccount: row.source_account,
   timestampMs: row.timestamp_ms,
   sequence: row.sequence,
   previousAttestationHash: row.previous_hash,

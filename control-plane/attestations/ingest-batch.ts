@@ -45,7 +45,7 @@ export async function ingestBatch(
   accountId: AccountId,
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
-  const items = numberItems(batch);
+  const items = numberItems(batch, accountId);
   const nextSeq = nextSeqOf(batch.firstSeq, items);
   return deps.sql.begin(async (tx): Promise<IngestedBatch> => {
     const sender = await readConnectionStanding(tx, { ...batch, accountId });
@@ -65,10 +65,10 @@ export async function ingestBatch(
 
 const refusing = (answer: ShipAnswer): IngestedBatch => ({ answer, appended: 0, voided: [] });
 
-function numberItems({ sidecarId, firstSeq, items }: ShippedBatch): NumberedItem[] {
+function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: AccountId): NumberedItem[] {
   let next = firstSeq;
   return items.map((value) => {
-    const item = parseBatchItem(value, sidecarId);
+    const item = parseBatchItem(value, { sidecarId, accountId });
     // A void run is numbered by its last, which tells whether any of it is new.
     next += item.kind === 'void' ? item.count : 1;
     return { ...item, seq: next - 1 };

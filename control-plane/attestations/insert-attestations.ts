@@ -23,12 +23,12 @@ export async function insertAttestations(tx: Transaction, rows: readonly NewAtte
     INSERT INTO attestations (
       attestation_id, chain_id, sequence, previous_hash, hash, signature, signing_key_id, passport_id, gate_id,
       decision, reason, request_hash, permission_key, amount_micro_usd, constraints_evaluated, pii, test, resolution,
-      source, timestamp_ms, latest_ms, reader_account_id, reader_mode, other_reader_account_id, other_reader_mode)
+      refers_to, source, source_account, timestamp_ms, latest_ms, reader_account_id, reader_mode, other_reader_account_id, other_reader_mode)
     SELECT
       attestation_id, chain_id, sequence, previous_hash, hash, signature, signing_key_id, passport_id, gate_id,
       decision, reason, request_hash, permission_key, amount_micro_usd, string_to_array(checks, ','), pii::jsonb,
-      test = 1, resolution, source, timestamp_ms, latest_ms, reader_account_id, reader_mode, other_reader_account_id,
-      other_reader_mode
+      test = 1, resolution, refers_to, source, source_account, timestamp_ms, latest_ms, reader_account_id, reader_mode,
+      other_reader_account_id, other_reader_mode
     FROM unnest(
       ${column(({ id }) => id)}::text[],
       ${column(({ chainId }) => chainId)}::text[],
@@ -48,7 +48,9 @@ export async function insertAttestations(tx: Transaction, rows: readonly NewAtte
       ${column(({ pii }) => JSON.stringify(pii))}::text[],
       ${column(({ test }) => (test ? 1 : 0))}::int[],
       ${column(({ resolution }) => resolution)}::text[],
+      ${column(({ refersTo }) => refersTo)}::text[],
       ${column(({ source }) => source)}::text[],
+      ${column(({ sourceAccount }) => sourceAccount)}::text[],
       ${column(({ timestampMs }) => timestampMs)}::bigint[],
       ${rows.map(({ latestMs }) => latestMs)}::bigint[],
       ${rows.map(({ reader }) => reader.accountId)}::text[],
@@ -58,6 +60,6 @@ export async function insertAttestations(tx: Transaction, rows: readonly NewAtte
     ) WITH ORDINALITY AS new (
       attestation_id, chain_id, sequence, previous_hash, hash, signature, signing_key_id, passport_id, gate_id,
       decision, reason, request_hash, permission_key, amount_micro_usd, checks, pii, test, resolution,
-      source, timestamp_ms, latest_ms, reader_account_id, reader_mode, other_reader_account_id, other_reader_mode, place)
+      refers_to, source, source_account, timestamp_ms, latest_ms, reader_account_id, reader_mode, other_reader_account_id, other_reader_mode, place)
     ORDER BY place`;
 }

@@ -18,13 +18,13 @@ interface PassportUse {
  * each, whatever the number of records; rows are locked in the order of their ids until the transaction ends.
  *
  * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes of it counts, or that none
- * came in time.
+ * came in time. That a decision was voided is no decision of its own.
  */
 export async function countUse(tx: Transaction, attestations: readonly Attestation[]): Promise<void> {
   const gates = new Map<string, GateUse>();
   const passports = new Map<string, PassportUse>();
   for (const { gateId, passportId, decision, test, resolution, timestampMs } of attestations) {
-    if (test || resolution === 'approved') continue;
+    if (test || resolution === 'approved' || resolution === 'voided') continue;
     if (gateId !== null) {
       const use = gates.get(gateId) ?? { total: 0, permits: 0, blocks: 0, lastMs: 0 };
       use.total += 1;

@@ -49,6 +49,7 @@ type SpendingRecord = AttestationRecord & {
 
 const isSpending = (record: AttestationRecord): record is SpendingRecord =>
   record.decision === 'PERMIT' &&
+  record.resolution === null &&
   !record.test &&
   record.passportId !== null &&
   record.amountMicroUsd !== null &&

@@ -179,8 +179,11 @@ export const glossary: Readonly<Record<string, string>> = {
   'Attestation.type': 'Kind of personal data.',
   'Decision.type': 'Kind of personal data.',
   'GateTest.type': 'Kind of personal data.',
-  resolution: 'How a SUSPEND was resolved; null for every other record.',
+  resolution:
+    'How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every other record.',
+  refers_to: 'The approval that the record resolves, or the attestation that it voids.',
   source: 'Id of the sidecar that decided, or `control-plane`.',
+  source_account: 'Account of that sidecar, or of the call that the control plane answered.',
   'Attestation.test': 'Whether it was a gate test.',
   timestamp: 'When it was decided.',
   manifest: 'What the export holds.',

@@ -21,9 +21,10 @@ export function settlementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       '/sync/settlements',
       { config: { scope: 'sidecars:connect' }, bodyLimit: limits.ingestBodyBytesMax },
       async (request, reply) => {
-        const call = parseSettlementCall(request.body);
+        const { accountId } = callerOf(request);
+        const call = parseSettlementCall(request.body, accountId);
         const arrivedAtMs = deps.clock.monotonic() - reply.elapsedTime;
-        const answer = await settle(deps, callerOf(request).accountId, call, arrivedAtMs);
+        const answer = await settle(deps, accountId, call, arrivedAtMs);
         settled.inc({ kind: call.kind, answer: answer.kind });
         switch (answer.kind) {
           case 'superseded':

@@ -13,14 +13,17 @@ interface ReadableRecord {
 
 /**
  * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (decisions §14), for a whole batch at once. Gate tests cause
- * none, and neither does the resolution of a SUSPEND, which has an event of its own. Where nobody subscribes it costs one look-up for the batch.
+ * none, and neither does a record that resolves or voids another: an approval has events of its own. Where nobody subscribes it costs one look-up for the batch.
  */
 export async function emitDecisions(
   tx: Transaction,
   deps: Pick<Deps, 'random'>,
   records: readonly ReadableRecord[],
 ): Promise<void> {
-  const told = records.filter(({ attestation }) => !attestation.test && attestation.decision !== 'SUSPEND');
+  const told = records.filter(
+    ({ attestation: { test, decision, resolution } }) =>
+      !test && decision !== 'SUSPEND' && resolution === null,
+  );
   const subscribers = await findSubscribers(tx, {
     owners: told.flatMap(readersOf),
     events: ['passport.verified', 'passport.denied'],

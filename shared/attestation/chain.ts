@@ -24,6 +24,8 @@ export function linkAttestation(
   key: { readonly kid: string; sign(message: string): string },
 ): Attestation {
   assert((head.sequence === 0) === (head.hash === null), 'a chain has a hash once it has a record');
+  assert(record.sourceAccount !== null, 'a new record names the account that it comes from');
+  assert((record.resolution === null) === (record.refersTo === null), 'a resolution names what it resolves');
   const placed: PlacedRecord = {
     ...record,
     sequence: head.sequence + 1,

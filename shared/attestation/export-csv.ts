@@ -24,6 +24,8 @@ const csvColumns = [
   'hash',
   'signature',
   'signing_key_id',
+  'refers_to',
+  'source_account',
 ] as const satisfies readonly (keyof AttestationAnswer)[];
 
 /** The first line, without its line end. */

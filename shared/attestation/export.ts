@@ -12,6 +12,7 @@ import { closed, nullable } from '../wire/fields.ts';
  *
  * format history
  *   agent-trust.attestations.v1  2026-11
+ *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify as they are
  */
 const exportFormat = 'agent-trust.attestations.v1';
 

@@ -1,7 +1,7 @@
 import { textHash } from '../crypto/content-hash.ts';
 import type { AttestationRecord } from '../model/attestation.ts';
 import { renderTime } from '../model/time.ts';
-import { type AttestationAnswer, renderFinding } from '../wire/attestation.ts';
+import { type AttestationAnswer, asWritten, renderFinding } from '../wire/attestation.ts';
 
 /** A record with its place in its chain: all that is hashed. */
 export interface PlacedRecord extends AttestationRecord {
@@ -14,26 +14,29 @@ export interface PlacedRecord extends AttestationRecord {
 export type SignedBody = Omit<AttestationAnswer, 'hash' | 'signature'>;
 
 /** The members stand in the order of RFC 8785; `recordHash` relies on it. */
-export const signedBody = (record: PlacedRecord): SignedBody => ({
-  amount_micro_usd: record.amountMicroUsd,
-  chain_id: record.chainId,
-  constraints_evaluated: [...record.constraintsEvaluated],
-  decision: record.decision,
-  gate_id: record.gateId,
-  id: record.id,
-  passport_id: record.passportId,
-  permission_key: record.permissionKey,
-  pii: record.pii.map(renderFinding),
-  previous_attestation_hash: record.previousAttestationHash,
-  reason: record.reason,
-  request_hash: record.requestHash,
-  resolution: record.resolution,
-  sequence: record.sequence,
-  signing_key_id: record.signingKeyId,
-  source: record.source,
-  test: record.test,
-  timestamp: renderTime(record.timestampMs),
-});
+export const signedBody = (record: PlacedRecord): SignedBody =>
+  asWritten({
+    amount_micro_usd: record.amountMicroUsd,
+    chain_id: record.chainId,
+    constraints_evaluated: [...record.constraintsEvaluated],
+    decision: record.decision,
+    gate_id: record.gateId,
+    id: record.id,
+    passport_id: record.passportId,
+    permission_key: record.permissionKey,
+    pii: record.pii.map(renderFinding),
+    previous_attestation_hash: record.previousAttestationHash,
+    reason: record.reason,
+    refers_to: record.refersTo,
+    request_hash: record.requestHash,
+    resolution: record.resolution,
+    sequence: record.sequence,
+    signing_key_id: record.signingKeyId,
+    source: record.source,
+    source_account: record.sourceAccount,
+    test: record.test,
+    timestamp: renderTime(record.timestampMs),
+  });
 
 /**
  * `sha256:` + hex over the RFC 8785 form of the signed body. With its members in their order, `JSON.stringify` writes that form in

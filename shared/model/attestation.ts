@@ -1,5 +1,5 @@
 import type { CheckName, DecisionReason, Outcome } from './decision.ts';
-import type { AccountId, AttestationId, GateId, PassportId, SidecarId } from './ids.ts';
+import type { AccountId, ApprovalId, AttestationId, GateId, PassportId, SidecarId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 import type { UnixMillis } from './time.ts';
@@ -7,7 +7,11 @@ import type { UnixMillis } from './time.ts';
 /** The id of the passport, gate or account whose chain a record belongs to (decisions §9). */
 export type ChainId = PassportId | GateId | AccountId;
 
-export type Resolution = 'approved' | 'denied' | 'expired';
+/**
+ * approved, denied, expired: how an approval ended; the record has decision SUSPEND. voided: the decision in `refersTo` has no effect,
+ * because nobody got it as an answer; the record repeats the voided decision.
+ */
+export type Resolution = 'approved' | 'denied' | 'expired' | 'voided';
 
 export interface PiiFinding {
   /** JSON pointer (RFC 6901) into `request`. */
@@ -31,7 +35,14 @@ export interface AttestationRecord {
   readonly pii: readonly PiiFinding[];
   readonly test: boolean;
   readonly resolution: Resolution | null;
+  /** What the record resolves or voids. Null exactly where `resolution` is. */
+  readonly refersTo: AttestationId | ApprovalId | null;
   readonly source: SidecarId | 'control-plane';
+  /**
+   * The account whose sidecar decided, or whose call the control plane answered. Null only in records that a build before this member
+   * wrote: their hashes cover neither this nor `refersTo`, so their public form leaves both out.
+   */
+  readonly sourceAccount: AccountId | null;
   readonly timestampMs: UnixMillis;
 }
 

@@ -9,13 +9,13 @@ import { isGrantablePermission } from '../model/permission.ts';
 import { parseTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { closed, nullable, Timestamp } from './fields.ts';
 
-const resolutions = ['approved', 'denied', 'expired'] as const satisfies readonly Resolution[];
+const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfies readonly Resolution[];
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
 /**
- * A record as answers and exports carry it: what is signed (decisions §9), with its hash and signature.
- * Every member is always present, null where it has no value.
+ * A record as answers and exports carry it: what is signed (decisions §9), with its hash and signature. Every member is present, null
+ * where it has no value; records written before `refers_to` and `source_account` existed lack those two, which their hashes do not cover.
  */
 export const AttestationAnswer = closed({
   /** Integer micro-USD: no floating-point number stands in a signed body. */
@@ -34,6 +34,8 @@ export const AttestationAnswer = closed({
   }),
   previous_attestation_hash: nullable(Hash),
   reason: nullable(Type.Enum(decisionReasons)),
+  /** The approval that the record resolves, or the attestation that it voids. */
+  refers_to: Type.Optional(nullable(Type.String())),
   request_hash: Hash,
   resolution: nullable(Type.Enum(resolutions)),
   sequence: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
@@ -42,6 +44,8 @@ export const AttestationAnswer = closed({
   signing_key_id: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
   /** The sidecar that decided, or `control-plane`. */
   source: Type.String(),
+  /** The account of that sidecar, or of the call that the control plane answered. */
+  source_account: Type.Optional(Type.String()),
   test: Type.Boolean(),
   timestamp: Timestamp,
 });
@@ -55,28 +59,46 @@ export const AttestationPageAnswer = Type.Object({
 export type AttestationAnswer = Static<typeof AttestationAnswer>;
 
 /** The members stand in the order of RFC 8785, so that `JSON.stringify` of this is its canonical form. */
-export const renderAttestation = (attestation: Attestation): AttestationAnswer => ({
-  amount_micro_usd: attestation.amountMicroUsd,
-  chain_id: attestation.chainId,
-  constraints_evaluated: [...attestation.constraintsEvaluated],
-  decision: attestation.decision,
-  gate_id: attestation.gateId,
-  hash: attestation.hash,
-  id: attestation.id,
-  passport_id: attestation.passportId,
-  permission_key: attestation.permissionKey,
-  pii: attestation.pii.map(renderFinding),
-  previous_attestation_hash: attestation.previousAttestationHash,
-  reason: attestation.reason,
-  request_hash: attestation.requestHash,
-  resolution: attestation.resolution,
-  sequence: attestation.sequence,
-  signature: attestation.signature,
-  signing_key_id: attestation.signingKeyId,
-  source: attestation.source,
-  test: attestation.test,
-  timestamp: renderTime(attestation.timestampMs),
-});
+export const renderAttestation = (attestation: Attestation): AttestationAnswer =>
+  asWritten({
+    amount_micro_usd: attestation.amountMicroUsd,
+    chain_id: attestation.chainId,
+    constraints_evaluated: [...attestation.constraintsEvaluated],
+    decision: attestation.decision,
+    gate_id: attestation.gateId,
+    hash: attestation.hash,
+    id: attestation.id,
+    passport_id: attestation.passportId,
+    permission_key: attestation.permissionKey,
+    pii: attestation.pii.map(renderFinding),
+    previous_attestation_hash: attestation.previousAttestationHash,
+    reason: attestation.reason,
+    refers_to: attestation.refersTo,
+    request_hash: attestation.requestHash,
+    resolution: attestation.resolution,
+    sequence: attestation.sequence,
+    signature: attestation.signature,
+    signing_key_id: attestation.signingKeyId,
+    source: attestation.source,
+    source_account: attestation.sourceAccount,
+    test: attestation.test,
+    timestamp: renderTime(attestation.timestampMs),
+  });
+
+interface Origin {
+  readonly refers_to: string | null;
+  readonly source_account: string | null;
+}
+
+/** A record of a build that named no account has no `refers_to` and no `source_account`: it was hashed without them. */
+export function asWritten<Body extends Origin>(
+  body: Body,
+): Omit<Body, keyof Origin> & { refers_to?: string | null; source_account?: string } {
+  const { source_account } = body;
+  if (source_account !== null) return { ...body, source_account };
+  const { refers_to: _, source_account: __, ...earlier } = body;
+  return earlier;
+}
 
 export const renderFinding = ({ pointer, type }: PiiFinding): { pointer: string; type: string } => ({
   pointer,
@@ -99,6 +121,8 @@ export function parseAttestation(value: unknown): Attestation | null {
   if (gate_id !== null && !isId('gate', gate_id)) return null;
   if (permission_key !== null && !isGrantablePermission(permission_key)) return null;
   if (source !== 'control-plane' && !isId('side', source)) return null;
+  const origin = parseOrigin(value);
+  if (origin === null) return null;
   if (value.pii.some(({ pointer, type }) => loneSurrogate.test(pointer) || loneSurrogate.test(type)))
     return null;
   return {
@@ -115,7 +139,9 @@ export function parseAttestation(value: unknown): Attestation | null {
     pii: value.pii,
     test: value.test,
     resolution: value.resolution,
+    refersTo: origin.refersTo,
     source,
+    sourceAccount: origin.sourceAccount,
     timestampMs,
     sequence: value.sequence,
     previousAttestationHash: value.previous_attestation_hash,
@@ -123,6 +149,15 @@ export function parseAttestation(value: unknown): Attestation | null {
     signature: value.signature,
     signingKeyId: value.signing_key_id,
   };
+}
+
+/** Both members, or neither as in records of a build before them; null where only one is there or not what it should be. */
+function parseOrigin(value: AttestationAnswer): Pick<Attestation, 'refersTo' | 'sourceAccount'> | null {
+  const { refers_to, source_account } = value;
+  if (refers_to === undefined && source_account === undefined) return { refersTo: null, sourceAccount: null };
+  if (refers_to === undefined || source_account === undefined || !isId('acct', source_account)) return null;
+  if (refers_to !== null && !isId('att', refers_to) && !isId('appr', refers_to)) return null;
+  return { refersTo: refers_to, sourceAccount: source_account };
 }
 
 /** RFC 8785 has no form for half of a surrogate pair. */

@@ -4,7 +4,7 @@ import { approvalStatuses, type PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import { piiTypes } from '../model/constraints.ts';
 import { type CheckName, checkNames } from '../model/decision.ts';
-import type { ApprovalId, AttestationId, GateId, PassportId, SidecarId } from '../model/ids.ts';
+import type { AccountId, ApprovalId, AttestationId, GateId, PassportId, SidecarId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
@@ -188,12 +188,12 @@ const readLookUp = shapeReader(LookUpBody);
 
 /**
  * Reads a call as strictly as ingest reads a record: throws `invalid_request`, naming the field, for an unknown field, a wrong shape, and for
- * members that contradict each other. Whether the sidecar may say it is not looked at.
+ * members that contradict each other. Whether the sidecar may say it is not looked at. `accountId`: of the key that the call came with.
  */
-export function parseSettlementCall(body: unknown): ArrivedSettlement {
+export function parseSettlementCall(body: unknown, accountId: AccountId): ArrivedSettlement {
   switch (readKind(body).kind) {
     case 'permit':
-      return withItsRecord(readPermit(body));
+      return withItsRecord(readPermit(body), accountId);
     case 'suspend':
       return withItsMoney(readSuspend(body));
     case 'look_up':
@@ -203,12 +203,13 @@ export function parseSettlementCall(body: unknown): ArrivedSettlement {
 
 function withItsRecord(
   call: SettlementEnvelope & Omit<PermitSettlement, 'record'> & { readonly record?: unknown },
+  accountId: AccountId,
 ): ArrivedSettlement {
   const { record: value, ...rest } = call;
   if (call.idempotency_key === null && call.approval_id === null) {
     throw invalidRequest('idempotency_key', 'A permit is settled for its key, its approval or both.');
   }
-  const shipped = parseBatchItem(value, call.sidecar_id);
+  const shipped = parseBatchItem(value, { sidecarId: call.sidecar_id, accountId });
   if (shipped.kind === 'void') throw invalidRequest('record', 'record must be a record.');
   if (shipped.kind === 'malformed') throw invalidRequest('record', `record: ${shipped.message}.`);
   const { record, tokenHash } = shipped;

@@ -9,7 +9,7 @@ import {
   type Outcome,
   outcomes,
 } from '../model/decision.ts';
-import { type GateId, isId, type PassportId, type SidecarId } from '../model/ids.ts';
+import { type AccountId, type GateId, isId, type PassportId, type SidecarId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { isMode, type Mode } from '../model/mode.ts';
 import { parseMicroUsd } from '../model/money.ts';
@@ -36,6 +36,12 @@ export function renderSpooledRecord(record: SpooledRecord): string {
 }
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
+
+/** Which sidecar sent a record, and the account of the key that it sent it with. */
+export interface RecordSource {
+  readonly sidecarId: SidecarId;
+  readonly accountId: AccountId;
+}
 
 /** A record as it came from a sidecar: well formed, and not yet authorised. */
 export interface ShippedRecord {
@@ -92,7 +98,10 @@ export function parseAttestationBatch(body: unknown): ShippedBatch {
  * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists and what the
  * fields say about each other; not whether the sidecar may say it.
  */
-export function parseBatchItem(value: unknown, source: SidecarId): ShippedRecord | ShippedVoid | Malformed {
+export function parseBatchItem(
+  value: unknown,
+  source: RecordSource,
+): ShippedRecord | ShippedVoid | Malformed {
   if (!isObject(value)) return malformed('a record must be an object');
   if ('void' in value) return parseVoidRun(value);
   for (const name of Object.keys(value)) {
@@ -222,7 +231,7 @@ function findContradiction(record: CheckedRecord): string | null {
   return null;
 }
 
-const toRecord = (record: CheckedRecord, source: SidecarId): AttestationRecord => ({
+const toRecord = (record: CheckedRecord, source: RecordSource): AttestationRecord => ({
   id: record.id,
   chainId: record.chain_id,
   passportId: record.passport_id,
@@ -236,7 +245,9 @@ const toRecord = (record: CheckedRecord, source: SidecarId): AttestationRecord =
   pii: record.pii.map(({ pointer, type }) => ({ pointer, type })),
   test: false,
   resolution: null,
-  source,
+  refersTo: null,
+  source: source.sidecarId,
+  sourceAccount: source.accountId,
   timestampMs: record.timestamp_ms,
 });
 

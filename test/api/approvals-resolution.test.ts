@@ -11,6 +11,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askApproval, goToNoon, hashOf, heldUsd, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
+import { operatorOf } from '../support/exports.ts';
 import { codedError, faultySql } from '../support/faulty-sql.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { secondControlPlane } from '../support/second-control-plane.ts';
@@ -442,6 +443,8 @@ describe('the records of a resolution', () => {
         decision: 'SUSPEND',
         reason: 'approval_required',
         resolution: 'approved',
+        refers_to: opened.approvalId,
+        source_account: (await operatorOf(api)).accountId,
         request_hash: binding.requestHash,
         permission_key: 'orders:create',
         amount_micro_usd: 25_000_000,

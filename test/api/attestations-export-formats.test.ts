@@ -163,7 +163,8 @@ describe('an export as csv', () => {
   it('begins with the names of its columns, in their order for ever', async () => {
     expect(await exportText(api, query('csv'), keys.empty)).toBe(
       'id,timestamp,chain_id,sequence,passport_id,gate_id,decision,reason,permission_key,amount_micro_usd,' +
-        'constraints_evaluated,pii,test,resolution,source,request_hash,previous_attestation_hash,hash,signature,signing_key_id\r\n',
+        'constraints_evaluated,pii,test,resolution,source,request_hash,previous_attestation_hash,hash,signature,signing_key_id,' +
+        'refers_to,source_account\r\n',
     );
   });
 

@@ -71,6 +71,8 @@ describe('GET /v1/attestations', () => {
       pii: [],
       test: false,
       resolution: null,
+      refers_to: null,
+      source_account: expect.stringMatching(/^acct_/),
       source: expect.stringMatching(/^side_/),
       timestamp: new Date(startMs).toISOString(),
       sequence: 1,

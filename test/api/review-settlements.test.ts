@@ -88,7 +88,12 @@ describe('a copy of a call that had to wait before it was begun', () => {
       SELECT account_id AS "accountId" FROM sidecars WHERE sidecar_id = ${sidecar.sidecarId}`;
     const { accountId } = must(row, 'the sidecar is connected');
     const settleAfter = (waitedMs: number) =>
-      settleCall(api.deps, accountId, parseSettlementCall(body), api.deps.clock.monotonic() - waitedMs);
+      settleCall(
+        api.deps,
+        accountId,
+        parseSettlementCall(body, accountId),
+        api.deps.clock.monotonic() - waitedMs,
+      );
     await expect(settleAfter(limits.quotaCallMsMax + 1)).rejects.toMatchObject({ code: 'overloaded' });
     expectError(await api.call({ url: `/v1/approvals/${body.approval_id}` }), 'approval_not_found');
     expect(await settleAfter(0)).toMatchObject({ kind: 'suspended', approval_id: body.approval_id });

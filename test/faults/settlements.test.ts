@@ -78,7 +78,7 @@ const ofGate = () => ({
 
 function suspendCall(approvalId: string) {
   const nowMs = api.deps.clock.now();
-  return parseSettlementCall({
+  const body = {
     ...bound(),
     idempotency_key: null,
     kind: 'suspend',
@@ -89,7 +89,8 @@ function suspendCall(approvalId: string) {
     pii: [],
     expires_in_ms: 300_000,
     held: [{ ...ofGate(), starts_at_ms: windowAt('day', nowMs).startsAtMs, units: 25_000_000 }],
-  });
+  };
+  return parseSettlementCall(body, accountId);
 }
 
 async function lease(): Promise<void> {
@@ -116,7 +117,10 @@ describe('whichever statement fails, or the answer to the commit,', () => {
       await settle(api.deps, accountId, suspendCall(approvalId));
       await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} });
       const record = recordOf(api, { gateId, passport }, { request_hash: hashOf(1) });
-      const call = parseSettlementCall({ ...bound(), kind: 'permit', approval_id: approvalId, record });
+      const call = parseSettlementCall(
+        { ...bound(), kind: 'permit', approval_id: approvalId, record },
+        accountId,
+      );
       const { deps, counted } = faulty(failAt);
       const first = await settle(deps, accountId, call).catch(() => null);
       const wanted = first !== null || failAt === 0 ? 1 : 0;

@@ -21,7 +21,22 @@ const orNull = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: nu
 /** Any text but lone surrogates. */
 const text = fc.string({ unit: 'binary', maxLength: 40 });
 
-const record: fc.Arbitrary<AttestationRecord> = fc.record({
+const origin: fc.Arbitrary<Pick<AttestationRecord, 'resolution' | 'refersTo' | 'sourceAccount'>> = fc.oneof(
+  fc.record({ resolution: fc.constant(null), refersTo: fc.constant(null), sourceAccount: id('acct') }),
+  fc.record({
+    resolution: fc.constantFrom('approved', 'denied', 'expired', 'voided'),
+    refersTo: fc.oneof(id('att'), id('appr')),
+    sourceAccount: id('acct'),
+  }),
+);
+/** What a build wrote that knew neither `refers_to` nor `source_account`. */
+const earlierOrigin: typeof origin = fc.record({
+  resolution: orNull(fc.constantFrom('approved', 'denied', 'expired')),
+  refersTo: fc.constant(null),
+  sourceAccount: fc.constant(null),
+});
+
+const rest: fc.Arbitrary<Omit<AttestationRecord, 'resolution' | 'refersTo' | 'sourceAccount'>> = fc.record({
   id: id('att'),
   chainId: fc.oneof(id('pass'), id('gate'), id('acct')),
   passportId: orNull(id('pass')),
@@ -34,19 +49,27 @@ const record: fc.Arbitrary<AttestationRecord> = fc.record({
   constraintsEvaluated: fc.subarray([...checkNames]),
   pii: fc.array(fc.record({ pointer: text, type: text }), { maxLength: 5 }),
   test: fc.boolean(),
-  resolution: orNull(fc.constantFrom('approved' as const, 'denied' as const, 'expired' as const)),
   source: fc.oneof(id('side'), fc.constant('control-plane' as const)),
   timestampMs: fc.integer({ min: 0, max: latestUnixMs }).map((ms) => ms as UnixMillis),
 });
+const recordWith = (from: typeof origin): fc.Arbitrary<AttestationRecord> =>
+  fc.tuple(rest, from).map(([one, other]) => ({ ...one, ...other }));
+const record = recordWith(origin);
+const anyForm = recordWith(fc.oneof(origin, earlierOrigin));
 
 describe('attestations, for any record', () => {
   it('are hashed over their RFC 8785 form, without sorting anything', () => {
     fc.assert(
-      fc.property(record, orNull(fc.constant(contentHash(1))), fc.maxSafeNat(), (any, previous, sequence) => {
-        const placed = { ...any, sequence, previousAttestationHash: previous, signingKeyId: key.kid };
-        expect(JSON.stringify(signedBody(placed))).toBe(canonicalJson(signedBody(placed)));
-        expect(recordHash(placed)).toBe(contentHash(signedBody(placed)));
-      }),
+      fc.property(
+        anyForm,
+        orNull(fc.constant(contentHash(1))),
+        fc.maxSafeNat(),
+        (any, previous, sequence) => {
+          const placed = { ...any, sequence, previousAttestationHash: previous, signingKeyId: key.kid };
+          expect(JSON.stringify(signedBody(placed))).toBe(canonicalJson(signedBody(placed)));
+          expect(recordHash(placed)).toBe(contentHash(signedBody(placed)));
+        },
+      ),
     );
   });
 

@@ -79,7 +79,9 @@ export function sampleRecord(number: number, change: Partial<AttestationRecord> 
     pii: [],
     test: false,
     resolution: null,
+    refersTo: null,
     source: sampleId('side', 1),
+    sourceAccount: sampleId('acct', 1),
     timestampMs: at(number * 1_000),
     ...change,
   };

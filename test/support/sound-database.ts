@@ -121,16 +121,17 @@ export const rules = {
     ) AS held JOIN quota_windows q USING (counter, window_name, starts_at_ms) WHERE q.leased < held.units`,
   'each resolution of an approval is on record, once': `
     WITH expected AS (
-      SELECT passport_id, gate_id, request_hash, resolution, count(*) AS times FROM approvals a, LATERAL (VALUES
+      SELECT passport_id, gate_id, request_hash, resolution, approval_id AS refers_to, count(*) AS times
+      FROM approvals a, LATERAL (VALUES
         ('approved', a.resolved_at_ms IS NOT NULL AND a.status <> 'denied'),
         ('denied', a.status = 'denied'),
         ('expired', a.status = 'expired' AND a.due_at_ms IS NULL)) AS r (resolution, has_happened)
-      WHERE has_happened GROUP BY 1, 2, 3, 4
+      WHERE has_happened GROUP BY 1, 2, 3, 4, 5
     ), recorded AS (
-      SELECT passport_id, gate_id, request_hash, resolution, count(*) AS times FROM attestations
-      WHERE resolution IS NOT NULL GROUP BY 1, 2, 3, 4
+      SELECT passport_id, gate_id, request_hash, resolution, refers_to, count(*) AS times FROM attestations
+      WHERE resolution IS NOT NULL AND resolution <> 'voided' GROUP BY 1, 2, 3, 4, 5
     )
-    SELECT * FROM expected FULL JOIN recorded USING (passport_id, gate_id, request_hash, resolution)
+    SELECT * FROM expected FULL JOIN recorded USING (passport_id, gate_id, request_hash, resolution, refers_to)
     WHERE expected.times IS DISTINCT FROM recorded.times`,
   'what used an approval is on record': `
     SELECT approval_id FROM approvals WHERE status = 'used' AND attestation_id NOT IN (

@@ -143,12 +143,14 @@ async function expectTrueCounters(sql: Transaction): Promise<void> {
   const countedGates = await sql`
     SELECT gate_id, count(*) AS total_requests, count(*) FILTER (WHERE decision = 'PERMIT') AS permits,
       count(*) FILTER (WHERE decision = 'BLOCK') AS blocks, max(timestamp_ms) AS last_request_at_ms
-    FROM attestations WHERE gate_id IS NOT NULL AND NOT test AND resolution IS DISTINCT FROM 'approved' GROUP BY gate_id ORDER BY gate_id`;
+    FROM attestations WHERE gate_id IS NOT NULL AND NOT test AND coalesce(resolution, '') NOT IN ('approved', 'voided')
+    GROUP BY gate_id ORDER BY gate_id`;
   expect([...gates]).toEqual([...countedGates]);
   const passports =
     await sql`SELECT passport_id, use_count, last_used_at_ms FROM passport_use ORDER BY passport_id`;
   const countedPassports = await sql`
     SELECT passport_id, count(*) AS use_count, max(timestamp_ms) AS last_used_at_ms FROM attestations
-    WHERE passport_id IS NOT NULL AND decision = 'PERMIT' AND NOT test GROUP BY passport_id ORDER BY passport_id`;
+    WHERE passport_id IS NOT NULL AND decision = 'PERMIT' AND resolution IS NULL AND NOT test
+    GROUP BY passport_id ORDER BY passport_id`;
   expect([...passports]).toEqual([...countedPassports]);
 }

@@ -4,7 +4,14 @@ import { signatureMessage, signedBody } from '../../../shared/attestation/record
 import { contentHash } from '../../../shared/crypto/content-hash.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import { renderAttestation } from '../../../shared/wire/attestation.ts';
-import { chainOf, keysetOf, sampleChain, sampleKey, sampleRecord } from '../../support/sample-chains.ts';
+import {
+  chainOf,
+  keysetOf,
+  sampleChain,
+  sampleId,
+  sampleKey,
+  sampleRecord,
+} from '../../support/sample-chains.ts';
 
 const key = sampleKey(1);
 const keys = keysetOf(key);
@@ -41,6 +48,8 @@ describe('signedBody', () => {
         'test',
         'resolution',
         'source',
+        'refers_to',
+        'source_account',
       ].sort(),
     );
     expect(body).toMatchObject({ passport_id: null, gate_id: null, permission_key: null, reason: null });
@@ -72,6 +81,15 @@ describe('linkAttestation', () => {
     expect(() => linkAttestation(sampleRecord(1), { sequence: 1, hash: null }, key)).toThrow();
     expect(() => linkAttestation(sampleRecord(1), { sequence: 0, hash: first.hash }, key)).toThrow();
   });
+
+  it('does not link a record without an account, or a resolution of nothing', () => {
+    const link = (change: Parameters<typeof sampleRecord>[1]) =>
+      linkAttestation(sampleRecord(1, change), emptyChain, key);
+    expect(() => link({ sourceAccount: null })).toThrow('names the account');
+    expect(() => link({ resolution: 'voided' })).toThrow('names what it resolves');
+    expect(() => link({ refersTo: sampleId('att', 1) })).toThrow('names what it resolves');
+    expect(link({ resolution: 'voided', refersTo: sampleId('att', 1) })).toMatchObject({ sequence: 1 });
+  });
 });
 
 describe('verifyAttestation', () => {
@@ -100,11 +118,13 @@ describe('verifyAttestation', () => {
       previous_attestation_hash: null,
       reason: 'state_stale',
       request_hash: first.requestHash,
+      refers_to: sampleId('appr', 1),
       resolution: 'approved',
       sequence: 3,
       signature: first.signature,
       signing_key_id: `${key.kid.slice(0, -1)}x`,
       source: 'control-plane',
+      source_account: sampleId('acct', 2),
       test: true,
       timestamp: '2026-11-20T09:00:02.001Z',
     };
@@ -136,6 +156,9 @@ describe('verifyAttestation', () => {
 
   it('refuses what is not a record, and never throws', () => {
     const { reason: _, ...missing } = wire;
+    // Records of earlier builds lack both; one of the two alone is no form of a record.
+    const { source_account: __, ...withoutAccount } = wire;
+    const { refers_to: ___, ...withoutReference } = wire;
     const others = [
       undefined,
       null,
@@ -143,6 +166,10 @@ describe('verifyAttestation', () => {
       [],
       {},
       missing,
+      withoutAccount,
+      withoutReference,
+      { ...wire, refers_to: sampleId('gate', 1) },
+      { ...wire, source_account: null },
       { ...wire, extra: 1 },
       { ...wire, sequence: '2' },
       { ...wire, sequence: 2.5 },

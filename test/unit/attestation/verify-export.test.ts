@@ -9,7 +9,8 @@ import {
 import { csvHeader } from '../../../shared/attestation/export-csv.ts';
 import { type ExportVerdict, exportVerifier } from '../../../shared/attestation/verify-export.ts';
 import { canonicalJson } from '../../../shared/crypto/canonical-json.ts';
-import type { Keyset } from '../../../shared/crypto/keyset.ts';
+import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { type Keyset, keyset, parseJwks } from '../../../shared/crypto/keyset.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import type { Attestation } from '../../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
@@ -26,6 +27,7 @@ import {
   sampleRecord,
   startMs,
 } from '../../support/sample-chains.ts';
+import { earlierExportLines, earlierJwks } from '../../vectors/earlier-export.ts';
 
 const key = sampleKey(1);
 const keys = keysetOf(key);
@@ -260,4 +262,31 @@ describe('exportVerifier', () => {
     expect(faultOf(replaced(2, deep))).toBe('malformed');
     expect(faultOf(replaced(2, deep.replace('[]', `[${lines[2]?.trim()}]`)))).toBe('malformed');
   });
+});
+
+describe('an export of records that have neither refers_to nor source_account', () => {
+  const earlierKeys = keyset(chooseEd25519(), parseJwks(earlierJwks));
+
+  it('verifies as it was made', () => {
+    expect(verdictOf(earlierExportLines, earlierKeys)).toMatchObject({
+      kind: 'valid',
+      chains: 2,
+      records: 3,
+    });
+  });
+
+  it.each(['"refers_to":null,', '"source_account":"acct_01m7w2y7m1040g2081040g2081",'])(
+    'does not verify with %s put in',
+    (member) => {
+      const place = member.startsWith('"refers_to"') ? '"request_hash"' : '"test"';
+      const changed = earlierExportLines.map((line) => line.replace(place, member + place));
+      expect(faultOf(changed, earlierKeys)).toBe('malformed');
+      const both = earlierExportLines.map((line) =>
+        line
+          .replace('"request_hash"', '"refers_to":null,"request_hash"')
+          .replace('"test"', '"source_account":"acct_01m7w2y7m1040g2081040g2081","test"'),
+      );
+      expect(faultOf(both, earlierKeys)).toBe('hash_mismatch');
+    },
+  );
 });

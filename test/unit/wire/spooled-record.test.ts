@@ -10,7 +10,7 @@ import type { SpooledRecord } from '../../../shared/wire/sync.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 import { spooledRecord } from '../../support/spooled.ts';
 
-const source = sampleId('side', 1);
+const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 const refused: Partial<SpooledRecord> = {
   passport_id: null,
   token_hash: null,
@@ -88,7 +88,9 @@ describe('parseBatchItem', () => {
             pii: spooled.pii,
             test: false,
             resolution: null,
-            source,
+            refersTo: null,
+            source: source.sidecarId,
+            sourceAccount: source.accountId,
             timestampMs: spooled.timestamp_ms,
           },
         });
@@ -175,7 +177,7 @@ describe('parseBatchItem', () => {
 
 describe('parseAttestationBatch', () => {
   const batch = {
-    sidecar_id: source,
+    sidecar_id: source.sidecarId,
     connection_id: 'c',
     epoch: '0'.repeat(32),
     first_seq: 1,
@@ -184,7 +186,7 @@ describe('parseAttestationBatch', () => {
 
   it('reads an envelope', () => {
     expect(parseAttestationBatch(batch)).toMatchObject({
-      sidecarId: source,
+      sidecarId: source.sidecarId,
       firstSeq: 1,
       items: batch.records,
     });
