@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
 import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
 import { startControlPlane } from '../control-plane/main.ts';
-import { describeSettings } from '../shared/runtime/describe-settings.ts';
+import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
 import {
   type Program,
@@ -73,7 +73,7 @@ function version(): string {
 function commands(setExitCode: (code: number) => void): Command {
   const env = process.env;
   const settingsHelp = (programs: readonly Program[]) => () =>
-    `\nSettings, from the environment:\n${describeSettings(programs, env)}\n`;
+    `\nSettings, from the environment:\n${describeSettings(programs, env)}\n\n${settingSourcesHelp}\n`;
 
   const program = new Command('agent-trust')
     .description(

@@ -2,6 +2,8 @@ import { resolve } from 'node:path';
 import { type RunningControlPlane, startControlPlane } from '../control-plane/main.ts';
 import { concretePort } from '../shared/runtime/free-port.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
+import { givenSetting } from '../shared/runtime/setting-source.ts';
+import { Wrong } from '../shared/runtime/setting-values.ts';
 import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { teardown } from '../shared/runtime/teardown.ts';
 import { startSidecar } from '../sidecar/main.ts';
@@ -75,8 +77,12 @@ Ctrl-C stops everything; the next start finds its data again.
 /** `words`: what stands for the key between double quotes in a shell; never the key itself. */
 function whereTheKeyIs(file: string | null, settings: SettingValues): { description: string; words: string } {
   if (file !== null) return { description: `in ${file}`, words: `$(cat ${quote(file)})` };
-  if (settings.ADMIN_API_KEY !== null)
-    return { description: 'the value of ADMIN_API_KEY', words: '$ADMIN_API_KEY' };
+  const given = givenSetting('ADMIN_API_KEY', process.env, { isSecret: true });
+  if (settings.ADMIN_API_KEY !== null && given !== null && !(given instanceof Wrong)) {
+    return given.file === null
+      ? { description: `the value of ${given.variable}`, words: `$${given.variable}` }
+      : { description: `in ${given.file}`, words: `$(cat ${quote(given.file)})` };
+  }
   return { description: 'the one in use since an earlier start', words: '<your API key>' };
 }
 

@@ -1,3 +1,5 @@
+import { givenSetting } from './setting-source.ts';
+import { Wrong } from './setting-values.ts';
 import { type Environment, type Program, type SettingName, settings } from './settings.ts';
 
 interface Described {
@@ -13,12 +15,23 @@ export function describeSettings(programs: readonly Program[], environment: Envi
   const nameWidth = Math.max(...rows.map(({ name }) => name.length));
   return rows
     .map(({ name, row }) => {
-      const given = environment[name] ?? '';
-      const now = given === '' ? '' : `; now ${row.isSecret ? '(set, not shown)' : given}`;
+      const now = shownNow(name, row, environment);
       return `  ${name.padEnd(nameWidth)}  ${row.doc}\n  ${' '.repeat(nameWidth)}  [${defaultOf(row)}${now}]`;
     })
     .join('\n');
 }
+
+function shownNow(name: string, row: Described['row'], environment: Environment): string {
+  const given = givenSetting(name, environment, { isSecret: row.isSecret === true });
+  if (given === null) return '';
+  if (given instanceof Wrong) return `; now: ${given.sentence}`;
+  if (row.isSecret !== true) return `; now ${given.text}`;
+  return given.file === null ? '; now (set, not shown)' : `; now (in ${given.file}, not shown)`;
+}
+
+/** What `--help` says below the list. */
+export const settingSourcesHelp =
+  'Each is also read as AGENT_TRUST_<NAME>, which wins; each secret also from the file that <NAME>_FILE names.';
 
 /** The table of the README. */
 export function renderSettingsTable(): string {

@@ -1,4 +1,5 @@
 import { type LogLevel, logLevels } from './logger.ts';
+import { type Environment, givenSetting, unknownNames } from './setting-source.ts';
 import {
   apiKey,
   connectionString,
@@ -180,7 +181,7 @@ export interface SidecarSettings extends SettingValues {
   readonly SIDECAR_API_KEY: string;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment } from './setting-source.ts';
 
 /** All that is wrong with the settings, at once: whoever starts the program mends everything in one go. */
 export class SettingsError extends StartError {
@@ -193,8 +194,8 @@ export class SettingsError extends StartError {
 }
 
 /**
- * Reads the settings of the programs that start in this process; a setting of another program is not looked at and has its default. An
- * empty variable counts as unset, because that is what `${NAME:-}` of a compose file makes of one. Throws SettingsError.
+ * Reads the settings of the programs that start in this process, each from where givenSetting finds it; a setting of another program is
+ * not looked at and has its default. Throws SettingsError, also for an `AGENT_TRUST_*` variable that is no setting.
  */
 export function parseSettings(programs: readonly Program[], environment: Environment): SettingValues {
   const { values, problems } = readSettings(programs, environment);
@@ -231,18 +232,29 @@ function readSettings(
   const problems: string[] = [];
   const readOne = ([name, row]: readonly [string, Setting<unknown, string | null>]): [string, unknown] => {
     const isOurs = row.of.some((program) => programs.includes(program));
-    const given = (isOurs ? environment[name] : null) || row.default;
-    const value = given === null ? null : row.read(given);
+    const given = isOurs ? givenSetting(name, environment, { isSecret: row.isSecret === true }) : null;
+    if (given instanceof Wrong) {
+      problems.push(`${name} ${given.sentence}.`);
+      return [name, null];
+    }
+    const text = given?.text ?? row.default;
+    const value = text === null ? null : row.read(text);
     if (!(value instanceof Wrong)) return [name, value];
-    problems.push(`${name} ${value.sentence}${row.isSecret ? '' : `, not "${given}"`}.`);
+    const source = given?.file ? ` (read from ${given.file})` : '';
+    problems.push(
+      `${given?.variable ?? name} ${value.sentence}${source}${row.isSecret ? '' : `, not "${text}"`}.`,
+    );
     return [name, null];
   };
   // Each row reads its own type; that a value belongs to its row is what Object.fromEntries cannot say.
   const values = Object.fromEntries(Object.entries(settings).map(readOne)) as SettingValues;
+  problems.push(...unknownNames(environment, settings));
   return { values, problems };
 }
 
-const isSet = (environment: Environment, name: SettingName): boolean => (environment[name] ?? '') !== '';
+/** Whether a value is given at all, right or wrong. */
+const isSet = (environment: Environment, name: SettingName): boolean =>
+  givenSetting(name, environment, { isSecret: settings[name].isSecret === true }) !== null;
 
 /** The origin under which a server that listens there is reached from the same machine. */
 export function originOf(listener: { readonly host: string; readonly port: number }): string {

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { makeApiKey } from '../../../shared/crypto/api-key.ts';
 import { describeSettings, renderSettingsTable } from '../../../shared/runtime/describe-settings.ts';
 import {
@@ -168,6 +171,134 @@ describe('parseSettings', () => {
 
   it('does not look at settings of another program', () => {
     expect(controlPlane({ SIDECAR_THREADS: 'many' }).SIDECAR_THREADS).toBe(1);
+  });
+});
+
+describe('AGENT_TRUST_<NAME>', () => {
+  it('wins over the bare name, and is named in an error', () => {
+    expect(controlPlane({ PORT: '1', AGENT_TRUST_PORT: '2' }).PORT).toBe(2);
+    expect(controlPlane({ AGENT_TRUST_DATA_DIR: '/a' }).DATA_DIR).toBe('/a');
+    expect(problemsOf(() => controlPlane({ PORT: '1', AGENT_TRUST_PORT: 'x' }))).toEqual([
+      'AGENT_TRUST_PORT must be a whole number from 0 to 65535, not "x".',
+    ]);
+  });
+
+  it('counts as not given while it is empty', () => {
+    expect(controlPlane({ PORT: '1', AGENT_TRUST_PORT: '' }).PORT).toBe(1);
+  });
+
+  it('keeps a name that an orchestrator injects from being read', () => {
+    const environment = { SIDECAR_PORT: 'tcp://10.0.0.7:8090', AGENT_TRUST_SIDECAR_PORT: '8090' };
+    expect(parseSettings(['control-plane', 'sidecar'], environment).SIDECAR_PORT).toBe(8090);
+  });
+
+  it('is an error where there is no such setting, each one named', () => {
+    const environment = {
+      AGENT_TRUST_DATADIR: '/a',
+      AGENT_TRUST_PORT_FILE: '/a',
+      AGENT_TRUST_CONSTRUCTOR: 'x',
+    };
+    expect(problemsOf(() => controlPlane({ ...environment, LOG_LEVEL: 'loud' }))).toEqual([
+      expect.stringMatching(/^LOG_LEVEL must/),
+      'AGENT_TRUST_CONSTRUCTOR is no setting; --help lists those that there are.',
+      'AGENT_TRUST_DATADIR is no setting; --help lists those that there are.',
+      'AGENT_TRUST_PORT_FILE is not read: PORT is no secret, and only secrets are read from files.',
+    ]);
+  });
+
+  it('says what to do about the names that Kubernetes injects', () => {
+    const [problem] = problemsOf(() => controlPlane({ AGENT_TRUST_SERVICE_HOST: '10.0.0.7' }));
+    expect(problem).toMatch(/enableServiceLinks: false/);
+  });
+
+  it('leaves the variables of the commands alone, and settings of the other program', () => {
+    const environment = {
+      AGENT_TRUST_API_KEY: 'x',
+      AGENT_TRUST_WEBHOOK_SECRET: 'x',
+      AGENT_TRUST_SIDECAR_THREADS: 'x',
+      AGENT_TRUST_SIDECAR_API_KEY_FILE: '/nowhere',
+    };
+    expect(problemsOf(() => controlPlane(environment))).toEqual([]);
+  });
+});
+
+describe('<NAME>_FILE of a secret', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'settings-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const file = (content: string): string => {
+    const path = join(folder, String(Math.random()));
+    writeFileSync(path, content);
+    return path;
+  };
+  const sidecar = (environment: Environment) =>
+    parseSidecarSettings({ CONTROL_PLANE_URL: 'http://127.0.0.1:8080', ...environment });
+
+  it.each([key, `${key}\n`, `${key}\r\n`])(
+    'holds the value, with or without a line break at its end',
+    (content) => {
+      expect(sidecar({ SIDECAR_API_KEY_FILE: file(content) }).SIDECAR_API_KEY).toBe(key);
+      expect(sidecar({ AGENT_TRUST_SIDECAR_API_KEY_FILE: file(content) }).SIDECAR_API_KEY).toBe(key);
+    },
+  );
+
+  it('serves every secret, and satisfies what must be set', () => {
+    const secrets = Object.entries(settings).filter(([, row]) => row.isSecret);
+    const values: Record<string, string> = {
+      DATABASE_URL: 'postgres://user:pass@db/trust',
+      REDIS_URL: 'redis://cache',
+      ADMIN_API_KEY: key,
+      SIDECAR_API_KEY: key,
+      MASTER_KEY: masterKey,
+    };
+    const environment = Object.fromEntries(
+      secrets.map(([name]) => [`${name}_FILE`, file(`${values[name]}\n`)] as const),
+    );
+    const read = parseSettings(['control-plane', 'sidecar'], environment);
+    for (const [name] of secrets)
+      expect(read).toHaveProperty(name, name === 'MASTER_KEY' ? Buffer.alloc(32, 7) : values[name]);
+  });
+
+  it.each([
+    ['', /which is empty/],
+    ['\n', /which holds only white space/],
+    [` ${key}`, /which has white space before or after the value/],
+    [`${key}\n\n`, /which must hold one line and holds several/],
+    [`${key}\n${key}`, /which must hold one line and holds several/],
+    ['x'.repeat(70_000), /which is over 65536 bytes long/],
+    ['s3cret', /^SIDECAR_API_KEY_FILE must be at_live_.*\(read from /],
+  ])('is refused, by name and without its content, where it holds %j', (content, message) => {
+    const path = file(content);
+    const problems = problemsOf(() => sidecar({ SIDECAR_API_KEY_FILE: path }));
+    expect(problems).toEqual([expect.stringMatching(message)]);
+    expect(problems[0]).toMatch(/^SIDECAR_API_KEY/);
+    expect(problems[0]).toContain(path);
+    if (content.trim() !== '') expect(problems[0]).not.toContain(content.trim());
+  });
+
+  it('is refused where it is missing or a folder', () => {
+    expect(problemsOf(() => sidecar({ SIDECAR_API_KEY_FILE: join(folder, 'none') }))).toEqual([
+      `SIDECAR_API_KEY is read from ${folder}/none (SIDECAR_API_KEY_FILE), which cannot be read (ENOENT).`,
+    ]);
+    expect(problemsOf(() => sidecar({ SIDECAR_API_KEY_FILE: folder }))[0]).toMatch(/\(EISDIR\)/);
+  });
+
+  it('is refused beside the value, but not beside one that the prefix overrules', () => {
+    expect(problemsOf(() => sidecar({ SIDECAR_API_KEY: key, SIDECAR_API_KEY_FILE: file(key) }))).toEqual([
+      'SIDECAR_API_KEY is given twice, by SIDECAR_API_KEY and by SIDECAR_API_KEY_FILE: unset one of them.',
+    ]);
+    const overruled = {
+      SIDECAR_API_KEY: 'x',
+      SIDECAR_API_KEY_FILE: '/none',
+      AGENT_TRUST_SIDECAR_API_KEY: key,
+    };
+    expect(sidecar(overruled).SIDECAR_API_KEY).toBe(key);
+  });
+
+  it('is shown in the help by its name', () => {
+    const path = file(key);
+    const help = describeSettings(['sidecar'], { SIDECAR_API_KEY_FILE: path });
+    expect(help).toContain(`(in ${path}, not shown)`);
+    expect(help).not.toContain(key);
   });
 });
 

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { Wrong } from './setting-values.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the text of a setting was found. */
+export interface Given {
+  readonly text: string;
+  /** The variable that was read, as it is called in the environment. */
+  readonly variable: string;
+  /** The file that the variable names; null where the variable holds the text itself. */
+  readonly file: string | null;
+}
+
+const prefix = 'AGENT_TRUST_';
+const fileSuffix = '_FILE';
+/** A secret is one line; the longest is a connection string. A larger file is a mistake, which must not be read into memory. */
+const secretFileBytesMax = 64 * 1024;
+
+/** Read by commands (docs/webhooks.md), not by the service: no settings, and no typing errors either. */
+const namesOfCommands: ReadonlySet<string> = new Set(['AGENT_TRUST_API_KEY', 'AGENT_TRUST_WEBHOOK_SECRET']);
+
+/**
+ * Finds the text of the setting `name` (decisions §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`; for a secret also in the file
+ * that `AGENT_TRUST_<name>_FILE` or `<name>_FILE` names, without the line break at its end. Null: nothing is given. An empty variable counts
+ * as not given, because that is what `${NAME:-}` of a compose file makes of one; an empty file is an error, because a mount that failed
+ * leaves one. Returns Wrong, which names the variable, for a value and a file at once and for a file that holds no single line.
+ */
+export function givenSetting(
+  name: string,
+  environment: Environment,
+  { isSecret }: { readonly isSecret: boolean },
+): Given | Wrong | null {
+  for (const variable of [`${prefix}${name}`, name]) {
+    const text = environment[variable] ?? '';
+    const fileVariable = `${variable}${fileSuffix}`;
+    const file = isSecret ? (environment[fileVariable] ?? '') : '';
+    if (text !== '' && file !== '')
+      return new Wrong(`is given twice, by ${variable} and by ${fileVariable}: unset one of them`);
+    if (text !== '') return { text, variable, file: null };
+    if (file !== '') return readSecret(fileVariable, file);
+  }
+  return null;
+}
+
+/** The message names the file, never what is in it. */
+function readSecret(variable: string, file: string): Given | Wrong {
+  const wrong = (problem: string) => new Wrong(`is read from ${file} (${variable}), ${problem}`);
+  let content: Buffer;
+  try {
+    content = readFileSync(file);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    return wrong(`which cannot be read (${code})`);
+  }
+  if (content.byteLength > secretFileBytesMax) return wrong(`which is over ${secretFileBytesMax} bytes long`);
+  const text = content.toString('utf8').replace(/\r?\n$/, '');
+  if (content.byteLength === 0) return wrong('which is empty');
+  if (text.trim() === '') return wrong('which holds only white space');
+  if (/[\r\n]/.test(text)) return wrong('which must hold one line and holds several');
+  if (text.trim() !== text) return wrong('which has white space before or after the value');
+  return { text, variable, file };
+}
+
+/** What is wrong with each `AGENT_TRUST_*` variable that is no setting: a typing error there would leave a default in force unnoticed. */
+export function unknownNames(
+  environment: Environment,
+  settings: Readonly<Record<string, { readonly isSecret?: true }>>,
+): readonly string[] {
+  return Object.keys(environment)
+    .filter((variable) => variable.startsWith(prefix) && !namesOfCommands.has(variable))
+    .flatMap((variable) => {
+      const name = variable.slice(prefix.length);
+      if (Object.hasOwn(settings, name)) return [];
+      const ofFile = name.endsWith(fileSuffix) ? name.slice(0, -fileSuffix.length) : null;
+      const row = ofFile !== null && Object.hasOwn(settings, ofFile) ? settings[ofFile] : undefined;
+      if (row?.isSecret) return [];
+      if (row !== undefined)
+        return [`${variable} is not read: ${ofFile} is no secret, and only secrets are read from files.`];
+      return [`${variable} is no setting${hint(variable)}.`];
+    })
+    .sort();
+}
+
+/** The names that Kubernetes gives to each container for a Service called `agent-trust`. */
+const hint = (variable: string): string =>
+  /_SERVICE_(?:HOST|PORT)|_PORT_\d+_(?:TCP|UDP)/.test(variable)
+    ? ': Kubernetes sets it for a Service called agent-trust; set enableServiceLinks: false in the pod, or rename the Service'
+    : '; --help lists those that there are';
