@@ -18,11 +18,12 @@ import type { HeldUnits } from '../leases/held-units.ts';
  *   0. the call of a settlement, its key  settle.ts: copies of one call go one after the other, look-ups after the permit of their key
  *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
  *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
- *   3. the approval                       one row; who lets several expire skips those that others have locked
- *   4. the holder of leases               one row
- *   5. heads of chains, counters, sums    append-records.ts: each in the order of their keys
- *   6. the outbox                         new rows only
- *   7. windows of the quota ledger        ledger.ts: with one statement, the last one
+ *   3. the gate                           shared while an approval is opened under its policy, exclusive while it changes
+ *   4. the approval                       one row; who lets several expire skips those that others have locked; a change of the gate locks all its open ones
+ *   5. the holder of leases               one row
+ *   6. heads of chains, counters, sums    append-records.ts: each in the order of their keys
+ *   7. the outbox                         new rows only
+ *   8. windows of the quota ledger        ledger.ts: with one statement, the last one
  *
  * So a request that uses an approval claims its key, uses the approval, appends its record and takes its units; one that opens an approval
  * opens it before its holder passes the money on; a resolution locks the approval, appends its record, tells it and frees the money.
@@ -49,6 +50,7 @@ export interface Resolved extends StoredApproval {
 export interface ApprovalBinding {
   readonly passportId: PassportId;
   readonly gateId: GateId;
+  /** `Gate.policyVersion`. */
   readonly gateVersion: number;
   readonly requestHash: string;
 }
@@ -138,7 +140,7 @@ export async function findPendingApproval(
 
 /**
  * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is for another passport, gate,
- * version of the gate or request; which of them is not told.
+ * policy of the gate or request; which of them is not told.
  */
 export async function readStanding(
   sql: Database | Transaction,
@@ -250,6 +252,23 @@ export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixM
     WHERE approval_id = (
       SELECT approval_id FROM approvals WHERE approval_id = ${approvalId} AND due_at_ms <= ${nowMs}
       FOR UPDATE SKIP LOCKED)`;
+}
+
+/**
+ * Ends the pending and approved ones of the gate that are bound to an earlier policy than this; `null`: all of them. Their records, events and money are
+ * due now. Resolves to how many there were.
+ */
+export async function writeVoid(
+  tx: Transaction,
+  gateId: GateId,
+  policyVersion: number | null,
+  nowMs: UnixMillis,
+): Promise<number> {
+  const ended = await tx`
+    UPDATE approvals SET status = 'expired', expires_at_ms = least(expires_at_ms, ${nowMs}), due_at_ms = ${nowMs}
+    WHERE gate_id = ${gateId} AND status IN ('pending', 'approved')
+      ${policyVersion === null ? tx`` : tx`AND gate_version < ${policyVersion}`}`;
+  return ended.count;
 }
 
 /** For good: nothing is left to do for them. */

@@ -27,7 +27,7 @@ export interface NewApproval {
   /** Made by whoever decided, so that it can ask again when it got no answer. */
   readonly approvalId: ApprovalId;
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
-  readonly gate: Pick<Gate, 'gateId' | 'version' | 'accountId' | 'mode'>;
+  readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'>;
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
   readonly amountMicroUsd: MicroUsd | null;
@@ -116,7 +116,7 @@ function toApproval(wanted: NewApproval): StoredApproval {
     passportId: passport.passportId,
     agentId: passport.agentId,
     gateId: gate.gateId,
-    gateVersion: gate.version,
+    gateVersion: gate.policyVersion,
     requestHash: wanted.requestHash,
     permissionKey: wanted.permissionKey,
     amountMicroUsd: wanted.amountMicroUsd,

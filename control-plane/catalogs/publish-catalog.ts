@@ -5,6 +5,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { signCatalog } from '../../shared/wire/catalog-signature.ts';
 import { renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { voidApprovals } from '../approvals/void-approvals.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
@@ -15,7 +16,8 @@ type PublishDeps = Pick<Deps, 'clock' | 'signingKeys'>;
 
 /**
  * Publishes the next version of a gate's catalog (decisions §10): from the push on its sidecars permit what it offers and nothing else,
- * at its prices. The gate's own version rises too, because what it permits has changed.
+ * at its prices. The gate's own version rises too, because what it permits has changed, and the approvals that are open at it are voided: `voided` is
+ * their number, for `expireVoided`.
  */
 export async function replaceCatalog(
   tx: Transaction,
@@ -26,20 +28,24 @@ export async function replaceCatalog(
     readonly gateId: GateId;
     readonly permissions: readonly CatalogEntry[];
   },
-): Promise<Catalog> {
+): Promise<{ readonly catalog: Catalog; readonly voided: number }> {
   const { permissions } = wanted;
   const current = await lockGate(tx, wanted.owner, wanted.gateId);
   if (current === null) throw new ApiError('gate_not_found');
+  const nowMs = deps.clock.now();
+  const version = current.version + 1;
   const gate: Gate = {
     ...current,
     catalogTerms: catalogTerms(permissions),
-    version: current.version + 1,
-    updatedAtMs: deps.clock.now(),
+    version,
+    policyVersion: version,
+    updatedAtMs: nowMs,
   };
   await updateGateRow(tx, gate);
+  const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
   const catalog = await publishCatalog(tx, deps, { gate, permissions });
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
-  return catalog;
+  return { catalog, voided };
 }
 
 /** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and has written the gate itself. */

@@ -8,6 +8,7 @@ import {
   parseCatalogPublication,
   renderCatalog,
 } from '../../shared/wire/catalog.ts';
+import { expireVoided } from '../approvals/void-approvals.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { entityTag, isKnownTo } from '../http/entity-tag.ts';
@@ -45,7 +46,8 @@ export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         };
         return answerCreated(request, reply, {
           create: (tx, change) => replaceCatalog(tx, change, deps, wanted),
-          render: renderCatalog,
+          afterCommit: ({ voided }) => expireVoided(deps, voided),
+          render: ({ catalog }) => renderCatalog(catalog),
         });
       },
     );

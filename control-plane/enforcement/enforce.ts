@@ -13,6 +13,7 @@ import { consumeApproval } from '../approvals/consume-approval.ts';
 import { openApproval } from '../approvals/open-approval.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import { holdPolicy } from '../gates/gate-store.ts';
 import { grantLeases } from '../leases/grant-leases.ts';
 import { askFor, holdsFor } from './drawn-windows.ts';
 import {
@@ -138,6 +139,7 @@ async function suspend(
 ): Promise<Enforcement> {
   const { decision, gate, policy, passport, request, waiting, nowMs } = judged;
   if (waiting !== null) return decided(call, judged, { attestationId: null, approval: waiting });
+  if (!(await holdPolicy(tx, must(gate, 'a SUSPEND is at a gate')))) throw new Overtaken();
   const opened = await openApproval(tx, deps, {
     approvalId: deps.random.newId('appr', nowMs),
     passport: must(passport, 'a SUSPEND is about a passport'),

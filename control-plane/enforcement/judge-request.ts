@@ -125,7 +125,7 @@ export const bindingOf = ({
     : {
         passportId: passport.passportId,
         gateId: gate.gateId,
-        gateVersion: gate.version,
+        gateVersion: gate.policyVersion,
         requestHash: request.requestHash,
       };
 

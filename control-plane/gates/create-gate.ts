@@ -24,6 +24,7 @@ export async function createGate(
     mode: owner.mode,
     catalogTerms: permissions === null ? null : catalogTerms(permissions),
     version: 1,
+    policyVersion: 1,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
   };

@@ -19,7 +19,7 @@ type CountedRow = GateRow & GateStats;
 
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
-  g.constraints, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.created_at_ms AS "createdAtMs",
+  g.constraints, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs"`;
 
 const stats = (sql: Database) => sql`
@@ -39,6 +39,7 @@ const toGate = (row: GateRow): Gate => ({
       ? null
       : parseCatalogTerms({ prices: row.catalogPrices, approvals: row.catalogApprovals }),
   version: row.version,
+  policyVersion: row.policyVersion,
   createdAtMs: row.createdAtMs,
   updatedAtMs: row.updatedAtMs,
 });
@@ -67,10 +68,10 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
   const { prices, approvals } = termColumns(gate);
   await tx`
     INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices,
-      catalog_approvals, version, created_at_ms, updated_at_ms)
+      catalog_approvals, version, policy_version, created_at_ms, updated_at_ms)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
       ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${prices}::text::jsonb,
-      ${approvals}::text[], ${gate.version}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
+      ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
 }
 
 /** Deleted gates are gone for everybody. */
@@ -86,12 +87,16 @@ export async function findGate(
   return row === undefined ? null : toGate(row);
 }
 
+/**
+ * Locks the gate against every other change of it. A decision that keeps the gate's policy as it is (`holdPolicy`) is waited for; rows that only
+ * refer to the gate are not.
+ */
 export async function lockGate(tx: Transaction, owner: Owner, gateId: GateId): Promise<Gate | null> {
   const [row] = await tx<GateRow[]>`
     SELECT ${columns(tx)} FROM gates g
     WHERE g.gate_id = ${gateId} AND g.account_id = ${owner.accountId} AND g.mode = ${owner.mode}
       AND g.deleted_at_ms IS NULL
-    FOR UPDATE`;
+    FOR NO KEY UPDATE`;
   return row === undefined ? null : toGate(row);
 }
 
@@ -121,8 +126,23 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
   await tx`
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
-      catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version}, updated_at_ms = ${gate.updatedAtMs}
+      catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version},
+      policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs}
     WHERE gate_id = ${gate.gateId}`;
+}
+
+/**
+ * Whether the gate still has the policy of this version; if so, it keeps it until the transaction ends. An approval that is opened under it is
+ * therefore seen, and voided, by the change that comes next.
+ */
+export async function holdPolicy(
+  tx: Transaction,
+  { gateId, policyVersion }: Pick<Gate, 'gateId' | 'policyVersion'>,
+): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM gates WHERE gate_id = ${gateId} AND policy_version = ${policyVersion} AND deleted_at_ms IS NULL
+    FOR SHARE`;
+  return rows.length > 0;
 }
 
 /** The row stays, because attestations speak of it. */

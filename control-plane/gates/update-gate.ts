@@ -5,6 +5,7 @@ import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { applyGatePatch, type GatePatch, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
@@ -14,8 +15,8 @@ import { gateTag } from './gate-tag.ts';
 
 /**
  * Applies a merge patch (decisions §4). The gate is locked while it is read and written, so that of two patches at once none
- * is lost. A patch that changes nothing leaves the version as it is, and so the tags that others hold
- * and the approvals that wait at the gate.
+ * is lost. A patch that changes nothing leaves the version as it is, and so the tags that others hold. One that changes trust level or
+ * constraints voids the approvals that are open at the gate (decisions §8).
  */
 export async function updateGate(
   deps: Deps,
@@ -26,16 +27,25 @@ export async function updateGate(
     ifMatch,
   }: { readonly gateId: GateId; readonly patch: Static<typeof GatePatch>; readonly ifMatch: TagCondition },
 ): Promise<Gate> {
-  return changeTransaction(deps, async (tx, change) => {
+  const { gate, voided } = await changeTransaction(deps, async (tx, change) => {
     const current = await lockGate(tx, owner, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
     const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
-    if (isDeepStrictEqual(patched, current)) return current;
-    const gate = { ...patched, version: current.version + 1, updatedAtMs: deps.clock.now() };
+    if (isDeepStrictEqual(patched, current)) return { gate: current, voided: 0 };
+    const nowMs = deps.clock.now();
+    const version = current.version + 1;
+    const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;
+    const gate: Gate = { ...patched, version, policyVersion, updatedAtMs: nowMs };
     await updateGateRow(tx, gate);
+    const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
-    return gate;
+    return { gate, voided };
   });
+  await expireVoided(deps, voided);
+  return gate;
 }
+
+const hasSamePolicy = (one: Gate, other: Gate): boolean =>
+  one.trustLevel === other.trustLevel && isDeepStrictEqual(one.constraints, other.constraints);

@@ -95,6 +95,8 @@ type CreatorDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'
 export interface Creation<Made> {
   /** Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may outlive the transaction. */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Made>;
+  /** What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not reject. */
+  readonly afterCommit?: (made: Made) => Promise<void>;
   /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
   readonly render: (made: Made) => AnswerBody;
 }
@@ -108,17 +110,20 @@ export const creator =
   async <Made>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, render }: Creation<Made>,
+    { create, afterCommit, render }: Creation<Made>,
   ): Promise<FastifyReply> => {
-    const work = async (tx: Transaction, change: WriteChange): Promise<Answer> => ({
-      status: 201,
-      body: render(await create(tx, change)),
-    });
+    let after = async (): Promise<void> => undefined;
+    const work = async (tx: Transaction, change: WriteChange): Promise<Answer> => {
+      const made = await create(tx, change);
+      if (afterCommit !== undefined) after = () => afterCommit(made);
+      return { status: 201, body: render(made) };
+    };
     const { keyed } = request;
     const outcome =
       keyed === null
         ? { answer: await changeTransaction(deps, work), isReplayed: false }
         : await answerOnce(deps, keyed, work);
+    await after();
     return sendOutcome(reply, outcome);
   };
 

@@ -10,7 +10,7 @@ export interface SettledGate {
   readonly gateId: GateId;
   readonly accountId: AccountId;
   readonly mode: Mode;
-  readonly version: number;
+  readonly policyVersion: number;
   readonly isDeleted: boolean;
 }
 
@@ -49,7 +49,7 @@ export async function readParties(
 
 async function readOwnGate(tx: Transaction, accountId: AccountId, gateId: GateId): Promise<SettledGate> {
   const [gate] = await tx<SettledGate[]>`
-    SELECT gate_id AS "gateId", account_id AS "accountId", mode, version, deleted_at_ms IS NOT NULL AS "isDeleted"
+    SELECT gate_id AS "gateId", account_id AS "accountId", mode, policy_version AS "policyVersion", deleted_at_ms IS NOT NULL AS "isDeleted"
     FROM gates WHERE gate_id = ${gateId} AND account_id = ${accountId}`;
   if (gate === undefined) throw refusal('gate_id is no gate of the account of this sidecar');
   return gate;

@@ -5,11 +5,12 @@ import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts
 import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { findClaim } from '../enforcement/permit-claims.ts';
+import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../leases/held-units.ts';
 import { transferFromHolder } from '../leases/hold.ts';
 import { refusal } from './nothing-settled.ts';
 import { readParties } from './read-parties.ts';
-import { answerEarlier, bindingNow, bindingTo, keyOf } from './settled-request.ts';
+import { answerEarlier, bindingTo, keyOf } from './settled-request.ts';
 
 type SuspendCall = Extract<ArrivedSettlement, { kind: 'suspend' }>;
 
@@ -34,7 +35,8 @@ export async function settleSuspend(
   const key = keyOf(call, accountId);
   const earlier = key === null ? null : await findClaim(tx, key, nowMs);
   if (earlier !== null) return answerEarlier(earlier, call);
-  if (bindingNow(call, gate) === null) throw refusal('the gate has changed since this was decided');
+  const decidedOn = { gateId: gate.gateId, policyVersion: call.gate_version };
+  if (!(await holdPolicy(tx, decidedOn))) throw refusal('the gate has changed since this was decided');
 
   const opened = await openApproval(tx, deps, {
     approvalId: call.approval_id,

@@ -23,11 +23,11 @@ export const bindingTo = (call: SettledRequest & { readonly gate_id: GateId }): 
 });
 
 /**
- * The same where an approval of it can count: null without a gate, and where the gate was changed or deleted since the sidecar looked at it, so that
- * no approval is of that version any more.
+ * The same where an approval of it can count: null without a gate, and where the gate's policy was changed or the gate deleted since the sidecar
+ * looked at it, so that no approval is of that policy any more.
  */
 export const bindingNow = (call: SettledRequest, gate: SettledGate | null): ApprovalBinding | null =>
-  gate === null || gate.version !== call.gate_version || gate.isDeleted
+  gate === null || gate.policyVersion !== call.gate_version || gate.isDeleted
     ? null
     : bindingTo({ ...call, gate_id: gate.gateId });
 

@@ -40,6 +40,8 @@ export interface CompiledGate extends CompiledPolicy {
   readonly gateId: GateId;
   readonly accountId: AccountId;
   readonly version: number;
+  /** What an approval is bound to (decisions §8). */
+  readonly policyVersion: number;
 }
 
 const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
@@ -54,6 +56,7 @@ export function compileGate(
     readonly accountId: AccountId;
     readonly mode: Mode;
     readonly version: number;
+    readonly policyVersion: number;
     readonly trustLevel: TrustTier;
     readonly constraints: Constraints;
   },
@@ -77,6 +80,7 @@ export function compileGate(
     approvals: compileApprovals(approvals),
     gateId: gate.gateId,
     version: gate.version,
+    policyVersion: gate.policyVersion,
   };
 }
 

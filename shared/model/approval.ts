@@ -16,13 +16,14 @@ export type ApprovalStatus = (typeof approvalStatuses)[number];
 /** How long somebody is waited for where nobody said otherwise (decisions §4). */
 export const approvalExpiryMsDefault = 300 * secondMs;
 
-/** A request that waits for a person, or did. It belongs to one passport, gate, gate version and request, and to no other. */
+/** A request that waits for a person, or did. It belongs to one passport, gate, gate policy and request, and to no other. */
 export interface Approval {
   readonly approvalId: ApprovalId;
   readonly status: ApprovalStatus;
   readonly passportId: PassportId;
   readonly agentId: string;
   readonly gateId: GateId;
+  /** `Gate.policyVersion` when it was opened. */
   readonly gateVersion: number;
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;

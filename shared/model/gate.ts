@@ -16,8 +16,13 @@ export interface Gate {
   readonly constraints: Constraints;
   /** Of its newest catalog; null: none is published. */
   readonly catalogTerms: CatalogTerms | null;
-  /** Rises by one with every change; an approval is bound to it. */
+  /** Rises by one with every change. */
   readonly version: number;
+  /**
+   * The version at which trust level, constraints or catalog last changed. An approval is bound to it (decisions §8), so a new name or
+   * description leaves approvals alone.
+   */
+  readonly policyVersion: number;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
 }

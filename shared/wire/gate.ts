@@ -225,6 +225,7 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   account_id: gate.accountId,
   mode: gate.mode,
   version: gate.version,
+  policy_version: gate.policyVersion,
   trust_level: gate.trustLevel,
   constraints: { ...renderConstraints(gate.constraints) },
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),

@@ -44,7 +44,7 @@ export interface SettledRequest {
   readonly token_hash: string;
   /** Null: `/enforce` without a gate. No approval is bound to it, an idempotency key may be. */
   readonly gate_id: GateId | null;
-  /** 0 without a gate. */
+  /** Version of the gate's policy: what an approval is bound to. 0 without a gate. */
   readonly gate_version: number;
   readonly request_hash: string;
   readonly idempotency_key: string | null;

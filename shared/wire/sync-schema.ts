@@ -43,6 +43,7 @@ const GateState = Type.Object({
   account_id: IdOf('acct'),
   mode: Type.Enum(modes),
   version: Type.Integer({ minimum: 1 }),
+  policy_version: Type.Integer({ minimum: 1 }),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),

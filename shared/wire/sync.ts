@@ -15,8 +15,9 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
  *   2  2026-11  leases and settlements; gates with the permissions that need an approval. A sidecar of version 1 would let them through
  *               unasked, and is turned away
+ *   3  2026-11  gates with the version of their policy, to which approvals are bound
  */
-export const syncVersion = 2;
+export const syncVersion = 3;
 
 /** The global feed carries ids only; an account's feed carries its gates and its callers' keys. */
 export const globalFeed = 'global';
@@ -31,6 +32,8 @@ export interface GateBody {
   readonly account_id: AccountId;
   readonly mode: Mode;
   readonly version: number;
+  /** What approvals are bound to (decisions §8). From version 3. */
+  readonly policy_version: number;
   readonly trust_level: TrustTier;
   readonly constraints: Readonly<Record<string, unknown>>;
   /** Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no catalog is published. */

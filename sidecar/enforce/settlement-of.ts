@@ -64,7 +64,7 @@ function settledRequest(
     passport_id: passport.passportId,
     token_hash: passport.tokenHash,
     gate_id: gate?.gateId ?? null,
-    gate_version: gate?.version ?? 0,
+    gate_version: gate?.policyVersion ?? 0,
     request_hash: request.requestHash,
     idempotency_key: request.idempotencyKey,
   };

@@ -100,6 +100,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       accountId: gate.account_id,
       mode: gate.mode,
       version: gate.version,
+      policyVersion: gate.policy_version,
       trustLevel: gate.trust_level,
       constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
     },

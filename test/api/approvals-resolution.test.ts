@@ -87,7 +87,7 @@ describe('opening', () => {
     expect(await held(first.gateId)).toBe(25);
   });
 
-  it('opens one for each passport, gate, version of the gate and request', async () => {
+  it('opens one for each passport, gate, policy of the gate and request', async () => {
     const requestHash = freshHash();
     const first = await openAnApproval(api, { requestHash });
     const { passportId, gateId } = first;
@@ -97,13 +97,17 @@ describe('opening', () => {
       await askApproval(api.deps, { passportId, gateId }),
     ];
     const url = `/v1/gates/${gateId}`;
-    await api.call({ method: 'PUT', url, body: { description: 'the next version' } });
+    await api.call({
+      method: 'PUT',
+      url,
+      body: { trust_level: 'L1', constraints: { approvals: { above_usd: 1 } } },
+    });
     others.push(await askApproval(api.deps, { passportId, gateId, requestHash }));
     expect(others.every(({ isNew }) => isNew)).toBe(true);
     const ids = [first, ...others].map(({ approvalId }) => approvalId);
     expect(new Set(ids).size).toBe(5);
-    // At the first gate: the first, the one of another passport, of another request, and of another version.
-    expect(await held(gateId)).toBe(4 * 25);
+    // At the first gate: the one under its new policy, which voided those before it.
+    expect(await held(gateId)).toBe(25);
   });
 
   it('opens one approval for the same request, of many at the same moment', async () => {

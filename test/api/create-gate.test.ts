@@ -55,7 +55,15 @@ describe('POST /gates', () => {
     expect((await api.changes(feed)).slice(before)).toEqual([
       {
         kind: 'gate.put',
-        body: { gate_id, account_id: feed, mode: 'live', version: 1, trust_level: 'L2', constraints },
+        body: {
+          gate_id,
+          account_id: feed,
+          mode: 'live',
+          version: 1,
+          policy_version: 1,
+          trust_level: 'L2',
+          constraints,
+        },
       },
     ]);
   });

@@ -124,7 +124,7 @@ describe('an approval over two sidecars', () => {
     );
   });
 
-  it('belongs to its request, passport, gate and version of the gate alone', async () => {
+  it('belongs to its request, passport, gate and policy of the gate alone', async () => {
     const { gateId, token, approvalId, approved } = await suspended();
     const other = await pair.setUp({ gate: constraints });
     await resolve(approvalId, 'approve');
@@ -144,7 +144,7 @@ describe('an approval over two sidecars', () => {
     });
     await pair.caughtUp();
     expect((await check(0, gateId, token, approved)).body.reason).toBe('approval_mismatch');
-    expect(await statusOf(approvalId)).toBe('approved');
+    expect(await statusOf(approvalId)).toBe('expired');
   });
 
   it('helps no passport that was revoked in between', async () => {

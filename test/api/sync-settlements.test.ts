@@ -39,6 +39,8 @@ beforeEach(async () => {
 afterEach(() => expectSoundStore(api));
 
 const requestHash = hashOf(1);
+/** Of a PUT: the gate decides by something else then. */
+const otherPolicy = { constraints: { approvals: { expires_in_s: 299 } } };
 const ofCall = (from: TestSidecar = sidecar) => ({
   sidecar_id: from.sidecarId,
   connection_id: from.connectionId,
@@ -303,14 +305,14 @@ describe('a permit with an approval', () => {
     const record = permitRecord();
     const ofNothing = permit({ idempotency_key: null, approval_id: newApprovalId() }, record);
     expect(await answerTo(ofNothing)).toEqual(mismatch);
-    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { description: 'changed' } });
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
     // The sidecar has not heard of the change yet.
     expect(await answerTo(permit({ idempotency_key: null, approval_id: approvalId }, record))).toEqual(
       mismatch,
     );
     expect(await answerTo(lookUp({ approval_id: approvalId }))).toEqual(mismatch);
     expect(await isStored(record.id)).toBe(false);
-    expect(await statusOf(approvalId)).toBe('approved');
+    expect(await statusOf(approvalId)).toBe('expired');
   });
 });
 
@@ -415,7 +417,7 @@ describe('a suspend', () => {
 
   it('of a gate that has changed since is refused', async () => {
     await lease(25_000_000);
-    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { description: 'changed' } });
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
     expect(await answerTo(suspend())).toMatchObject({ kind: 'refused' });
     expect(await answerTo(suspend({ gate_version: 2 }))).toMatchObject({ kind: 'suspended' });
   });

@@ -68,13 +68,13 @@ describe('PUT /gates/:id', () => {
     const before = (await api.changes(feed)).length;
     await put(id, { trust_level: 'L3' });
     await put(id, { constraints: { spend_limits: null } });
+    await put(id, { name: 'Another name' });
     const common = { gate_id: id, account_id: feed, mode: 'live', trust_level: 'L3' };
+    const rest = { allowed_domains: constraints.allowed_domains };
     expect((await api.changes(feed)).slice(before)).toEqual([
-      { kind: 'gate.put', body: { ...common, version: 2, constraints } },
-      {
-        kind: 'gate.put',
-        body: { ...common, version: 3, constraints: { allowed_domains: constraints.allowed_domains } },
-      },
+      { kind: 'gate.put', body: { ...common, version: 2, policy_version: 2, constraints } },
+      { kind: 'gate.put', body: { ...common, version: 3, policy_version: 3, constraints: rest } },
+      { kind: 'gate.put', body: { ...common, version: 4, policy_version: 3, constraints: rest } },
     ]);
   });
 

@@ -198,6 +198,12 @@ const presentedCases: readonly CaseData[] = [
     want: block('approval_mismatch', ...atL1),
   },
   {
+    name: 'takes the approval of a gate that has another name since',
+    gate: { constraints: asking },
+    approval: { became: 'gate renamed' },
+    want: permit(...withApproval),
+  },
+  {
     name: 'says first that the passport was revoked in between',
     gate: { constraints: asking },
     approval: { became: 'approved' },

@@ -98,8 +98,12 @@ export class DecideStage implements Stage {
     this.#end(approvalId, 'expired');
   }
 
-  async touchGate() {
+  async changePolicy() {
     this.#gateVersion++;
+  }
+
+  async renameGate() {
+    // Approvals are bound to the policy.
   }
 
   #end(approvalId: string, status: StoredApproval['status']): void {

@@ -99,6 +99,7 @@ const policyOf = ({ gate, mode }: DecisionCase) =>
           accountId: accounts.own,
           mode,
           version: 1,
+          policyVersion: 1,
           trustLevel: gate.trust_level,
           constraints: parseConstraints(fillInIssuers(gate.constraints, issuers), {
             param: 'constraints',
@@ -123,6 +124,7 @@ async function play(decisionCase: DecisionCase) {
     accountId: accounts.own,
     mode,
     version: 1,
+    policyVersion: 1,
     trustLevel: 'L1',
   } as const;
   const stage = new DecideStage({

@@ -35,8 +35,11 @@ export interface EarlierRequest {
 export interface EarlierApproval {
   readonly by: Presenter;
   readonly request: Readonly<Record<string, unknown>>;
-  /** `used`: approved, and the request came again. `gate changed`: approved, and the gate has another version since. */
-  readonly became: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'gate changed';
+  /**
+   * `used`: approved, and the request came again. `gate changed`: approved, and the gate has another policy since;
+   * `gate renamed`: approved, and the gate has another name since.
+   */
+  readonly became: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'gate changed' | 'gate renamed';
   /** Whether the request of the case presents it. */
   readonly isPresented: boolean;
 }

@@ -25,6 +25,12 @@ export const httpStage = (
   },
 ): Stage => {
   const { key } = props;
+  const changeGate = async (body: object) => {
+    const gateId = must(props.gateIds['the gate'], 'there is a gate');
+    const reply = await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, key, body });
+    expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+    await program.caughtUp();
+  };
   return {
     ask: async ({ by, at, request }) => {
       const reply = await program.check(props.gateIds[at], props.tokens[by], request);
@@ -41,12 +47,7 @@ export const httpStage = (
       // The control plane of a test sweeps nothing by itself.
       await expireApprovals(api.deps);
     },
-    touchGate: async () => {
-      const gateId = must(props.gateIds['the gate'], 'there is a gate');
-      const body = { description: 'changed in between' };
-      const reply = await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, key, body });
-      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
-      await program.caughtUp();
-    },
+    changePolicy: () => changeGate({ constraints: { approvals: { expires_in_s: 299 } } }),
+    renameGate: () => changeGate({ name: 'renamed in between', description: 'described anew' }),
   };
 };

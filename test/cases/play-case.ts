@@ -13,8 +13,10 @@ export interface Stage {
   resolve(approvalId: string, word: 'approve' | 'deny'): Promise<void>;
   /** Resolves when the time of the approval is over. */
   waitForExpiry(approvalId: string): Promise<void>;
-  /** Changes the gate of the case in a way that no decision depends on; its version rises. */
-  touchGate(): Promise<void>;
+  /** Changes the policy of the gate of the case in a way that no decision depends on. */
+  changePolicy(): Promise<void>;
+  /** Changes the name of the gate of the case, and nothing else. */
+  renameGate(): Promise<void>;
 }
 
 /** Plays what came before the request of the case, and answers that request as it has to be sent. */
@@ -46,7 +48,11 @@ export async function playEarlier(
       break;
     case 'gate changed':
       await stage.resolve(approvalId, 'approve');
-      await stage.touchGate();
+      await stage.changePolicy();
+      break;
+    case 'gate renamed':
+      await stage.resolve(approvalId, 'approve');
+      await stage.renameGate();
       break;
     case 'used': {
       await stage.resolve(approvalId, 'approve');

@@ -248,7 +248,15 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
         : trusted.map((index) => (index === 0 ? issuers[0] : issuers[1])),
   };
   return compileGate(
-    { gateId: id('gate', 1), accountId: accounts[0], mode, version: 1, trustLevel: gate.level, constraints },
+    {
+      gateId: id('gate', 1),
+      accountId: accounts[0],
+      mode,
+      version: 1,
+      policyVersion: 1,
+      trustLevel: gate.level,
+      constraints,
+    },
     catalog,
   );
 }

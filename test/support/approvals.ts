@@ -87,8 +87,8 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
   const [passport] = await sql<Owned<{ passportId: PassportId; agentId: string }>[]>`
     SELECT passport_id AS "passportId", agent_id AS "agentId", account_id AS "accountId", mode FROM passports
     WHERE passport_id = ${request.passportId}`;
-  const [gate] = await sql<Owned<{ gateId: GateId; version: number }>[]>`
-    SELECT gate_id AS "gateId", version, account_id AS "accountId", mode FROM gates WHERE gate_id = ${request.gateId}`;
+  const [gate] = await sql<Owned<{ gateId: GateId; policyVersion: number }>[]>`
+    SELECT gate_id AS "gateId", policy_version AS "policyVersion", account_id AS "accountId", mode FROM gates WHERE gate_id = ${request.gateId}`;
   const nowMs = deps.clock.now();
   const amountMicroUsd = must(parseUsd(request.amountUsd ?? 25), 'an amount');
   const permissionKey = 'orders:create';

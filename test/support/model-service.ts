@@ -35,6 +35,7 @@ export const gateBody = (n: number, version = 1, accountId = numbered.account(1)
   account_id: accountId,
   mode: n % 2 === 0 ? 'live' : 'test',
   version,
+  policy_version: version,
   trust_level: 'L1',
   constraints: {},
 });

@@ -28,6 +28,7 @@ export const aGate = (constraints: object = {}) => ({
   accountId: makeId('acct', nowMs, bytes),
   mode: 'live' as const,
   version: 1,
+  policyVersion: 1,
   trustLevel: 'L1' as const,
   constraints: parseConstraints(constraints, { param: 'constraints', of: 'gate' }),
 });

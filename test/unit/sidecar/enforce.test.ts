@@ -41,6 +41,7 @@ function newGate(mode: Mode = 'live'): CompiledGate {
     accountId,
     mode,
     version: 1,
+    policyVersion: 1,
     trustLevel: 'L1',
     constraints: { ...noConstraints, trustedIssuers: 'any' },
   });

@@ -1,0 +1,39 @@
+import type { Gate } from '../../shared/model/gate.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { writeVoid } from './approval-store.ts';
+import { expireApprovals } from './expire-approvals.ts';
+
+/**
+ * Ends the open approvals of a gate whose policy was changed, or that was deleted (decisions §8), with the caller's transaction, which has locked the
+ * gate. From the commit on each is `expired`. Its record and event are written, and its money is freed, by `expireVoided`, which the caller
+ * calls after the commit, or by the next sweep (`limits.approvalSweepIntervalMs`) where that fails.
+ */
+export const voidApprovals = (
+  tx: Transaction,
+  {
+    gateId,
+    policyVersion,
+    isDeleted,
+  }: Pick<Gate, 'gateId' | 'policyVersion'> & { readonly isDeleted: boolean },
+  nowMs: UnixMillis,
+): Promise<number> => writeVoid(tx, gateId, isDeleted ? null : policyVersion, nowMs);
+
+/**
+ * Frees the money of `voided` approvals, up to a batch of `limits.approvalsPerSweepMax`: the sweep does the rest. Never throws: the change of the gate is
+ * committed, and must not be answered with an error.
+ */
+export async function expireVoided(
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
+  voided: number,
+): Promise<void> {
+  if (voided === 0) return;
+  try {
+    await expireApprovals(deps);
+  } catch (error) {
+    deps.logger.warn(
+      { err: error },
+      'voided approvals cannot expire now: their money stays held until the next sweep',
+    );
+  }
+}
