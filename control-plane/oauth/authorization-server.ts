@@ -3,8 +3,9 @@ import type { Adapter, Client, Configuration, KoaContextWithOIDC } from 'oidc-pr
 import { isKeyOfHash } from '../../shared/crypto/api-key.ts';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { secondMs } from '../../shared/model/time.ts';
+import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import type { Deps } from '../deps.ts';
+import { addressLimit } from '../http/address-limit.ts';
 import { databaseAdapter, forgetfulAdapter } from './adapter.ts';
 import { toolsUrl } from './challenge.ts';
 import { clientDocumentFetch } from './client-document.ts';
@@ -143,6 +144,11 @@ function configure(deps: Deps, { errors, interactionPolicy }: Library): Configur
 }
 
 function features(deps: Deps, errors: Library['errors']): NonNullable<Configuration['features']> {
+  const documents = addressLimit(deps.clock, {
+    max: limits.oauthClientFetchesPerAddressMax,
+    windowMs: minuteMs,
+    addressesMax: limits.addressesCountedMax,
+  });
   const refusals = {
     invalidTarget: (why: string) => new errors.InvalidTarget(why),
     invalidScope: (why: string) => new errors.InvalidScope(why, ''),
@@ -161,6 +167,10 @@ function features(deps: Deps, errors: Library['errors']): NonNullable<Configurat
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
+      // Asked only where a document is not kept already: known clients go on while strangers are refused.
+      // The consent page has no context: it shows a client whose document was fetched when its request began, maybe by another replica.
+      allowFetch: (ctx: KoaContextWithOIDC | undefined) =>
+        ctx === undefined || documents.take(ctx.req.socket.remoteAddress) === null,
       cacheDuration: {
         min: seconds(limits.oauthClientDocumentKeptMsMin),
         max: seconds(limits.oauthClientDocumentKeptMsMax),

@@ -318,6 +318,13 @@ export const limits = {
   oauthClientFetchesAtOnceMax: 32,
   /** Nor do strangers who name a host keep its webhooks waiting for a connection: they share `webhookAttemptsAtOnceMax`. */
   oauthClientFetchesPerHostMax: 4,
+  /**
+   * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a document once fetched is
+   * kept; 60 leave room for an office behind one address.
+   */
+  oauthClientFetchesPerAddressMax: 60,
+  /** Addresses whose attempts are counted, about 200 bytes each. */
+  addressesCountedMax: 10_000,
   /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
   oauthClientDocumentKeptMsMin: 10 * minuteMs,
   oauthClientDocumentKeptMsMax: hourMs,

@@ -215,3 +215,24 @@ describe('the other endpoints of the library', () => {
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 });
+
+describe('documents that one address makes us fetch', () => {
+  it('are so many in a minute and no more, while clients whose document is kept go on', async () => {
+    const own = await startTools();
+    try {
+      const redirectUri = 'https://app.example.com/cb';
+      const ask = async (clientId: string) =>
+        (await new Browser(own).open(authorization(own, { clientId, redirectUri }).url)).status;
+      const known = own.publish({ redirect_uris: [redirectUri] });
+      expect(await ask(known)).toBe(303);
+      for (let more = 1; more < limits.oauthClientFetchesPerAddressMax; more++) {
+        expect(await ask(own.publish({ redirect_uris: [redirectUri] }))).toBe(303);
+      }
+      expect(await ask(own.publish({ redirect_uris: [redirectUri] }))).toBe(400);
+      expect(own.documentsAsked()).toBe(limits.oauthClientFetchesPerAddressMax);
+      expect(await ask(known)).toBe(303);
+    } finally {
+      await own.close();
+    }
+  });
+});
