@@ -25,6 +25,7 @@ import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
 import { masterKeyOf } from './signing-keys/master-key.ts';
 import { connect } from './storage/connect.ts';
 import { decisionTurns } from './storage/decision-turns.ts';
+import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
@@ -79,6 +80,7 @@ async function startAll(
   const dataDir = resolve(settings.DATA_DIR);
   const random = systemRandom();
 
+  refuseUnpatchedDriver();
   const lock = await lockDataDir(dataDir, 'control-plane');
   started.add('lock of DATA_DIR', () => lock.release());
 

@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { StartError } from '../../shared/runtime/start-error.ts';
+
+/** Lines of deploy/patches/postgres+3.4.9.patch. Goes together with the patch when a release of the driver has the repair. */
+const repairs = ['function resetWrite() {', 'const x = socket !== null && socket.write(chunk, fn)'];
+
+/**
+ * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a dying connection costs a query and
+ * without which it can end the process. An installation loses it silently: with `--ignore-scripts`, or as a dependency of another package,
+ * where the script that applies it finds no driver in its own folder.
+ */
+export function refuseUnpatchedDriver(): void {
+  // The file that `import 'postgres'` loads lies beside the one with the repair.
+  const driver = dirname(fileURLToPath(import.meta.resolve('postgres')));
+  const source = readFileSync(join(driver, 'connection.js'), 'utf8');
+  if (repairs.every((line) => source.includes(line))) return;
+  const installation = driver.slice(0, driver.lastIndexOf('/node_modules/'));
+  throw new StartError(
+    `The database driver in ${driver} lacks a repair without which a lost connection can end this program. ` +
+      `In ${installation}, run: npx patch-package --patch-dir ${relative(installation, patchesFolder())}`,
+  );
+}
+
+/** In the package that this file belongs to, wherever it was compiled to. */
+function patchesFolder(): string {
+  const here = dirname(fileURLToPath(import.meta.url));
+  for (let folder = here; folder !== dirname(folder); folder = dirname(folder)) {
+    if (existsSync(join(folder, 'package.json'))) return join(folder, 'deploy/patches');
+  }
+  return 'deploy/patches';
+}
