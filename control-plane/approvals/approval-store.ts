@@ -105,6 +105,11 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
   return inserted.count === 1;
 }
 
+/** Only for one that this transaction has inserted: nobody else has seen it. */
+export async function deleteApproval(tx: Transaction, approvalId: ApprovalId): Promise<void> {
+  await tx`DELETE FROM approvals WHERE approval_id = ${approvalId}`;
+}
+
 /** Null: there is none of this id, for this request. */
 export async function findBoundApproval(
   tx: Transaction,

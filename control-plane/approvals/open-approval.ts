@@ -14,6 +14,7 @@ import type { Deps, Transaction } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import {
   countPending,
+  deleteApproval,
   findBoundApproval,
   findPendingApproval,
   insertApproval,
@@ -56,7 +57,7 @@ export interface OpenedApproval {
  * them out of the lease that they were taken from. From the commit on they belong to the approval, which frees them at its end.
  *
  * Null: as many requests of the passport wait at the gate as may (`limits.approvalsPendingMax`, and a few more where several come at the same moment),
- * and this would be one more; whoever calls **undoes the transaction**. It is counted only once it is opened, so that one that waits already is found.
+ * and this would be one more; nothing was changed. It is counted only once it is opened, so that one that waits already is found.
  *
  * Locks no quota window; so it comes before they are locked (the order is in approval-store.ts). Throws `invalid_request` where the id belongs
  * to an approval of something else.
@@ -71,7 +72,10 @@ export async function openApproval(
   // Each round ends here, or because another transaction has just ended: two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
     if (await insertApproval(tx, approval)) {
-      if ((await countPending(tx, approval, wanted.nowMs)) > limits.approvalsPendingMax) return null;
+      if ((await countPending(tx, approval, wanted.nowMs)) > limits.approvalsPendingMax) {
+        await deleteApproval(tx, approvalId);
+        return null;
+      }
       await tellApprovals(tx, deps, 'approval.requested', [approval], wanted.nowMs);
       return { approvalId, expiresAtMs: approval.expiresAtMs, isNew: true, isRepeat: false };
     }

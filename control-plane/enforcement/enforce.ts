@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Charge, Decision } from '../../shared/decision/facts.ts';
 import { mayBeReplay } from '../../shared/decision/may-be-replay.ts';
+import { pendingExceeded } from '../../shared/decision/pending-exceeded.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
@@ -153,11 +154,7 @@ async function suspend(
     holds: holdsFor(judged.drawn, chargeOf(decision), nowMs),
     nowMs,
   });
-  if (opened === null) {
-    throw new ApiError('overloaded', {
-      message: `${limits.approvalsPendingMax} requests of this passport wait for an approval at this gate already.`,
-    });
-  }
+  if (opened === null) return attest(tx, deps, call, { ...judged, decision: pendingExceeded(decision) });
   if (opened.isNew) await take(tx, judged);
   return decided(call, judged, { attestationId: null, approval: opened });
 }

@@ -19,8 +19,8 @@ type SuspendCall = Extract<ArrivedSettlement, { kind: 'suspend' }>;
  * call then stays the sidecar's. A repeat of the call that opened it is answered as the first time, whatever has happened since: its money is
  * the approval's, and must never be used besides.
  *
- * A request whose key belongs to a PERMIT is no new one and needs nobody's word: the first answer is given again. One too many is refused, and not
- * turned away for a while: the sidecar would ask for ever, with its money set aside.
+ * A request whose key belongs to a PERMIT is no new one and needs nobody's word: the first answer is given again. One too many is answered
+ * `pending_exceeded`, and the sidecar blocks it.
  */
 export async function settleSuspend(
   tx: Transaction,
@@ -51,7 +51,7 @@ export async function settleSuspend(
     holds: call.held.map(heldUnits),
     nowMs,
   });
-  if (opened === null) throw refusal('as many requests of passport_id wait at gate_id as may');
+  if (opened === null) return { kind: 'pending_exceeded' };
   // A repeat that waited for the first call to commit finds that the money was handed over by it.
   if (opened.isNew && !opened.isRepeat) await takeOver(tx, call);
   return suspended(opened);

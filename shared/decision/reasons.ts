@@ -51,5 +51,9 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   approval_denied: final('The approval was denied.'),
   approval_expired: final('The approval has expired.'),
   approval_used: final('The approval was used before.'),
-  approval_mismatch: final('There is no such approval of this request.'),
+  approval_mismatch: final('The approval_id does not match this request.'),
+  approvals_pending_exceeded: passing(
+    'Too many requests of this passport wait for an approval at this gate.',
+    null,
+  ),
 };

@@ -32,6 +32,7 @@ export const decisionReasons = [
   'approval_expired',
   'approval_used',
   'approval_mismatch',
+  'approvals_pending_exceeded',
 ] as const;
 
 export type DecisionReason = (typeof decisionReasons)[number];

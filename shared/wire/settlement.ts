@@ -112,6 +112,8 @@ export type SettlementAnswer =
       readonly expires_at_ms: UnixMillis;
       readonly is_new: boolean;
     }
+  /** suspend: too many requests of the passport wait at the gate (decisions §5). Nothing of this call was taken. */
+  | { readonly kind: 'pending_exceeded' }
   /**
    * The call is not this sidecar's to make, for example for a gate of another account, or the passport was revoked or suspended before
    * the call came, which this sidecar is about to hear. Nothing was taken.
@@ -267,6 +269,7 @@ const Answer = Type.Union([
     expires_at_ms: Millis,
     is_new: Type.Boolean(),
   }),
+  Type.Object({ kind: Type.Literal('pending_exceeded') }),
   Type.Object({ kind: Type.Literal('refused'), message: Type.String() }),
 ]);
 

@@ -15,7 +15,7 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
  *   2  2026-11  leases and settlements; gates with the permissions that need an approval. A sidecar of version 1 would let them through
  *               unasked, and is turned away
- *   3  2026-11  gates with the version of their policy, to which approvals are bound
+ *   3  2026-11  gates with the version of their policy, to which approvals are bound; the answer pending_exceeded of settlements
  */
 export const syncVersion = 3;
 

@@ -10,6 +10,7 @@ import {
   type VerifiedPassport,
 } from '../../shared/decision/facts.ts';
 import { mayBeReplay } from '../../shared/decision/may-be-replay.ts';
+import { pendingExceeded } from '../../shared/decision/pending-exceeded.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
@@ -84,7 +85,7 @@ export function decideCall(deps: SectionDeps, call: Call): Step {
 
   const found = decide(policy, facts, request, view ?? noWindows, nowMs);
   const step = nextStep(call, policy, facts, found);
-  const decision = step === 'give_up' ? unavailable(found) : found;
+  const decision = decisionAt(step, found);
   const made: Made = {
     decision,
     attestationId: random.newId('att', nowMs),
@@ -97,7 +98,7 @@ export function decideCall(deps: SectionDeps, call: Call): Step {
   };
   call.made = made;
   if (step === 'settle') call.settlement = prepareSettlement(deps, call, made);
-  if (step !== 'record' && step !== 'give_up') return step;
+  if (step !== 'record' && step !== 'give_up' && step !== 'pending_exceeded') return step;
 
   // For good, also where the write fails: the record may turn up in the log all the same, and no log may show more than a limit allows.
   if (decision.charge !== null && view !== null) deps.leases.take(view, decision.charge);
@@ -137,16 +138,19 @@ export function redactedOf(call: Call, controls: PiiControls | null): Made['reda
   return redactRequest(must(call.asked, 'a request that was parsed'), types, scan);
 }
 
+/** `record`: as it was found. `give_up` and `pending_exceeded`: as the BLOCK that `decisionAt` makes of it. */
+type NextStep = 'record' | 'give_up' | 'pending_exceeded' | Exclude<Step, 'recorded'>;
+
+function decisionAt(step: NextStep, found: Decision): Decision {
+  if (step === 'give_up') return unavailable(found);
+  return step === 'pending_exceeded' ? pendingExceeded(found) : found;
+}
+
 /**
  * A BLOCK that no earlier PERMIT can be the reason of stands, whatever the control plane knows. What may be known there already is asked before anything
  * is leased: a request that was permitted or waits under another sidecar needs no units, and must not keep any from others.
  */
-function nextStep(
-  call: Call,
-  policy: CompiledPolicy,
-  facts: PassportFacts,
-  decision: Decision,
-): 'record' | 'give_up' | Exclude<Step, 'recorded'> {
+function nextStep(call: Call, policy: CompiledPolicy, facts: PassportFacts, decision: Decision): NextStep {
   const { idempotencyKey, approvalId } = requestOf(call);
   const { waiting } = call;
   const { outcome } = decision;
@@ -155,6 +159,7 @@ function nextStep(
   if (waiting !== null && waiting.first !== null) return 'answer';
   if (waiting?.isGivenUp === true) return 'give_up';
   if (outcome === 'SUSPEND' && decision.charge === null) return 'answer';
+  if (outcome === 'SUSPEND' && waiting?.isPendingExceeded === true) return 'pending_exceeded';
   if (outcome !== 'BLOCK') return 'settle';
   if (decision.unknown === 'approval') return 'look_up';
   const mayBeKnown = idempotencyKey !== null || mayWaitAlready(call, policy, facts, decision);

@@ -21,6 +21,8 @@ export class Waiting {
   isLookedUp = false;
   /** It could not say so, or not settle the decision: whatever hangs on that is blocked. */
   isGivenUp = false;
+  /** No approval may be opened for it: too many requests of its passport wait at the gate. */
+  isPendingExceeded = false;
   /** The PERMIT to which the key of the request belongs already. */
   first: FirstPermit | null = null;
   /** Under which the request waits for a person, or that it presents. */
@@ -59,6 +61,9 @@ export function learnOfSettlement(
       waiting.isLookedUp = true;
       waiting.approval = presentedApproval(request, outcome);
       return { ...request, approval: outcome.standing };
+    case 'pending_exceeded':
+      waiting.isPendingExceeded = true;
+      return request;
     case 'refused':
     case 'unknown':
     case 'shed':

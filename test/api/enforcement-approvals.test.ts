@@ -3,7 +3,6 @@ import { expireApprovals } from '../../control-plane/approvals/expire-approvals.
 import { dayMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, heldUsd } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
 
@@ -111,7 +110,7 @@ describe('SUSPEND', () => {
     expect(await heldUsd(api.deps, gateId)).toBe(60);
   });
 
-  it('is not given where as many of the passport wait at the gate as may, and leaves nothing behind', async () => {
+  it('is not given where as many of the passport wait at the gate as may, and leaves a record alone behind', async () => {
     const { gateId, passportId, jwt, answer, approvalId } = await suspended(ample);
     await resolve(approvalId, 'deny');
     await askAsManyAsMay(api.deps, { passportId, gateId });
@@ -120,9 +119,20 @@ describe('SUSPEND', () => {
       url: `/v1/gates/${gateId}/check`,
       body: { passport: jwt, request: order },
     });
-    expectError(reply, 'overloaded');
+    expect(reply.body).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'approvals_pending_exceeded',
+      retry: { retryable: true, after_ms: null },
+    });
     expect(await heldUsd(api.deps, gateId)).toBe(held);
-    expect(await recordsOf(passportId)).toMatchObject([{ resolution: 'denied' }]);
+    const records = await recordsOf(passportId);
+    expect(records).toHaveLength(2);
+    expect(records).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ resolution: 'denied' }),
+        expect.objectContaining({ decision: 'BLOCK', reason: 'approvals_pending_exceeded' }),
+      ]),
+    );
 
     const another = await api.issuePassport();
     expect(await check(gateId, another.jwt)).toMatchObject({ decision: 'SUSPEND' });
@@ -142,13 +152,10 @@ describe('SUSPEND', () => {
     const { gateId, passportId, jwt, answer } = await suspended(ample);
     await askAsManyAsMay(api.deps, { passportId, gateId, waiting: 1 });
     expect(await check(gateId, jwt)).toEqual(answer);
-    expectError(
-      await api.call({
-        url: `/v1/gates/${gateId}/check`,
-        body: { passport: jwt, request: { ...order, note: 'another' } },
-      }),
-      'overloaded',
-    );
+    expect(await check(gateId, jwt, { ...order, note: 'another' })).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'approvals_pending_exceeded',
+    });
   });
 
   it('is not given where the rate is used up, or the money is not there', async () => {
@@ -255,18 +262,24 @@ describe('a request with an approval', () => {
       async ({ gateId, approvalId }) =>
         check(gateId, (await api.issuePassport()).jwt, { ...order, approval_id: approvalId }),
     ],
-    [
-      'another version of the gate',
-      async ({ gateId, again }) => {
-        await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { description: 'changed' } });
-        return again();
-      },
-    ],
   ])('does not fit %s', async (_name, ask) => {
     const one = await suspended();
     await resolve(one.approvalId, 'approve');
     expect(await ask(one)).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
     expect(await approvalOf(one.approvalId)).toMatchObject({ status: 'approved' });
+  });
+
+  it('does not fit another policy of the gate, and fits another name of it', async () => {
+    const { gateId, approvalId, again } = await suspended();
+    await resolve(approvalId, 'approve');
+    const change = (body: object) => api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body });
+    await change({ constraints: { approvals: { expires_in_s: 299 } } });
+    expect(await again()).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
+
+    const other = await suspended();
+    await resolve(other.approvalId, 'approve');
+    await api.call({ method: 'PUT', url: `/v1/gates/${other.gateId}`, body: { name: 'Renamed' } });
+    expect(await other.again()).toMatchObject({ decision: 'PERMIT' });
   });
 
   it('that is denied is blocked, and its money is free', async () => {

@@ -218,7 +218,7 @@ describe('an approval over two sidecars', () => {
     await askAsManyAsMay(pair.api.deps, { passportId: passport.passport_id, gateId });
     expect((await pair.sidecars[0].check(gateId, token, order)).body).toMatchObject({
       decision: 'BLOCK',
-      reason: 'quota_unavailable',
+      reason: 'approvals_pending_exceeded',
     });
     // A dollar waits; nearly all of the rest is there for what needs nobody's word.
     for (const i of [0, 1]) {
