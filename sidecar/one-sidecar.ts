@@ -112,7 +112,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     inlineWhenAlone: ed25519.name === 'sodium-native',
   });
   started.add('verification', () => verifier.close());
-  const leases = leaseHolder({ client, clock, random, logger });
+  const leases = leaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
   started.add('leases', () => leases.stop());
   const settlements = makeSettlements({
     send: client.settle,

@@ -6,6 +6,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { commitSpend } from '../leases/commit-spend.ts';
+import { postUnits } from '../leases/lease-posts.ts';
 import { emitDecisions } from '../webhooks/emit-decisions.ts';
 import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
 import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
@@ -18,6 +19,8 @@ export interface NewRecord {
   readonly passportOwner: Owner | null;
   /** Of the gate; where the request named none, of the key that asked. */
   readonly gateOwner: Owner;
+  /** Leases of a sidecar that the decision took from. Absent: a decision of the control plane, which keeps no lease. */
+  readonly took?: readonly number[];
 }
 
 /**
@@ -52,6 +55,10 @@ export async function appendRecords(
   const attestations = linked.map(({ attestation }) => attestation);
   await countUse(tx, attestations);
   await commitSpend(tx, deps, attestations);
+  await postUnits(
+    tx,
+    records.flatMap(({ record, took }) => (took === undefined ? [] : [{ record, took }])),
+  );
   return attestations;
 }
 

@@ -9,6 +9,7 @@ import {
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import { type EndOutcome, endEpoch } from '../leases/end-epoch.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
@@ -23,6 +24,8 @@ export interface IngestedBatch {
   readonly appended: number;
   /** Numbers that the sidecar gave up in what was new of the batch. */
   readonly voided: readonly (ShippedVoid & { readonly seq: number })[];
+  /** What became of the epoch's leases, where the batch ended it. */
+  readonly end: EndOutcome | null;
 }
 
 /**
@@ -34,7 +37,8 @@ export interface IngestedBatch {
  *      It says up to which number everything was taken. What is not above it was delivered before: it is passed over, unread.
  *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before it. One that a settlement has
  *      put into its chain already is passed over.
- *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last number.
+ *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last number. A batch may end the
+ *      epoch: what its holders were leased and no record took goes back then (see endEpoch).
  *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A crash after it, or an
  *      answer that gets lost: the sidecar sends again, and step 2 finds that all of it is delivered.
  *
@@ -53,17 +57,23 @@ export async function ingestBatch(
     const lastSeq = await lockEpoch(tx, batch);
     if (batch.firstSeq > lastSeq + 1) return refusing({ kind: 'gap', expectedSeq: lastSeq + 1 });
     const fresh = items.filter(({ seq }) => seq > lastSeq);
-    const { accepted, refused } = await judge(tx, { accountId, nowMs: deps.clock.now() }, fresh);
+    const nowMs = deps.clock.now();
+    const { accepted, refused } = await judge(tx, { accountId, nowMs }, fresh);
     if (refused.length > 0) return refusing({ kind: 'refused', refused });
     await appendRecords(tx, deps, accepted);
     // Voids may reach over what was taken before; the number never goes back.
-    if (nextSeq - 1 > lastSeq) await moveEpoch(tx, batch, nextSeq - 1);
+    if (nextSeq - 1 > lastSeq)
+      await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(saysAll) });
+    const end = batch.end === null ? null : await endEpoch(tx, { ...batch, ...batch.end }, nowMs);
     const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
-    return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
+    return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void'), end };
   });
 }
 
-const refusing = (answer: ShipAnswer): IngestedBatch => ({ answer, appended: 0, voided: [] });
+const refusing = (answer: ShipAnswer): IngestedBatch => ({ answer, appended: 0, voided: [], end: null });
+
+/** It is a record, and says what it took from leases. */
+const saysAll = (item: NumberedItem): boolean => item.kind === 'record' && item.took !== null;
 
 function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: AccountId): NumberedItem[] {
   let next = firstSeq;
@@ -91,10 +101,11 @@ async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): P
 async function moveEpoch(
   tx: Transaction,
   { sidecarId, epoch }: ShippedBatch,
-  lastSeq: number,
+  to: { readonly lastSeq: number; readonly isWhole: boolean },
 ): Promise<void> {
   await tx`
-    UPDATE sidecar_epochs SET last_seq = ${lastSeq} WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
+    UPDATE sidecar_epochs SET last_seq = ${to.lastSeq}, is_whole = is_whole AND ${to.isWhole}
+    WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
 }
 
 interface Judgement {

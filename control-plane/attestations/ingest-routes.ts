@@ -17,18 +17,40 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     registers: [deps.metrics],
   });
 
+  const ended = new Counter({
+    name: 'agent_trust_spools_ended_total',
+    help: 'Spools of sidecar processes that were shipped to their end. leases="kept": what the process had leased stays counted until its windows end, because a record may be missing.',
+    labelNames: ['leases'],
+    registers: [deps.metrics],
+  });
+  const tornEnds = new Counter({
+    name: 'agent_trust_torn_spools_total',
+    help: 'Of those, spools that ended in the middle of a record: a crash cut the last write off.',
+    registers: [deps.metrics],
+  });
+
   return async (app) => {
     app.post(
       '/sync/attestations',
       { config: { scope: 'sidecars:connect' }, bodyLimit: limits.ingestBodyBytesMax },
       async (request, reply) => {
         const batch = parseAttestationBatch(request.body);
-        const { answer, appended, voided } = await ingestBatch(deps, callerOf(request).accountId, batch);
+        const { answer, appended, voided, end } = await ingestBatch(deps, callerOf(request).accountId, batch);
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);
         for (const { seq, reason, count } of voided) {
           ingested.inc({ outcome: 'void' }, count);
           deps.logger.error({ ...where, last_seq: seq, count, reason }, 'a sidecar gave up records');
+        }
+        if (end !== null && end !== 'known') {
+          ended.inc({ leases: end });
+          const torn = batch.end?.tornBytes ?? 0;
+          if (torn > 0) tornEnds.inc();
+          const isSound = end === 'returned' && torn === 0;
+          deps.logger[isSound ? 'info' : 'warn'](
+            { ...where, leases: end, torn_bytes: torn },
+            'a spool of a sidecar has ended',
+          );
         }
         switch (answer.kind) {
           case 'taken':

@@ -98,6 +98,7 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
     record,
     passportOwner: passport === undefined ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: gate ?? { accountId, mode: callerMode },
+    took: shipped.took ?? [],
   };
 }
 

@@ -1,9 +1,8 @@
-import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
-import type { QuotaWindow } from '../../shared/quota/window.ts';
+import type { QuotaWindow, WindowName } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
@@ -12,6 +11,12 @@ import type { HeldUnits } from './held-units.ts';
 export interface HolderName {
   readonly holder: string;
   readonly sidecarId: SidecarId;
+}
+
+interface NewHolder extends HolderName {
+  readonly accountId: AccountId;
+  /** As in LeaseCall; null: not said. */
+  readonly epoch: string | null;
 }
 
 /** A grant as the holder's row keeps it: what the same call is answered again. Times are told anew. */
@@ -33,11 +38,11 @@ export interface LastCall {
  * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it: some that are silent and hold nothing go, and
  * of this sidecar those that were silent longest where it has more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has
  * driven out. What they held is counted until its windows end, because nobody can give it back any more; one that calls nevertheless is
- * `holder_unknown`. None goes whose call is under way.
+ * `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has ended: a call that was late.
  */
 export async function beginHolder(
   tx: Transaction,
-  { holder, sidecarId, accountId }: HolderName & { readonly accountId: AccountId },
+  { holder, sidecarId, accountId, epoch }: NewHolder,
   nowMs: UnixMillis,
 ): Promise<void> {
   await tx`
@@ -55,8 +60,10 @@ export async function beginHolder(
           OFFSET ${limits.leaseHoldersPerSidecarMax - 1} LIMIT ${limits.leaseHoldersPerTrimMax}))
         FOR UPDATE SKIP LOCKED))
     )
-    INSERT INTO lease_holders (holder, sidecar_id, account_id, last_seq, last_answer, last_call_at_ms)
-    VALUES (${holder}, ${sidecarId}, ${accountId}, 0, '[]', ${nowMs})
+    INSERT INTO lease_holders (holder, sidecar_id, account_id, epoch, last_seq, last_answer, last_call_at_ms)
+    SELECT ${holder}, ${sidecarId}, ${accountId}, ${epoch}::text, 0, '[]', ${nowMs}::bigint
+    WHERE NOT EXISTS (
+      SELECT FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}::text AND ended_at_ms IS NOT NULL)
     ON CONFLICT (holder) DO NOTHING`;
 }
 
@@ -119,9 +126,18 @@ export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void
       ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
 
+/** A lease of a holder: its units of one calendar window. */
+export interface LeaseRow {
+  readonly counter: CounterKey;
+  readonly name: WindowName;
+  readonly startsAtMs: UnixMillis;
+  /** By which records name it. */
+  readonly leaseId: number;
+}
+
 /**
  * Writes what a call was answered, and that the holder has what it was granted; with one statement, because quota windows are locked by now.
- * Answers how many windows the holder had nothing of before.
+ * Returns the leases that were granted of; `isNew`: the holder had nothing of that window before.
  */
 export async function saveCall(
   tx: Transaction,
@@ -134,9 +150,9 @@ export async function saveCall(
     }[];
   },
   nowMs: UnixMillis,
-): Promise<number> {
+): Promise<readonly (LeaseRow & { readonly isNew: boolean })[]> {
   const { seq, answer, granted } = call;
-  const [row] = await tx<{ made: number }[]>`
+  return tx<(LeaseRow & { isNew: boolean })[]>`
     WITH held AS (
       INSERT INTO quota_leases AS l (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
       SELECT ${holder}, * FROM unnest(
@@ -147,13 +163,33 @@ export async function saveCall(
         ${granted.map(({ units }) => units)}::bigint[]
       )
       ON CONFLICT (holder, counter, window_name, starts_at_ms) DO UPDATE SET units = l.units + excluded.units
-      RETURNING xmax = 0 AS is_new
+      RETURNING counter, window_name, starts_at_ms, lease_id, xmax = 0 AS is_new
     ), saved AS (
       UPDATE lease_holders SET last_seq = ${seq}, last_answer = ${JSON.stringify(answer)}::text::jsonb,
         last_call_at_ms = CASE WHEN abs(${nowMs}::bigint - last_call_at_ms) < ${hourMs}::bigint THEN last_call_at_ms
           ELSE ${nowMs}::bigint END
       WHERE holder = ${holder}
     )
-    SELECT count(*) AS made FROM held WHERE is_new`;
-  return must(row, 'a count has a row').made;
+    SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", lease_id AS "leaseId", is_new AS "isNew" FROM held`;
+}
+
+/** The leases that a holder has of these windows, for a call that is answered once more. */
+export async function findLeases(
+  tx: Transaction,
+  holder: string,
+  windows: readonly {
+    readonly counter: CounterKey;
+    readonly name: WindowName;
+    readonly startsAtMs: UnixMillis;
+  }[],
+): Promise<readonly LeaseRow[]> {
+  if (windows.length === 0) return [];
+  return tx<LeaseRow[]>`
+    SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", lease_id AS "leaseId"
+    FROM quota_leases JOIN unnest(
+      ${windows.map(({ counter }) => counter)}::text[],
+      ${windows.map(({ name }) => name)}::text[],
+      ${windows.map(({ startsAtMs }) => startsAtMs)}::bigint[]
+    ) AS w (counter, window_name, starts_at_ms) USING (counter, window_name, starts_at_ms)
+    WHERE holder = ${holder}`;
 }

@@ -1,4 +1,5 @@
 import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
@@ -14,13 +15,16 @@ import { findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import {
   beginHolder,
+  findLeases,
   type LastCall,
+  type LeaseRow,
   lockHolder,
   type StoredGrant,
   saveCall,
   takeFromHolder,
   trimLeases,
 } from './holder-store.ts';
+import { foldPosts } from './lease-posts.ts';
 import { moveUnits, type WindowMove } from './ledger.ts';
 
 export type LeaseCallOutcome =
@@ -32,7 +36,7 @@ export type LeaseCallOutcome =
 /**
  * The life of a unit, a request or a micro-dollar of one calendar window:
  *
- *     free ──lease──> leased to a holder ──PERMIT──> posted        posted: used by the holder, of which only the holder and the record know
+ *     free ──lease──> leased to a holder ──PERMIT──> posted        posted: used by the holder, as its record says
  *      │ ^               │  │                          ^
  *      │ └──give back────┘  └──SUSPEND──┐              │
  *      │ └──denied, expired──────────> held ──PERMIT───┘           held: by an approval
@@ -40,11 +44,12 @@ export type LeaseCallOutcome =
  *
  * `quota_windows.leased` counts all units that are not free: leased, held and posted. It grows only by a grant, which stays within the limit, and
  * shrinks only by what comes back from one who has it and says that nobody will use it. So posted + held never pass the limit, whatever happens to
- * anybody. `quota_leases` counts what each holder was leased and has not passed on: what it posted is in there too, and therefore nobody can give
- * back, or pass to an approval, what he never had. When the window ends every unit of it ends, wherever it is, and the next window begins with all free.
+ * anybody. `quota_leases` counts what each holder was leased and has not passed on; `lease_posts` counts what its records took of that. So nobody
+ * can give back, or pass to an approval, what he never had. When the window ends every unit of it ends, wherever it is, and the next window begins with all free.
  *
- * Who crashes, and where, only ever leaves units counted that nobody will use, until the window ends:
- *   the holder                       what it held and its calls under way are its no longer; it starts anew under another name
+ * Who crashes, and where, only ever leaves units counted that nobody will use, at most until the window ends:
+ *   the holder                       it starts anew under another name; what no record took of the old leases goes back when its spool has been shipped
+ *                                    to the end and nothing of it can be missing (end-epoch.ts)
  *   the control plane before commit  nothing has happened; the holder sends the same call again
  *   after it, or the answer is lost  the holder sends the same call again and is answered the same: nothing moves twice
  *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it uses nothing of what it has
@@ -63,11 +68,14 @@ export async function leaseUnits(
     // Without a lock, as for records: a call that passes just before another process connects counts as having come before.
     const sender = await readConnectionStanding(tx, { sidecarId, connectionId, accountId });
     if (sender !== 'newest') return unmoved({ kind: sender });
-    if (seq === 1) await beginHolder(tx, { holder, sidecarId, accountId }, nowMs);
+    if (seq === 1) {
+      await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
+    }
     const last = await lockHolder(tx, { holder, sidecarId });
     if (last === null || (seq !== last.seq && seq !== last.seq + 1))
       return unmoved({ kind: 'holder_unknown' });
-    if (seq === last.seq) return unmoved(answerOf(last, nowMs));
+    if (seq === last.seq) return unmoved(await answerAgain(tx, call, last, nowMs));
+    if (seq % limits.leaseCallsPerFold === 0) await foldPosts(tx, holder);
     return answerNext(tx, accountId, call, nowMs);
   });
   if (made > 0) await trimLeases(sql, nowMs);
@@ -82,11 +90,46 @@ interface Answered {
 
 const unmoved = (outcome: LeaseCallOutcome): Answered => ({ outcome, made: 0 });
 
+async function answerAgain(
+  tx: Transaction,
+  { holder, asks }: LeaseCall,
+  last: LastCall,
+  nowMs: UnixMillis,
+): Promise<LeaseCallOutcome> {
+  const counters = asks.map((ask) => counterKey(counterOfLease(ask)));
+  const windows = asks.flatMap(({ window: name }, place) => {
+    const counter = counters[place];
+    const startsAtMs = last.answer[place]?.startsAtMs;
+    return counter === undefined || startsAtMs === undefined ? [] : [{ counter, name, startsAtMs }];
+  });
+  const leases = await findLeases(tx, holder, windows);
+  return answerOf(last, leaseIdsOf(asks, last.answer, leases), nowMs);
+}
+
+/** By place of the ask; undefined where the holder has no lease of its window. */
+function leaseIdsOf(
+  asks: readonly LeaseWish[],
+  answer: readonly StoredGrant[],
+  leases: readonly LeaseRow[],
+): readonly (number | undefined)[] {
+  const ids = new Map(leases.map((lease) => [windowKey(lease.counter, lease), lease.leaseId]));
+  return asks.map((ask, place) => {
+    const startsAtMs = answer[place]?.startsAtMs;
+    if (startsAtMs === undefined) return undefined;
+    return ids.get(windowKey(counterKey(counterOfLease(ask)), { name: ask.window, startsAtMs }));
+  });
+}
+
 /** Times are told by the clock of now, also where the grant was made before: a window must not seem to end later because an answer was lost. */
-const answerOf = ({ answer }: LastCall, nowMs: UnixMillis): LeaseCallOutcome => ({
+const answerOf = (
+  { answer }: LastCall,
+  leaseIds: readonly (number | undefined)[],
+  nowMs: UnixMillis,
+): LeaseCallOutcome => ({
   kind: 'answered',
   answer: {
-    grants: answer.map(({ granted, limit, leased, startsAtMs, endsAtMs }) => ({
+    grants: answer.map(({ granted, limit, leased, startsAtMs, endsAtMs }, place) => ({
+      ...(leaseIds[place] === undefined ? {} : { lease_id: leaseIds[place] }),
       granted,
       limit,
       leased,
@@ -104,10 +147,10 @@ async function answerNext(
   { holder, seq, returns, asks }: LeaseCall,
   nowMs: UnixMillis,
 ): Promise<Answered> {
-  const limits = await findLimits(tx, accountId, asks);
+  const configured = await findLimits(tx, accountId, asks);
   const given = returns.map(heldUnits);
   const taken = await takeFromHolder(tx, holder, given);
-  const wishes = asks.map((ask, place) => toWish(ask, limits[place] ?? null, nowMs));
+  const wishes = asks.map((ask, place) => toWish(ask, configured[place] ?? null, nowMs));
   const moves = movesOf(
     given.map((each, place) => ({ ...each, units: taken[place] ?? 0 })),
     wishes,
@@ -124,8 +167,9 @@ async function answerNext(
     units: answer[place]?.granted ?? 0,
   }));
   const call = { seq, answer, granted: granted.filter(({ units }) => units > 0) };
-  const made = await saveCall(tx, holder, call, nowMs);
-  return { outcome: answerOf(call, nowMs), made };
+  const leases = await saveCall(tx, holder, call, nowMs);
+  const made = leases.filter(({ isNew }) => isNew).length;
+  return { outcome: answerOf(call, leaseIdsOf(asks, answer, leases), nowMs), made };
 }
 
 interface Wish {

@@ -5,6 +5,7 @@ import { appendRecords } from '../attestations/append-records.ts';
 import { judgeRecords, type RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { claimKey } from '../enforcement/permit-claims.ts';
+import { holdLeases } from '../leases/lease-posts.ts';
 import { NothingSettled, refusal } from './nothing-settled.ts';
 import { readParties } from './read-parties.ts';
 import { answerEarlier, bindingNow, keyOf } from './settled-request.ts';
@@ -47,6 +48,8 @@ export async function settlePermit(
     }
   }
 
+  if (!(await holdLeases(tx, call.shipped.took ?? [])))
+    throw refusal('what the record took is not leased to this sidecar');
   await appendRecords(tx, deps, [verdict.record]);
   return committed;
 }

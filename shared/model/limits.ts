@@ -219,6 +219,10 @@ export const limits = {
    * one that somebody else may need first, so that several sidecars use a window to its last unit.
    */
   leaseAheadPart: 16,
+  /** Leases that one PERMIT takes from: of a gate and of a passport, by minute, hour, day and month, requests and money. */
+  leasesPerRecordMax: 16,
+  /** Lease calls of a holder between two in which the ledger adds up what its records took: a fraction of a minute at a busy gate. */
+  leaseCallsPerFold: 32,
   /** A holder that holds nothing any more and has not called for so long is forgotten: longer than any call is repeated. */
   leaseHolderKeptMs: dayMs,
   /** Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call: this many restarts back, none is under way any more. */

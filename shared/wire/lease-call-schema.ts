@@ -48,6 +48,7 @@ const readCall = shapeReader(
     sidecar_id: IdOf('side'),
     connection_id: Type.String({ maxLength: 128 }),
     holder: Holder,
+    epoch: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
     seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
     returns: Type.Array(LeaseReturnBody, { maxItems: limits.leasesPerCallMax }),
     asks: Type.Array(LeaseWishBody, { maxItems: limits.leasesPerCallMax }),
@@ -130,6 +131,7 @@ export function parseLeaseOutcome(status: number, text: string): LeaseOutcome | 
 }
 
 const Grant = Type.Object({
+  lease_id: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
   granted: Units,
   limit: nullable(Units),
   leased: Units,

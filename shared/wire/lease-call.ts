@@ -18,6 +18,11 @@ export interface LeaseCall {
   readonly connection_id: string;
   /** 32 hex characters, random per start of the process and again after `holder_unknown`. */
   readonly holder: string;
+  /**
+   * Of the spool in which the records of what this holder takes are found: once that epoch is shipped to its end, what none of them took goes
+   * back (`EpochEnd`). Absent: what the holder leaves behind stays counted until its windows end.
+   */
+  readonly epoch?: string;
   /** From 1, without holes. */
   readonly seq: number;
   /** Each window at most once. */
@@ -71,6 +76,8 @@ export interface LeaseAnswer {
 }
 
 export interface LeaseGrantBody {
+  /** The number by which records name this lease (`SpooledRecord.took`): one for each holder and calendar window. Absent where nothing was ever granted. */
+  readonly lease_id?: number;
   /** 0 where less than `units_min` is left, or where there is no such limit (any more). Below `units_needed`: no more is left. */
   readonly granted: number;
   /** The limit in force at the control plane; null: there is none. */

@@ -31,7 +31,7 @@ export function renderSpooledRecord(record: SpooledRecord): string {
     `,"constraints_evaluated":${checksJson(record.constraints_evaluated)}` +
     `,"pii":${record.pii.length === 0 ? '[]' : JSON.stringify(record.pii)}` +
     `,"timestamp_ms":${record.timestamp_ms},"token_hash":${plain(record.token_hash)}` +
-    `,"caller_mode":"${record.caller_mode}"}`
+    `,"caller_mode":"${record.caller_mode}"${record.took === undefined ? '' : `,"took":[${record.took.join()}]`}}`
   );
 }
 
@@ -49,6 +49,8 @@ export interface ShippedRecord {
   readonly record: AttestationRecord;
   readonly tokenHash: string | null;
   readonly callerMode: Mode;
+  /** Leases that the decision took from; null: a PERMIT that does not say. */
+  readonly took: readonly number[] | null;
 }
 
 export interface ShippedVoid {
@@ -70,28 +72,52 @@ export interface ShippedBatch {
   readonly epoch: string;
   readonly firstSeq: number;
   readonly items: readonly unknown[];
+  /** Null: more records of the epoch may follow. */
+  readonly end: { readonly nothingLost: boolean; readonly tornBytes: number } | null;
 }
 
-const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records']);
+const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records', 'end']);
 const epochPattern = /^[0-9a-f]{32}$/;
 
-/** Reads the envelope of a batch. Throws `invalid_request` naming the field. An empty batch is none. */
+/** Reads the envelope of a batch. Throws `invalid_request` naming the field. Only a batch that ends its epoch may be empty. */
 export function parseAttestationBatch(body: unknown): ShippedBatch {
   if (!isObject(body)) throw invalidRequest('body', 'The body must be an object.');
   for (const name of Object.keys(body)) {
     if (!batchMembers.has(name)) throw invalidRequest(name, 'There is no such field.');
   }
   const { sidecar_id, connection_id, epoch, first_seq, records } = body;
+  const end = parseEnd(body['end']);
   if (!isId('side', sidecar_id)) throw invalidRequest('sidecar_id', 'Must be the id of a sidecar.');
   if (typeof connection_id !== 'string') throw invalidRequest('connection_id', 'Must be a text.');
   if (typeof epoch !== 'string' || !epochPattern.test(epoch)) {
     throw invalidRequest('epoch', 'Must be 32 lower-case hex characters.');
   }
   if (!isCount(first_seq)) throw invalidRequest('first_seq', 'Must be an integer from 1.');
-  if (!Array.isArray(records) || records.length === 0 || records.length > limits.ingestRecordsMax) {
-    throw invalidRequest('records', `Must be an array of 1 to ${limits.ingestRecordsMax} records.`);
+  const recordsMin = end === null ? 1 : 0;
+  if (!Array.isArray(records) || records.length < recordsMin || records.length > limits.ingestRecordsMax) {
+    throw invalidRequest(
+      'records',
+      `Must be an array of ${recordsMin} to ${limits.ingestRecordsMax} records.`,
+    );
   }
-  return { sidecarId: sidecar_id, connectionId: connection_id, epoch, firstSeq: first_seq, items: records };
+  return {
+    sidecarId: sidecar_id,
+    connectionId: connection_id,
+    epoch,
+    firstSeq: first_seq,
+    items: records,
+    end,
+  };
+}
+
+function parseEnd(end: unknown): ShippedBatch['end'] {
+  if (end === undefined) return null;
+  if (!isObject(end)) throw invalidRequest('end', 'Must be an object.');
+  const { nothing_lost: nothingLost, torn_bytes: tornBytes } = end;
+  if (typeof nothingLost !== 'boolean') throw invalidRequest('end.nothing_lost', 'Must be true or false.');
+  if (tornBytes !== 0 && !isCount(tornBytes))
+    throw invalidRequest('end.torn_bytes', 'Must be an integer from 0.');
+  return { nothingLost, tornBytes };
 }
 
 /**
@@ -119,6 +145,7 @@ export function parseBatchItem(
     record: toRecord(record, source),
     tokenHash: record.token_hash,
     callerMode: record.caller_mode,
+    took: record.took ?? (record.decision === 'PERMIT' ? null : []),
   };
 }
 
@@ -147,6 +174,7 @@ interface CheckedRecord {
   readonly timestamp_ms: AttestationRecord['timestampMs'];
   readonly token_hash: string | null;
   readonly caller_mode: Mode;
+  readonly took?: readonly number[];
 }
 
 type Reader = (value: unknown) => boolean;
@@ -177,7 +205,15 @@ const readers: Readonly<Record<keyof SpooledRecord, Reader>> & Readonly<Record<s
   timestamp_ms: isUnixMillis,
   token_hash: orNull((value) => isText(value, /^[0-9a-f]{64}$/)),
   caller_mode: isMode,
+  took: (value) => value === undefined || isListOfLeases(value),
 };
+
+/** Each at most once. */
+const isListOfLeases = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.length <= limits.leasesPerRecordMax &&
+  value.every(isCount) &&
+  new Set(value).size === value.length;
 
 /** Names of checks, each at most once and in the order in which they run (decisions §5). */
 function isListOfChecks(value: unknown): boolean {
@@ -219,6 +255,7 @@ const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
 function findContradiction(record: CheckedRecord): string | null {
   const { passport_id, gate_id, chain_id, decision, reason } = record;
   if ((decision === 'PERMIT') !== (reason === null)) return 'reason does not go with decision';
+  if (decision !== 'PERMIT' && record.took !== undefined) return 'took does not go with decision';
   if ((passport_id === null) !== (record.token_hash === null))
     return 'token_hash does not go with passport_id';
   if (passport_id === null && (decision !== 'BLOCK' || !refusals.has(reason))) {

@@ -13,7 +13,7 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *
  * version history
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
- *   2  2026-11  leases and settlements; gates with the permissions that need an approval. A sidecar of version 1 would let them through
+ *   2  2026-11  leases and settlements, records that name the leases they took from, the end of an epoch; gates with the permissions that need an approval. A sidecar of version 1 would let them through
  *               unasked, and is turned away
  *   3  2026-11  gates with the version of their policy, to which approvals are bound; the answer pending_exceeded of settlements
  */
@@ -239,6 +239,11 @@ export interface SpooledRecord {
   readonly token_hash: string | null;
   /** Mode of the API key that asked (the gate's, where no key asked): who may read a record that names no gate. */
   readonly caller_mode: string;
+  /**
+   * `lease_id` of each lease that a PERMIT took from: one unit of a lease of requests, `amount_micro_usd` of a lease of money. Absent in a
+   * PERMIT: not known, so that nothing of its epoch's leases is ever given back.
+   */
+  readonly took?: readonly number[];
 }
 
 /**
@@ -261,6 +266,19 @@ export interface AttestationBatch {
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
   readonly records: readonly (SpooledRecord | VoidRun)[];
+  /** No record of this epoch follows, now or later. Only here `records` may be empty. */
+  readonly end?: EpochEnd;
+}
+
+/** What the sidecar knows of the end of an epoch. */
+export interface EpochEnd {
+  /**
+   * Every PERMIT that was answered in this epoch is in its records: the machine has not stopped since, or each record was on disk before
+   * its answer. Then what its holders were leased and no record took goes back to the ledger.
+   */
+  readonly nothing_lost: boolean;
+  /** Behind the last whole record: the remains of a write that a crash cut off. */
+  readonly torn_bytes: number;
 }
 
 /** Why one record of a batch is not taken. The message names the field, never its value. */

@@ -36,6 +36,8 @@ export interface Spool {
   readonly bytes: number;
   /** Of these, what the control plane has not taken yet. */
   readonly waitingBytes: number;
+  /** The live epoch's. */
+  readonly epoch: string;
   /** Records in this epoch, those of the present turn included. */
   readonly lastSeq: number;
   /** Oldest first; the last one is live. For the shipper. */
@@ -155,6 +157,10 @@ class FileSpool implements Spool {
     this.lastSeq += 1;
     this.#turnBytes = writeFrame(this.#turn, this.#turnBytes, this.lastSeq, json);
     this.#turnOwners.push(owner);
+  }
+
+  get epoch(): string {
+    return this.#live.epoch;
   }
 
   get waitingBytes(): number {

@@ -2,6 +2,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { leasesOf } from '../leases/held-view.ts';
 import type { Made } from './call.ts';
 
 /**
@@ -23,6 +24,10 @@ export function recordOf(
   const passport =
     facts.kind === 'verified' && decision.reason !== 'passport_unknown_key' ? facts.passport : null;
   const gateId = made.gate?.gateId ?? null;
+  const took =
+    decision.outcome === 'PERMIT' && decision.charge !== null && made.view !== null
+      ? leasesOf(made.view, decision.charge)
+      : undefined;
   return {
     id: made.attestationId,
     chain_id: passport?.passportId ?? gateId ?? about.accountId,
@@ -38,5 +43,6 @@ export function recordOf(
     timestamp_ms: made.nowMs,
     token_hash: passport?.tokenHash ?? null,
     caller_mode: about.callerMode,
+    ...(took === undefined ? {} : { took }),
   };
 }

@@ -1,4 +1,4 @@
-import type { QuotaView, WindowView } from '../../shared/decision/facts.ts';
+import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldWindow } from './held-window.ts';
 
@@ -23,6 +23,30 @@ export const heldView = (
   spendWindows,
   rateWindows,
 });
+
+/**
+ * The leases that this charge is taken from, as its record names them; in the section that takes it. Undefined where the ledger has not
+ * given one of them a number.
+ */
+export function leasesOf(
+  { spendWindows, rateWindows }: HeldView,
+  { moneyMicroUsd, requests }: Charge,
+): readonly number[] | undefined {
+  const ids: number[] = [];
+  if (moneyMicroUsd > 0) {
+    for (const { leaseId } of spendWindows) {
+      if (leaseId === null) return undefined;
+      ids.push(leaseId);
+    }
+  }
+  if (requests > 0) {
+    for (const { leaseId } of rateWindows) {
+      if (leaseId === null) return undefined;
+      ids.push(leaseId);
+    }
+  }
+  return ids;
+}
 
 /**
  * The view of a request that was refused: what the refusal is about is settled, as long as it is the same window. Where that leaves it without a

@@ -14,6 +14,8 @@ export interface WindowOfCounter extends LeaseCounter {
 export class HeldWindow {
   readonly name: WindowOfCounter;
   readonly lease: Lease;
+  /** By which records name what was taken of the present holding; null where the ledger has not said. */
+  leaseId: number | null = null;
   /** A request has looked at it since the book went by. */
   isInUse = true;
   /** The book has it no more: nothing can be leased for it, and views that list it are made anew. */

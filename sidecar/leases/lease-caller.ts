@@ -39,6 +39,8 @@ export interface LeaseCaller {
 
 export function leaseCaller(options: {
   readonly client: LeaseClient;
+  /** Of the spool, at this moment: where the records of what is taken are found. Absent: nowhere that the control plane could look. */
+  readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -78,7 +80,8 @@ export function leaseCaller(options: {
       return failures;
     },
     call: async ({ returns, asks }) => {
-      const body = { holder, seq: ++lastSeq, returns, asks };
+      const spooled = options.epoch === undefined ? {} : { epoch: options.epoch() };
+      const body = { holder, ...spooled, seq: ++lastSeq, returns, asks };
       while (!isStopped) {
         const outcome = await attempt(body);
         if (outcome !== null) {

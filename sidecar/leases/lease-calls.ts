@@ -23,6 +23,7 @@ import {
 
 export interface LeaseCallsDeps {
   readonly client: LeaseClient;
+  readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -228,7 +229,11 @@ export class LeaseCalls {
       const { window, unitsNeeded, unitsAhead } = ask;
       const { granted: units, leased, starts_at_ms: startsAtMs, ends_at_ms: endsAtMs } = grant;
       const times = { startsAtMs, endsAtMs, leftMs: grant.left_ms, sentAtMs };
+      const wasHeld = window.lease.startsAtMs === startsAtMs;
       window.lease.grant({ granted: units, leased, ...times, unitsNeeded, unitsAhead }, nowMs);
+      if (window.lease.startsAtMs === startsAtMs) {
+        window.leaseId = grant.lease_id ?? (wasHeld ? window.leaseId : null);
+      }
       this.#granted.add(window);
       if (grant.limit === null) unknown.add(window);
       else if (units < unitsNeeded) dry.set(window, startsAtMs);

@@ -82,6 +82,8 @@ export interface LeaseCounts {
 
 export interface LeaseHolderDeps {
   readonly client: LeaseClient;
+  /** The live epoch of the spool that gets a record of whatever is taken here. Absent: units of a holder that dies stay counted. */
+  readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

@@ -147,7 +147,11 @@ let calls = 0;
 const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> = {
   'beginning a holder': (sql) =>
     sql.begin((tx) =>
-      beginHolder(tx, { holder: `f${holder(++calls).slice(1)}`, sidecarId, accountId }, nowMs),
+      beginHolder(
+        tx,
+        { holder: `f${holder(++calls).slice(1)}`, sidecarId, accountId, epoch: 'e'.repeat(32) },
+        nowMs,
+      ),
     ),
   'taking from a holder': (sql) =>
     sql.begin((tx) => takeFromHolder(tx, holder(rows / 2 + 1), some.map(held))),

@@ -43,7 +43,14 @@ const anyRecord = fc
     timestamp_ms: fc.nat(),
     caller_mode: fc.constantFrom('live', 'test'),
   })
-  .chain((change) => fc.constantFrom(spooledRecord(change), spooledRecord({ ...refused, ...change })));
+  .chain((change) =>
+    fc.oneof(
+      fc.constantFrom(spooledRecord(change), spooledRecord({ ...refused, ...change })),
+      fc
+        .uniqueArray(fc.integer({ min: 1 }), { maxLength: limits.leasesPerRecordMax })
+        .map((took) => spooledRecord({ ...change, took })),
+    ),
+  );
 
 describe('renderSpooledRecord', () => {
   it('writes what JSON.stringify writes', () => {
@@ -74,6 +81,7 @@ describe('parseBatchItem', () => {
           kind: 'record',
           tokenHash: spooled.token_hash,
           callerMode: spooled.caller_mode,
+          took: spooled.took ?? (spooled.decision === 'PERMIT' ? null : []),
           record: {
             id: spooled.id,
             chainId: spooled.chain_id,
@@ -127,6 +135,11 @@ describe('parseBatchItem', () => {
     [{ timestamp_ms: 1e17 }, 'timestamp_ms is not valid'],
     [{ token_hash: 'xy'.repeat(32) }, 'token_hash is not valid'],
     [{ caller_mode: 'production' }, 'caller_mode is not valid'],
+    [{ took: 7 }, 'took is not valid'],
+    [{ took: [0] }, 'took is not valid'],
+    [{ took: [7, 7] }, 'took is not valid'],
+    [{ took: Array.from({ length: 17 }, (_, n) => n + 1) }, 'took is not valid'],
+    [{ ...refused, took: [7] }, 'took does not go with decision'],
     [{ note: 'hello' }, 'unknown field'],
     [{ toString: 'hello' }, 'unknown field'],
     [{ reason: 'passport_expired' }, 'reason does not go with decision'],

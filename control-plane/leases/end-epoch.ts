@@ -1,0 +1,97 @@
+import type { SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { CounterKey } from '../../shared/quota/counter.ts';
+import { type WindowName, windowAt } from '../../shared/quota/window.ts';
+import type { Transaction } from '../deps.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+import { moveUnits } from './ledger.ts';
+
+/**
+ *   returned  what no record took of the leases of the epoch's holders is free for others again
+ *   kept      a record may be missing: every unit stays counted until its window ends
+ *   known     it had ended before; its first end decided
+ */
+export type EndOutcome = 'returned' | 'kept' | 'known';
+
+/**
+ * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. The row of the epoch is locked, and all its records
+ * were taken. `nothingLost`: the sidecar's word that every PERMIT that was answered is among them (EpochEnd).
+ *
+ * What a holder of the epoch was leased is in one of these places, and only the last goes back:
+ *   given back, or passed to an approval   in its lease no more
+ *   taken by a PERMIT in the spool         posted when its record was taken; a number that was given up (VoidRun) or a PERMIT that does not
+ *                                          say what it took makes the epoch not whole, and everything is kept
+ *   taken by a PERMIT that was settled     posted in the transaction of the settlement
+ *   neither                                nobody was answered a PERMIT for it, and nobody will be
+ *
+ * Calls that the dead process left under way, and how each meets this transaction:
+ *   a lease call     has locked the holder: it comes before, and its grant goes back; or after, and there is no holder any more
+ *   a settlement     locks its leases (lease-posts.ts): it comes before, and is seen here; or after, and finds no lease
+ *   a suspend        locks the holder, and finds nothing to pass on after this
+ * Whoever calls has seen to it that the process itself has ended: see SpoolEpoch.isCertain.
+ *
+ * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key, several calls of the ledger long
+ * where a holder had many.
+ */
+export async function endEpoch(
+  tx: Transaction,
+  { sidecarId, epoch, nothingLost }: { sidecarId: SidecarId; epoch: string; nothingLost: boolean },
+  nowMs: UnixMillis,
+): Promise<EndOutcome> {
+  const [ended] = await tx<{ isWhole: boolean }[]>`
+    UPDATE sidecar_epochs SET ended_at_ms = ${databaseNowMs(tx)}
+    WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} AND ended_at_ms IS NULL
+    RETURNING is_whole AS "isWhole"`;
+  if (ended === undefined) return 'known';
+  if (!nothingLost || !ended.isWhole) return 'kept';
+  const holders = await tx<{ holder: string }[]>`
+    SELECT holder FROM lease_holders WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}
+    ORDER BY holder FOR UPDATE`;
+  if (holders.length > 0) {
+    const names = holders.map(({ holder }) => holder);
+    const unused = await removeLeases(tx, names);
+    await tx`DELETE FROM lease_holders WHERE holder = ANY(${names}::text[])`;
+    await giveBack(tx, unused, nowMs);
+  }
+  return 'returned';
+}
+
+interface UnusedUnits {
+  readonly counter: CounterKey;
+  readonly window: WindowName;
+  readonly startsAtMs: UnixMillis;
+  readonly units: number;
+}
+
+/** Removes the leases with what was posted of them, and returns what is left of each window, in the order of the ledger's key. */
+async function removeLeases(tx: Transaction, holders: readonly string[]): Promise<readonly UnusedUnits[]> {
+  // A statement of its own: the next one sees what was posted by whoever this one had to wait for.
+  await tx`SELECT FROM quota_leases WHERE holder = ANY(${[...holders]}::text[]) ORDER BY lease_id FOR UPDATE`;
+  return tx<UnusedUnits[]>`
+    WITH posted AS (
+      SELECT lease_id, sum(p.units)::bigint AS units FROM lease_posts p JOIN quota_leases l USING (lease_id)
+      WHERE l.holder = ANY(${[...holders]}::text[]) GROUP BY lease_id
+    ), removed AS (
+      DELETE FROM quota_leases WHERE holder = ANY(${[...holders]}::text[])
+      RETURNING lease_id, counter, window_name, starts_at_ms, units
+    )
+    SELECT r.counter, r.window_name AS window, r.starts_at_ms AS "startsAtMs",
+      sum(greatest(r.units - coalesce(p.units, 0), 0))::bigint AS units
+    FROM removed r LEFT JOIN posted p USING (lease_id)
+    GROUP BY r.counter, r.window_name, r.starts_at_ms
+    HAVING sum(greatest(r.units - coalesce(p.units, 0), 0)) > 0
+    ORDER BY r.counter COLLATE "C", r.window_name COLLATE "C", r.starts_at_ms`;
+}
+
+async function giveBack(tx: Transaction, unused: readonly UnusedUnits[], nowMs: UnixMillis): Promise<void> {
+  const moves = unused.map(({ counter, window, startsAtMs, units }) => ({
+    counter,
+    window: windowAt(window, startsAtMs),
+    unitsBack: units,
+    ask: null,
+  }));
+  for (let from = 0; from < moves.length; from += limits.quotaWindowsPerCallMax) {
+    await moveUnits(tx, moves.slice(from, from + limits.quotaWindowsPerCallMax), nowMs);
+  }
+}

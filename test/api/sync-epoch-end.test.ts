@@ -1,0 +1,293 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { holdLeases, postUnits, type TakingRecord } from '../../control-plane/leases/lease-posts.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { minuteMs } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import type { LeaseGrantBody, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { EpochEnd, SpooledRecord } from '../../shared/wire/sync.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
+import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
+import { waitingForLocks } from '../support/postgres.ts';
+import { brokenRules } from '../support/sound-database.ts';
+import { connectSidecar, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+/** What a sidecar that died was leased, and how much of it comes back when its spool has been shipped to the end. */
+let api: Api;
+let passport: Reply['body'];
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+  passport = await api.issuePassport();
+});
+beforeEach(() => {
+  const nowMs = api.deps.clock.now();
+  api.advance(windowAt('minute', nowMs).endsAtMs - nowMs + minuteMs / 10);
+});
+afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
+afterAll(() => api.close());
+
+const usd = 1_000_000;
+const sound: EpochEnd = { nothing_lost: true, torn_bytes: 0 };
+
+/** A gate with 100 requests and 100 dollars an hour or a day, and a sidecar that was leased 10 of each. */
+async function leased() {
+  const gateId: GateId = (
+    await api.createGate({
+      constraints: { rate_limits: { requests_per_day: 100 }, spend_limits: { daily_usd: 100 } },
+    })
+  ).gate_id;
+  const sidecar = await connectSidecar(api);
+  const own = await leaseHolder(api, { sidecar });
+  const rate = ofGate('gate_rate', gateId);
+  const spend = ofGate('gate_spend', gateId);
+  const call = (asks: readonly LeaseWish[], change = {}) =>
+    own.call(asks, [], { epoch: sidecar.epoch, ...change });
+  const { body } = await call([wish(rate, 'day', 10), wish(spend, 'day', 10 * usd)]);
+  const [requests, money] = (body.grants as LeaseGrantBody[]).map(({ lease_id }) => lease_id ?? 0);
+  return {
+    gateId,
+    sidecar,
+    own,
+    call,
+    rate,
+    spend,
+    took: [money ?? 0, requests ?? 0],
+    permit: (amountUsd: number, change: Partial<SpooledRecord> = {}) =>
+      recordOf(
+        api,
+        { gateId, passport },
+        {
+          amount_micro_usd: amountUsd * usd,
+          took: [money ?? 0, requests ?? 0],
+          ...change,
+        },
+      ),
+    /** Requests and dollars that nobody else can have. */
+    counted: async () => {
+      const rows = await api.deps.sql<{ counter: string; leased: number }[]>`
+        SELECT counter, leased FROM quota_windows WHERE counter LIKE ${`gate_%:${gateId}`} ORDER BY counter`;
+      const [requestsCounted, moneyCounted] = rows.map((row) => row.leased);
+      return [requestsCounted, (moneyCounted ?? 0) / usd];
+    },
+  };
+}
+
+const end = (sidecar: TestSidecar, firstSeq: number, change: Partial<EpochEnd> = {}) =>
+  sidecar.send(firstSeq, [], { end: { ...sound, ...change } });
+
+describe('the end of an epoch', () => {
+  it('gives back what no record of it took, requests and money', async () => {
+    const { sidecar, permit, counted } = await leased();
+    expect((await sidecar.send(1, [permit(2), permit(1.5)])).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+    expect(await end(sidecar, 3)).toMatchObject({ status: 200, body: { next_seq: 3 } });
+    expect(await counted()).toEqual([2, 3.5]);
+  });
+
+  it('may come with the last records, and changes nothing when it comes again', async () => {
+    const { sidecar, permit, counted } = await leased();
+    const records = [permit(2), permit(2)];
+    for (const _ of [1, 2]) {
+      expect((await sidecar.send(1, records, { end: sound })).status).toBe(200);
+      expect(await counted()).toEqual([2, 4]);
+    }
+    expect((await end(sidecar, 3)).status).toBe(200);
+    expect(await counted()).toEqual([2, 4]);
+  });
+
+  it('gives back everything where nothing was decided', async () => {
+    const { sidecar, counted } = await leased();
+    expect((await end(sidecar, 1)).status).toBe(200);
+    expect(await counted()).toEqual([0, 0]);
+  });
+
+  it('waits for records that are missing before it', async () => {
+    const { sidecar, counted } = await leased();
+    const reply = await end(sidecar, 4);
+    expect(reply).toMatchObject({ status: 409, body: { error: { code: 'sequence_gap', expected_seq: 1 } } });
+    expect(await counted()).toEqual([10, 10]);
+  });
+
+  it.each([
+    ['the sidecar cannot say that nothing is lost', [], { nothing_lost: false }],
+    ['records were given up', [{ void: 'damaged', count: 1 }], {}],
+    ['a refused record was given up', [{ void: 'refused', count: 1 }], {}],
+  ] as const)('keeps every unit counted where %s', async (_what, records, change) => {
+    const { sidecar, permit, counted } = await leased();
+    expect((await sidecar.send(1, [permit(1), ...records])).status).toBe(200);
+    expect((await end(sidecar, 2 + records.length, change)).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+    // The first end is the last word.
+    expect((await end(sidecar, 2 + records.length)).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+  });
+
+  it('keeps every unit counted where a PERMIT does not say what it took', async () => {
+    const { sidecar, permit, counted } = await leased();
+    const { took: _, ...silent } = permit(1);
+    expect((await sidecar.send(1, [permit(1), silent], { end: sound })).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+  });
+
+  it('leaves alone what the same sidecar holds since its restart, and holders that name no epoch', async () => {
+    const { gateId, sidecar, rate, counted } = await leased();
+    const now = await connectSidecar(api, { sidecarId: sidecar.sidecarId });
+    const restarted = await leaseHolder(api, { sidecar: now });
+    await restarted.call([wish(rate, 'day', 7)], [], { epoch: now.epoch });
+    const older = await leaseHolder(api, { sidecar: now });
+    await older.lease([wish(rate, 'day', 5)]);
+    expect(await counted()).toEqual([22, 10]);
+    expect((await now.send(1, [], { epoch: sidecar.epoch, end: sound })).status).toBe(200);
+    expect(await counted()).toEqual([12, 0]);
+    expect(gateId).toBeDefined();
+  });
+
+  it('gives back what was granted by several holders of it, and nothing of another sidecar', async () => {
+    const { sidecar, rate, counted } = await leased();
+    const anew = await leaseHolder(api, { sidecar });
+    await anew.call([wish(rate, 'day', 7)], [], { epoch: sidecar.epoch });
+    const stranger = await connectSidecar(api);
+    const foreign = await leaseHolder(api, { sidecar: stranger });
+    await foreign.call([wish(rate, 'day', 5)], [], { epoch: sidecar.epoch });
+    expect(await counted()).toEqual([22, 10]);
+    expect((await end(sidecar, 1)).status).toBe(200);
+    expect(await counted()).toEqual([5, 0]);
+  });
+
+  it('is the end of its holders: late calls, and a holder begun for it later, are unknown', async () => {
+    const { sidecar, call, rate, counted } = await leased();
+    expect((await end(sidecar, 1)).status).toBe(200);
+    const codeOf = async (change: object) => (await call([wish(rate, 'day', 3)], change)).body.error?.code;
+    expect(await codeOf({ seq: 1 })).toBe('holder_unknown');
+    expect(await codeOf({ seq: 2 })).toBe('holder_unknown');
+    expect(await codeOf({ holder: randomBytes(16).toString('hex'), seq: 1 })).toBe('holder_unknown');
+    expect(await counted()).toEqual([0, 0]);
+  });
+
+  it('counts what units that went back or that a repeated call was granted are: each once', async () => {
+    const { sidecar, call, rate, permit, counted } = await leased();
+    const asks = [wish(rate, 'day', 4)];
+    const first = await call(asks, { seq: 2 });
+    const again = await call(asks, { seq: 2 });
+    expect(again.body.grants[0].lease_id).toBe(first.body.grants[0].lease_id);
+    expect(again.body.grants[0].lease_id).toBe(permit(1).took?.[1]);
+    await call([], {
+      seq: 3,
+      returns: [{ ...rate, window: 'day', starts_at_ms: first.body.grants[0].starts_at_ms, units: 3 }],
+    });
+    expect(await counted()).toEqual([11, 10]);
+    expect((await sidecar.send(1, [permit(1)], { end: sound })).status).toBe(200);
+    expect(await counted()).toEqual([1, 1]);
+  });
+
+  it('is not misled by posts that were folded into their leases', async () => {
+    const { sidecar, call, permit, counted } = await leased();
+    for (let n = 1; n <= 5; n++) expect((await sidecar.send(n, [permit(1)])).status).toBe(200);
+    // The calls up to the next one that folds.
+    for (let seq = 2; seq <= limits.leaseCallsPerFold; seq++)
+      expect((await call([], { seq })).status).toBe(200);
+    const [left] = await api.deps.sql<{ posts: number }[]>`
+      SELECT count(*)::int AS posts FROM lease_posts JOIN quota_leases USING (lease_id) JOIN lease_holders USING (holder)
+      WHERE sidecar_id = ${sidecar.sidecarId}`;
+    expect(left?.posts).toBe(0);
+    expect((await sidecar.send(6, [permit(1)], { end: sound })).status).toBe(200);
+    expect(await counted()).toEqual([6, 6]);
+  });
+
+  it('knows what settlements took, and lets none become true that comes after it', async () => {
+    const { gateId, sidecar, own, permit, counted } = await leased();
+    const settle = async (key: string) => {
+      const record = permit(2);
+      const reply = await api.call({
+        url: '/v1/sync/settlements',
+        key: sidecar.key,
+        body: {
+          sidecar_id: sidecar.sidecarId,
+          connection_id: sidecar.connectionId,
+          holder: own.holder,
+          kind: 'permit',
+          passport_id: passport.passport_id,
+          token_hash: record.token_hash,
+          gate_id: gateId,
+          gate_version: 1,
+          request_hash: record.request_hash,
+          idempotency_key: key,
+          approval_id: null,
+          record,
+        },
+      });
+      return reply.body.kind;
+    };
+    expect(await settle('first')).toBe('committed');
+    expect((await end(sidecar, 1)).status).toBe(200);
+    expect(await counted()).toEqual([1, 2]);
+    expect(await settle('late')).toBe('refused');
+    expect(await settle('first')).toBe('replayed');
+  });
+
+  it('waits for a settlement that is being committed, and counts it', async () => {
+    const { sidecar, permit, took, counted } = await leased();
+    const { deps } = api;
+    let commit: () => void = () => undefined;
+    const isDecided = new Promise<void>((resolve) => {
+      commit = resolve;
+    });
+    const settling = deps.sql.begin(async (tx) => {
+      expect(await holdLeases(tx, took)).toBe(true);
+      await isDecided;
+      const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as TakingRecord['record'];
+      await postUnits(tx, [{ record, took }]);
+    });
+    const waiting = await waitingForLocks(deps.sql);
+    const ended = end(sidecar, 2);
+    expect((await sidecar.send(1, [permit(1)])).status).toBe(200);
+    const again = end(sidecar, 2);
+    await until(async () => (await waitingForLocks(deps.sql)) > waiting, { what: 'the end waits' });
+    commit();
+    await settling;
+    for (const reply of [await ended, await again]) expect([200, 409]).toContain(reply.status);
+    expect(await counted()).toEqual([2, 4]);
+  });
+
+  it('gives nothing back of a window that has ended', async () => {
+    const { sidecar, counted } = await leased();
+    api.advance(24 * 60 * minuteMs);
+    expect((await end(sidecar, 1)).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+    goToNoon(api);
+  });
+
+  it('gives back more windows than one call of the ledger moves', async () => {
+    const { gateId, sidecar, own, counted } = await leased();
+    const nowMs = api.deps.clock.now();
+    const { startsAtMs, endsAtMs } = windowAt('day', nowMs);
+    const many = limits.quotaWindowsPerCallMax + 50;
+    const counters = Array.from({ length: many }, (_, n) => `gate_rate:${gateId}:pass_${n}`);
+    await api.deps.sql`
+      INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+      SELECT counter, 'day', ${startsAtMs}, ${endsAtMs}, 3 FROM unnest(${counters}::text[]) AS counter`;
+    await api.deps.sql`
+      INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
+      SELECT ${own.holder}, counter, 'day', ${startsAtMs}, ${endsAtMs}, 3 FROM unnest(${counters}::text[]) AS counter`;
+    expect((await end(sidecar, 1)).status).toBe(200);
+    const [left] = await api.deps.sql<{ leased: number }[]>`
+      SELECT sum(leased)::int AS leased FROM quota_windows WHERE counter = ANY(${counters}::text[])`;
+    expect(left?.leased).toBe(0);
+    expect((await counted())[0]).toBe(0);
+  });
+
+  it.each([
+    [{ end: {} }, 'end.nothing_lost'],
+    [{ end: { nothing_lost: true, torn_bytes: -1 } }, 'end.torn_bytes'],
+    [{ end: null }, 'end'],
+    [{}, 'records'],
+  ])('is refused where it is not well formed: %j', async (change, param) => {
+    const { sidecar } = await leased();
+    const reply = await sidecar.send(1, [], change as object);
+    expect(reply).toMatchObject({ status: 400, body: { error: { code: 'invalid_request', param } } });
+  });
+});
