@@ -4,6 +4,7 @@ import { accountRoutes } from './accounts/routes.ts';
 import { apiKeyRoutes } from './api-keys/routes.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { attestationRoutes } from './attestations/routes.ts';
+import { auditRoutes } from './audit/routes.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
 import type { Deps } from './deps.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
@@ -86,6 +87,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(enforcementRoutes(deps));
       v1.register(approvalRoutes(deps));
       v1.register(attestationRoutes(deps));
+      v1.register(auditRoutes(deps));
       v1.register(webhookRoutes(deps));
       v1.register(signingKeyRoutes(deps));
       v1.register(syncRoutes(deps));

@@ -11,6 +11,7 @@ import {
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
 import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { findAccount, listAccounts } from './account-store.ts';
@@ -36,6 +37,12 @@ export function accountRoutes(deps: Deps): FastifyPluginAsyncTypebox {
             ...renderAccount(account),
             api_key: { ...renderApiKey(apiKey), key },
           }),
+          audit: ({ account, firstKey: { apiKey } }) => ({
+            operation: 'createAccount',
+            target: account.accountId,
+            before: null,
+            after: { ...renderAccount(account), api_key: renderApiKey(apiKey) },
+          }),
         });
       },
     );
@@ -60,7 +67,10 @@ export function accountRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     app.put(
       '/accounts/:id',
       { config, schema: { params: IdParams, body: AccountUpdate, response: { 200: AccountAnswer } } },
-      async (request) => renderAccount(await updateAccount(deps, accountId(request.params.id), request.body)),
+      async (request) => {
+        const wanted = { accountId: accountId(request.params.id), body: request.body };
+        return renderAccount(await updateAccount(deps, callerOf(request), wanted));
+      },
     );
   };
 }

@@ -2,11 +2,12 @@ import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Account } from '../../shared/model/account.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { type AccountUpdate, parseAccountUpdate } from '../../shared/wire/account.ts';
+import { type AccountUpdate, parseAccountUpdate, renderAccount } from '../../shared/wire/account.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import { indexAccount } from '../discovery/index-account.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
+import type { Caller } from '../http/auth.ts';
 import { beginAllAnew } from '../webhooks/webhook-store.ts';
 import { lockAccount, updateAccountState } from './account-store.ts';
 
@@ -16,10 +17,10 @@ import { lockAccount, updateAccountState } from './account-store.ts';
  */
 export async function updateAccount(
   deps: Deps,
-  accountId: AccountId,
-  body: Static<typeof AccountUpdate>,
+  caller: Caller,
+  { accountId, body }: { readonly accountId: AccountId; readonly body: Static<typeof AccountUpdate> },
 ): Promise<Account> {
-  const account = await changeTransaction(deps, async (tx, change) => {
+  const account = await administer(deps, caller, async (tx, change) => {
     const current = await lockAccount(tx, accountId);
     if (current === null) throw new ApiError('account_not_found');
     const next = parseAccountUpdate(body, current);
@@ -33,7 +34,12 @@ export async function updateAccount(
       if (next.status === 'active') await beginAllAnew(tx, accountId);
       await change(globalFeed, { kind: 'account.standing', body: standing });
     }
-    return { ...current, ...next };
+    const updated: Account = { ...current, ...next };
+    const before = renderAccount(current);
+    return {
+      result: updated,
+      audited: { operation: 'updateAccount', target: accountId, before, after: renderAccount(updated) },
+    };
   });
   // Also where the status was the same before: a crash may have come in between.
   if (body.status !== undefined) await indexAccount(deps.sql, accountId);

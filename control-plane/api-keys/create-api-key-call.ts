@@ -11,6 +11,12 @@ export const createApiKeyCall = {
   creation: (deps: Deps, caller: Caller, wanted: NewApiKey): Creation<IssuedApiKey> => ({
     create: (tx, change) => createApiKey(tx, change, deps, { caller, wanted }),
     render: renderIssuedKey,
+    audit: ({ apiKey }) => ({
+      operation: 'createApiKey',
+      target: apiKey.keyId,
+      before: null,
+      after: renderApiKey(apiKey),
+    }),
   }),
 } as const;
 

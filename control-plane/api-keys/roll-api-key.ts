@@ -1,10 +1,11 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
-import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
-import { renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
+import { isExpired, secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
-import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
 import { beginOverlap, type LockedApiKey, lockApiKey, revokeApiKey } from './api-key-store.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from './create-api-key.ts';
 
@@ -18,7 +19,7 @@ export async function rollApiKey(
   caller: Caller,
   { keyId, overlapMs }: { readonly keyId: ApiKeyId; readonly overlapMs: number },
 ): Promise<IssuedApiKey> {
-  return changeTransaction(deps, async (tx, change) => {
+  return administer(deps, caller, async (tx, change) => {
     const old = await lockApiKey(tx, caller, keyId);
     const nowMs = deps.clock.now();
     // An expired key has nothing left to hand on.
@@ -27,7 +28,11 @@ export async function rollApiKey(
     const issued = makeIssuedKey(deps, { ...old, expiresAtMs: old.ownExpiresAtMs });
     await addApiKey(tx, change, issued.apiKey);
     await retireApiKey(tx, change, old, { nowMs, overlapMs });
-    return issued;
+    const after = { ...renderApiKey(issued.apiKey), overlap_s: overlapMs / secondMs };
+    return {
+      result: issued,
+      audited: { operation: 'rollApiKey', target: keyId, before: renderApiKey(old), after },
+    };
   });
 }
 

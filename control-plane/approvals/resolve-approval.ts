@@ -2,6 +2,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Approval } from '../../shared/model/approval.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderApproval } from '../../shared/wire/approval.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
@@ -24,11 +26,11 @@ export interface Word {
  * checked when the request comes again. A passport that was revoked meanwhile blocks it then.
  */
 export async function resolveApproval(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,
   caller: Caller,
   { approvalId, word }: { readonly approvalId: ApprovalId; readonly word: Word },
 ): Promise<Approval> {
-  return deps.sql.begin(async (tx) => {
+  return administer(deps, caller, async (tx) => {
     const locked = await lockApproval(tx, caller, approvalId);
     if (locked === null) throw new ApiError('approval_not_found');
     const nowMs = deps.clock.now();
@@ -48,6 +50,14 @@ export async function resolveApproval(
     await attestResolutions(tx, deps, [resolved], { resolution: word.status, nowMs });
     await tellApprovals(tx, deps, 'approval.resolved', [resolved], nowMs);
     if (word.status === 'denied') await freeHolds(tx, [resolved], nowMs);
-    return resolved;
+    return {
+      result: resolved,
+      audited: {
+        operation: word.status === 'approved' ? 'approveApproval' : 'denyApproval',
+        target: approvalId,
+        before: renderApproval(locked),
+        after: renderApproval(resolved),
+      },
+    };
   });
 }

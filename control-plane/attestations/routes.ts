@@ -5,7 +5,7 @@ import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { outcomes } from '../../shared/model/decision.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { renderTime } from '../../shared/model/time.ts';
 import {
   AttestationAnswer,
   AttestationPageAnswer,
@@ -14,6 +14,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams } from '../http/path-id.ts';
+import { readTimeParameter } from '../http/time-parameter.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import { attestationExporter } from './export-attestations.ts';
 import { getAttestationCall } from './get-attestation-call.ts';
@@ -58,8 +59,8 @@ export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
           passportId: query.passport_id ?? null,
           gateId: query.gate_id ?? null,
           decision: query.decision ?? null,
-          sinceMs: readTime('since', query.since),
-          untilMs: readTime('until', query.until),
+          sinceMs: readTimeParameter('since', query.since),
+          untilMs: readTimeParameter('until', query.until),
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         const behind = cursor === undefined ? null : await readCursor(deps, caller, cursor, asked);
@@ -80,7 +81,7 @@ export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const { format, since } = request.query;
         const caller = callerOf(request);
         const createdAtMs = deps.clock.now();
-        const sinceMs = readTime('since', since);
+        const sinceMs = readTimeParameter('since', since);
         const stream = await exportAttestations({ owner: caller, format, sinceMs, createdAtMs });
         // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
         const moment = renderTime(createdAtMs).replaceAll(/[-:]|\.\d+/g, '');
@@ -98,14 +99,6 @@ export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
 
     await app.register(ingestRoutes(deps));
   };
-}
-
-function readTime(param: string, text: string | undefined): UnixMillis | null {
-  if (text === undefined) return null;
-  const timeMs = parseTime(text);
-  if (timeMs === null)
-    throw invalidRequest(param, `${param} must be an RFC 3339 date-time: 2026-11-01T00:00:00Z.`);
-  return timeMs;
 }
 
 async function readCursor(

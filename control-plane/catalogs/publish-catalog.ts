@@ -48,6 +48,13 @@ export async function replaceCatalog(
   return { catalog, voided };
 }
 
+/** Of a catalog the audit keeps what names it: every version is stored whole, for ever. */
+export const catalogOnRecord = ({ version, contentHash, permissions }: Catalog) => ({
+  version,
+  content_hash: contentHash,
+  permissions: permissions.length,
+});
+
 /** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and has written the gate itself. */
 export async function publishCatalog(
   tx: Transaction,

@@ -15,7 +15,7 @@ import { entityTag, isKnownTo } from '../http/entity-tag.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { findCatalog, gateExists } from './catalog-store.ts';
-import { replaceCatalog } from './publish-catalog.ts';
+import { catalogOnRecord, replaceCatalog } from './publish-catalog.ts';
 
 const publish = { scope: 'gates:update', creates: true } as const;
 const everybody = { scope: null } as const;
@@ -48,6 +48,12 @@ export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
           create: (tx, change) => replaceCatalog(tx, change, deps, wanted),
           afterCommit: ({ voided }) => expireVoided(deps, voided),
           render: ({ catalog }) => renderCatalog(catalog),
+          audit: ({ catalog }) => ({
+            operation: 'publishCatalog',
+            target: catalog.gateId,
+            before: null,
+            after: catalogOnRecord(catalog),
+          }),
         });
       },
     );

@@ -1,23 +1,24 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderGate } from '../../shared/wire/gate.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
+import type { Caller } from '../http/auth.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
 /** Deletes a gate for good, and voids its open approvals; its records and the versions of its catalog stay. Resolves to the moment of it. */
 export async function deleteGate(
   deps: Deps,
-  owner: Owner,
+  caller: Caller,
   { gateId, ifMatch }: { readonly gateId: GateId; readonly ifMatch: TagCondition },
 ): Promise<UnixMillis> {
-  const { nowMs, voided } = await changeTransaction(deps, async (tx, change) => {
-    const gate = await lockGate(tx, owner, gateId);
+  const { nowMs, voided } = await administer(deps, caller, async (tx, change) => {
+    const gate = await lockGate(tx, caller, gateId);
     if (gate === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(gate))) throw new ApiError('precondition_failed');
     const nowMs = deps.clock.now();
@@ -25,7 +26,11 @@ export async function deleteGate(
     const voided = await voidApprovals(tx, { ...gate, isDeleted: true }, nowMs);
     await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.delete', body: { gate_id: gateId } });
-    return { nowMs, voided };
+    const before = renderGate(gate, deps.gateHost);
+    return {
+      result: { nowMs, voided },
+      audited: { operation: 'deleteGate', target: gateId, before, after: null },
+    };
   });
   await expireVoided(deps, voided);
   return nowMs;

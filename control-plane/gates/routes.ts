@@ -16,6 +16,7 @@ import {
   renderNewGate,
 } from '../../shared/wire/gate.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { catalogOnRecord } from '../catalogs/publish-catalog.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
@@ -42,12 +43,21 @@ export function gateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       '/gates',
       { config: create, schema: { body: GateCreation, response: { 201: GateCreationAnswer } } },
       async (request, reply) => {
-        const owner = callerOf(request);
-        const template = await templateOf(deps.sql, owner, request.body.template_id);
+        const caller = callerOf(request);
+        const template = await templateOf(deps.sql, caller, request.body.template_id);
         const wanted = parseGateCreation(request.body, template);
         return answerCreated(request, reply, {
-          create: (tx, change) => createGate(tx, change, deps, { owner, wanted }),
+          create: (tx, change) => createGate(tx, change, deps, { owner: caller, wanted }),
           render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
+          audit: ({ gate, catalog }) => ({
+            operation: 'createGate',
+            target: gate.gateId,
+            before: null,
+            after: {
+              ...renderGate(gate, deps.gateHost),
+              ...(catalog === null ? {} : { catalog: catalogOnRecord(catalog) }),
+            },
+          }),
         });
       },
     );

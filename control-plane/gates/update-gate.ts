@@ -3,13 +3,13 @@ import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
-import { applyGatePatch, type GatePatch, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { applyGatePatch, type GatePatch, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
+import type { Caller } from '../http/auth.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
@@ -20,19 +20,19 @@ import { gateTag } from './gate-tag.ts';
  */
 export async function updateGate(
   deps: Deps,
-  owner: Owner,
+  caller: Caller,
   {
     gateId,
     patch,
     ifMatch,
   }: { readonly gateId: GateId; readonly patch: Static<typeof GatePatch>; readonly ifMatch: TagCondition },
 ): Promise<Gate> {
-  const { gate, voided } = await changeTransaction(deps, async (tx, change) => {
-    const current = await lockGate(tx, owner, gateId);
+  const { gate, voided } = await administer(deps, caller, async (tx, change) => {
+    const current = await lockGate(tx, caller, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
     const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
-    if (isDeepStrictEqual(patched, current)) return { gate: current, voided: 0 };
+    if (isDeepStrictEqual(patched, current)) return { result: { gate: current, voided: 0 }, audited: null };
     const nowMs = deps.clock.now();
     const version = current.version + 1;
     const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;
@@ -41,7 +41,11 @@ export async function updateGate(
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
-    return { gate, voided };
+    const render = (each: Gate) => renderGate(each, deps.gateHost);
+    return {
+      result: { gate, voided },
+      audited: { operation: 'updateGate', target: gateId, before: render(current), after: render(gate) },
+    };
   });
   await expireVoided(deps, voided);
   return gate;

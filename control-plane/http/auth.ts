@@ -3,7 +3,8 @@ import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { PlanLimits } from '../../shared/model/account.ts';
-import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
+import type { Actor } from '../../shared/model/audit.ts';
+import { type AccountId, type ApiKeyId, isId, type RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
@@ -23,6 +24,9 @@ export interface Caller {
   readonly isOperator: boolean;
   /** Of the account; see plan-limits.ts. */
   readonly planLimits: PlanLimits;
+  /** How the audit names it. */
+  readonly actor: Actor;
+  readonly requestId: RequestId;
 }
 
 declare module 'fastify' {
@@ -73,12 +77,14 @@ export function installAuth(
     reply.header('cache-control', 'no-store');
     const nowMs = deps.clock.now();
     const { authorization } = request.headers;
-    const key =
+    const { key, actor } =
       credential === undefined
         ? await authenticate(deps, authorization, nowMs)
         : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
     noteUse(key, nowMs);
+    const requestId = request.id;
+    assert(isId('req', requestId), 'every request has an id of ours');
     request.caller = {
       accountId: key.accountId,
       keyId: key.keyId,
@@ -86,8 +92,16 @@ export function installAuth(
       scopes: key.scopes,
       isOperator: key.isOperatorAccount && key.mode === 'live',
       planLimits: key.planLimits,
+      actor,
+      requestId,
     };
   });
+}
+
+/** A key that may be used, and how the audit names whoever used it. */
+interface Authenticated {
+  readonly key: PresentedKey;
+  readonly actor: Actor;
 }
 
 /** Whether the caller's key holds what the route declares. After `installAuth`, and like it before the body is read. */
@@ -123,13 +137,13 @@ async function authenticate(
   { sql }: Pick<Deps, 'sql'>,
   header: string | undefined,
   nowMs: UnixMillis,
-): Promise<PresentedKey> {
+): Promise<Authenticated> {
   const presented = bearerPattern.exec(header ?? '')?.[1];
   // A mistyped key fails its checksum here, without asking the database.
   if (presented === undefined || parseApiKey(presented) === null) throw new ApiError('unauthorized');
   const key = await findPresentedKey(sql, hashApiKey(presented));
   if (key === null || isExpired(key, nowMs)) throw new ApiError('unauthorized');
-  return key;
+  return { key, actor: { type: 'api_key', id: key.keyId, clientId: null } };
 }
 
 /** Says in the header of a 401 where a client gets a token. */
@@ -138,10 +152,13 @@ async function authenticateToken(
   header: string | undefined,
   nowMs: UnixMillis,
   reply: FastifyReply,
-): Promise<PresentedKey> {
+): Promise<Authenticated> {
   const presented = bearerPattern.exec(header ?? '')?.[1];
-  const key = presented === undefined ? null : await findKeyByToken(deps, presented, nowMs);
-  if (key !== null) return key;
+  const found = presented === undefined ? null : await findKeyByToken(deps, presented, nowMs);
+  if (found !== null) {
+    const { key, clientId } = found;
+    return { key, actor: { type: 'access_token', id: key.keyId, clientId } };
+  }
   reply.header('www-authenticate', header === undefined ? challenge(deps) : challengeForToken(deps));
   throw new ApiError('unauthorized', {
     message: 'This endpoint needs a valid access token of this service; an API key does not open it.',

@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { type ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { type AuditedChange, administer, type Changed } from '../audit/administer.ts';
 import type { Deps, Transaction } from '../deps.ts';
-import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
 import type { AnswerBody } from './answer-secrets.ts';
 import { callerOf } from './auth.ts';
 import { type ErrorReplies, toApiError } from './error-reply.ts';
@@ -65,7 +66,7 @@ export function installIdempotency(
       if (keyed !== null && isStored(refusal)) {
         const { status } = refusal;
         const body = { ...renderError(refusal, request.id) };
-        const outcome = await answerOnce(deps, keyed, async () => ({ status, body }));
+        const outcome = await refuseOnce(deps, keyed, { status, body });
         if (outcome.isReplayed) return sendOutcome(reply, outcome);
       }
       replyToError(error, request, reply);
@@ -99,6 +100,8 @@ export interface Creation<Made> {
   readonly afterCommit?: (made: Made) => Promise<void>;
   /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
   readonly render: (made: Made) => AnswerBody;
+  /** How the audit describes it. */
+  readonly audit: (made: Made) => AuditedChange;
 }
 
 /**
@@ -110,19 +113,23 @@ export const creator =
   async <Made>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, afterCommit, render }: Creation<Made>,
+    { create, afterCommit, render, audit }: Creation<Made>,
   ): Promise<FastifyReply> => {
-    let after = async (): Promise<void> => undefined;
-    const work = async (tx: Transaction, change: WriteChange): Promise<Answer> => {
-      const made = await create(tx, change);
-      if (afterCommit !== undefined) after = () => afterCommit(made);
-      return { status: 201, body: render(made) };
-    };
     const { keyed } = request;
-    const outcome =
-      keyed === null
-        ? { answer: await changeTransaction(deps, work), isReplayed: false }
-        : await answerOnce(deps, keyed, work);
+    let after = async (): Promise<void> => undefined;
+    const outcome = await administer(
+      deps,
+      callerOf(request),
+      async (tx, change): Promise<Changed<Outcome>> => {
+        const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
+        if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
+        const made = await create(tx, change);
+        if (afterCommit !== undefined) after = () => afterCommit(made);
+        const answer: Answer = { status: 201, body: render(made) };
+        if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
+        return { result: { answer, isReplayed: false }, audited: audit(made) };
+      },
+    );
     await after();
     return sendOutcome(reply, outcome);
   };
@@ -133,18 +140,13 @@ interface Outcome {
   readonly isReplayed: boolean;
 }
 
-/** The one answer of this key: the stored one, or else that of `work`, stored and committed with all that `work` writes. */
-const answerOnce = (
-  deps: CreatorDeps,
-  keyed: KeyedRequest,
-  work: (tx: Transaction, change: WriteChange) => Promise<Answer>,
-): Promise<Outcome> =>
-  changeTransaction(deps, async (tx, change) => {
+/** The answer that this key already has, or else this refusal, stored. */
+const refuseOnce = (deps: CreatorDeps, keyed: KeyedRequest, refusal: Answer): Promise<Outcome> =>
+  deps.sql.begin(async (tx) => {
     const stored = await claimKey(tx, deps, keyed);
     if (stored !== null) return { answer: stored, isReplayed: true };
-    const answer = await work(tx, change);
-    await storeAnswer(tx, deps, { request: keyed, answer });
-    return { answer, isReplayed: false };
+    await storeAnswer(tx, deps, { request: keyed, answer: refusal });
+    return { answer: refusal, isReplayed: false };
   });
 
 function sendOutcome(reply: FastifyReply, { answer, isReplayed }: Outcome): FastifyReply {

@@ -15,7 +15,7 @@ import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { createIssuer } from './create-issuer.ts';
 import { findCountedIssuer, listIssuers } from './issuer-store.ts';
-import { updateIssuer } from './update-issuer.ts';
+import { issuerOnRecord, updateIssuer } from './update-issuer.ts';
 
 const create = { scope: 'issuers:create', creates: true } as const;
 const read = { scope: 'issuers:read' } as const;
@@ -34,6 +34,12 @@ export function issuerRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         return answerCreated(request, reply, {
           create: (tx) => createIssuer(tx, deps, callerOf(request), wanted),
           render: renderIssuer,
+          audit: (issuer) => ({
+            operation: 'createIssuer',
+            target: issuer.issuerId,
+            before: null,
+            after: issuerOnRecord(issuer),
+          }),
         });
       },
     );

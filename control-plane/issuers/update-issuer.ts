@@ -1,35 +1,52 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
+import type { Issuer } from '../../shared/model/issuer.ts';
 import type { CountedIssuer, IssuerChange } from '../../shared/wire/issuer.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
+import type { Caller } from '../http/auth.ts';
 import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
 /** A suspended issuer's passports are blocked everywhere, so its standing goes to the sidecars of all accounts. */
 export async function updateIssuer(
   deps: Deps,
-  owner: Owner,
+  caller: Caller,
   { issuerId, wanted }: { readonly issuerId: IssuerId; readonly wanted: IssuerChange },
 ): Promise<CountedIssuer> {
-  return changeTransaction(deps, async (tx, change) => {
-    const current = await lockIssuer(tx, owner, issuerId);
+  return administer(deps, caller, async (tx, change) => {
+    const current = await lockIssuer(tx, caller, issuerId);
     if (current === null) throw new ApiError('issuer_not_found');
     const status = wanted.status ?? current.status;
-    await updateIssuerRow(tx, issuerId, {
+    const next: Issuer = {
+      ...current,
       name: wanted.name ?? current.name,
       metadata: wanted.metadata ?? current.metadata,
       status,
-    });
-    const updated = await findCountedIssuer(tx, owner, { issuerId, nowMs: deps.clock.now() });
+    };
+    await updateIssuerRow(tx, issuerId, next);
+    const updated = await findCountedIssuer(tx, caller, { issuerId, nowMs: deps.clock.now() });
     if (status !== current.status) {
       await change(globalFeed, {
         kind: 'issuer.standing',
         body: { issuer_id: issuerId, standing: status },
       });
     }
-    return must(updated, 'a locked issuer is still there');
+    const before = issuerOnRecord(current);
+    return {
+      result: must(updated, 'a locked issuer is still there'),
+      audited: { operation: 'updateIssuer', target: issuerId, before, after: issuerOnRecord(next) },
+    };
   });
 }
+
+/** An issuer as the audit shows it: without the counts of its passports, which move by themselves. */
+export const issuerOnRecord = ({ issuerId, name, domain, trustTier, metadata, status }: Issuer) => ({
+  issuer_id: issuerId,
+  name,
+  domain,
+  trust_tier: trustTier,
+  metadata,
+  status,
+});

@@ -9,6 +9,13 @@ import { toolsUrl } from './challenge.ts';
 /** 43 characters are the library's 256 bits of chance. What does not look like a token is not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
+export interface TokenKey {
+  /** With those scopes of the token that the key holds. */
+  readonly key: PresentedKey;
+  /** To which the token was given; for client credentials it is the key itself. */
+  readonly clientId: string | null;
+}
+
 /**
  * The API key that an access token stands for, with those scopes of the token that the key holds. Null: not a token of this service, over,
  * revoked, or its key is no more. Nothing is cached, so that a revocation binds at once.
@@ -20,7 +27,7 @@ export async function findKeyByToken(
   deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,
   token: string,
   nowMs: UnixMillis,
-): Promise<PresentedKey | null> {
+): Promise<TokenKey | null> {
   if (!tokenPattern.test(token)) return null;
   const found = await findAccessToken(deps, token);
   if (found === null || found.aud !== toolsUrl(deps)) return null;
@@ -28,7 +35,8 @@ export async function findKeyByToken(
   const keyId = found.accountId ?? found.clientId;
   const key = keyId !== undefined && isId('key', keyId) ? await findKeyOfToken(deps.sql, keyId) : null;
   if (key === null || isExpired(key, nowMs)) return null;
-  return { ...key, scopes: readScopes(found.scope).filter((scope) => holdsScope(key.scopes, scope)) };
+  const granted = readScopes(found.scope).filter((scope) => holdsScope(key.scopes, scope));
+  return { key: { ...key, scopes: granted }, clientId: found.clientId ?? null };
 }
 
 /** Scopes as OAuth writes them, with a space between (RFC 6749 §3.3). Those that this service does not have are left out. */

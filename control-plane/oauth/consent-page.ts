@@ -68,6 +68,7 @@ const scopeWords: Readonly<Record<Scope, string>> = {
   'admin:*': 'do everything that your key can do',
   'enforcement:check': 'ask gates for decisions',
   'attestations:read': 'read the records of decisions',
+  'audit:read': 'read who changed what',
   'approvals:read': 'read requests that wait for approval',
   'approvals:resolve': 'approve and deny requests',
   'webhooks:manage': 'manage webhooks',

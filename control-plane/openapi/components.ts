@@ -15,6 +15,7 @@ import {
 } from '../../shared/wire/api-key.ts';
 import { ApprovalAnswer, ApprovalResolution } from '../../shared/wire/approval.ts';
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
+import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
 import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
 import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
@@ -96,6 +97,9 @@ export const namedSchemas = {
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,
+  Actor: ActorAnswer,
+  AuditEntry: AuditEntryAnswer,
+  AuditPage: AuditPageAnswer,
   IssuerCreation,
   IssuerUpdate,
   Issuer: IssuerAnswer,

@@ -198,6 +198,26 @@ export const glossary: Readonly<Record<string, string>> = {
   end: 'That nothing is missing at the end.',
   records: 'How many records there are in all.',
 
+  // Audit of administration
+  audit_id: 'Id of the entry, `aud_…`.',
+  actor: 'Who made the change.',
+  'Actor.type':
+    '`api_key`: with this key; `access_token`: with a token that is bound to it. Others may come, such as people with a login.',
+  'Actor.id': 'Id of the actor: the `key_id` of the API key.',
+  'Actor.client_id': 'The OAuth client to which the access token was given; null: no token.',
+  operation: 'What was done: an operationId of this document.',
+  target: 'Id of what was changed.',
+  before:
+    'What was there before, as this API shows it, without secrets; null: nothing. With `after`, both hold only what differs.',
+  after: 'What is there now, likewise; null: nothing.',
+  entries: 'The entries of this page.',
+  previous_hash: '`hash` of the entry before it in the chain; null: it is the first.',
+  'AuditEntry.hash':
+    '`sha256:` and hex of SHA-256 over the RFC 8785 form of the entry without hash and signature.',
+  'AuditEntry.signature':
+    'base64url of the Ed25519 signature over the hash; docs/audit.md says over which text exactly.',
+  'AuditEntry.created_at': 'When it was changed.',
+
   // Issuers
   issuer_id: 'Id of the issuer, `iss_…`.',
   'ReferenceIssue.issuer_id': "Id of the issuer, `iss_…`. Default: the account's own default issuer.",

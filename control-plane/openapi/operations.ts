@@ -234,6 +234,14 @@ export const operations: Readonly<Record<string, OperationText>> = {
     },
     headers: ['Content-Disposition'],
   },
+  'GET /v1/audit': {
+    id: 'listAuditEntries',
+    tag: 'Audit',
+    summary: 'List who changed what, newest first',
+    description:
+      'One entry for each change through this API, in the account and mode of the caller: who, what, before and after, when, in which request. ' +
+      'Entries are hash-linked and signed. See docs/audit.md.',
+  },
   'GET /v1/attestations/:id': {
     id: 'getAttestation',
     tag: 'Audit',

@@ -8,6 +8,7 @@ import {
   type PassportListQuery,
   type RevocationAnswer,
   renderIssuedPassport,
+  renderPassport,
   renderPassportListItem,
   renderVerification,
 } from '../../shared/wire/passport.ts';
@@ -27,9 +28,20 @@ export const passportIdOf = (text: string) => pathId('pass', text, 'passport_not
 /** `POST /passports`, in each of its variants, and `POST /api/passports`. */
 export const issuePassportCall = {
   scope: 'passports:issue',
-  creation: (deps: Deps, caller: Caller, wanted: WantedPassport): Creation<IssuedPassport> => ({
+  creation: (
+    deps: Deps,
+    caller: Caller,
+    wanted: WantedPassport,
+    operation: 'issuePassport' | 'issuePassportUnattended' = 'issuePassport',
+  ): Creation<IssuedPassport> => ({
     create: (tx) => issuePassport(tx, deps, caller, wanted),
     render: (issued) => renderIssuedPassport(issued.passport, issued),
+    audit: ({ passport }) => ({
+      operation,
+      target: passport.passportId,
+      before: null,
+      after: renderPassport(passport),
+    }),
   }),
 } as const;
 

@@ -1,11 +1,13 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
+import type { Passport } from '../../shared/model/passport.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { renderPassport } from '../../shared/wire/passport.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
+import type { Caller } from '../http/auth.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { lockPassport, setPassportRevoked } from './passport-store.ts';
@@ -24,21 +26,22 @@ export interface Revocation {
  */
 export async function revokePassport(
   deps: Deps,
-  owner: Owner,
+  caller: Caller,
   { passportId, reason }: { readonly passportId: PassportId; readonly reason: string },
 ): Promise<Revocation> {
-  return changeTransaction(deps, async (tx, change) => {
+  return administer(deps, caller, async (tx, change) => {
     const nowMs = deps.clock.now();
-    const passport = await lockPassport(tx, owner, { passportId, nowMs });
+    const passport = await lockPassport(tx, caller, { passportId, nowMs });
     if (passport === null) throw new ApiError('passport_not_found');
     if (passport.revokedAtMs !== null) {
-      return {
+      const first: Revocation = {
         passportId,
         revokedAtMs: passport.revokedAtMs,
         reason: must(passport.revocationReason, 'a revoked passport has a reason'),
         // At which revision it was is not kept; the head of the feed is not before it.
         globalRevision: (await readHeads(tx, passport.accountId)).global,
       };
+      return { result: first, audited: null };
     }
     await setPassportRevoked(tx, passportId, { reason, nowMs });
     const data = {
@@ -47,11 +50,25 @@ export async function revokePassport(
       revoked_at: renderTime(nowMs),
       reason,
     };
-    await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [owner], data, timestampMs: nowMs }]);
+    await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [caller], data, timestampMs: nowMs }]);
     const globalRevision = await change(globalFeed, {
       kind: 'passport.standing',
       body: { passport_id: passportId, standing: 'revoked', expires_at_ms: passport.expiresAtMs },
     });
-    return { passportId, revokedAtMs: nowMs, reason, globalRevision };
+    const revoked: Passport = {
+      ...passport,
+      status: 'revoked',
+      revokedAtMs: nowMs,
+      revocationReason: reason,
+    };
+    return {
+      result: { passportId, revokedAtMs: nowMs, reason, globalRevision },
+      audited: {
+        operation: 'revokePassport',
+        target: passportId,
+        before: renderPassport(passport),
+        after: renderPassport(revoked),
+      },
+    };
   });
 }

@@ -113,7 +113,12 @@ export function unattendedPassportRoutes(deps: Deps): FastifyPluginAsyncTypebox 
 function issuer(deps: Deps, path: IssuePath) {
   const answerCreated = creator(deps);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const operation = path === 'v1' ? 'issuePassport' : 'issuePassportUnattended';
     const wanted = parsePassportIssue(request.body, { path, nowMs: deps.clock.now() });
-    return answerCreated(request, reply, issuePassportCall.creation(deps, callerOf(request), wanted));
+    return answerCreated(
+      request,
+      reply,
+      issuePassportCall.creation(deps, callerOf(request), wanted, operation),
+    );
   };
 }

@@ -1,33 +1,46 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
+import type { AuditedOperation } from '../../shared/model/audit.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
+import { renderPassport } from '../../shared/wire/passport.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
+import type { Caller } from '../http/auth.ts';
 import { lockPassport, setPassportStatus } from './passport-store.ts';
 
 /** Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (decisions §3). */
-export const suspendPassport = (deps: Deps, owner: Owner, passportId: PassportId): Promise<Passport> =>
-  movePassport(deps, owner, { passportId, from: 'active', to: 'suspended' });
+export const suspendPassport = (deps: Deps, caller: Caller, passportId: PassportId): Promise<Passport> =>
+  movePassport(deps, caller, { operation: 'suspendPassport', passportId, from: 'active', to: 'suspended' });
 
 /** Lifts a suspension. In any other state: `passport_state_conflict`. */
-export const reactivatePassport = (deps: Deps, owner: Owner, passportId: PassportId): Promise<Passport> =>
-  movePassport(deps, owner, { passportId, from: 'suspended', to: 'active' });
+export const reactivatePassport = (deps: Deps, caller: Caller, passportId: PassportId): Promise<Passport> =>
+  movePassport(deps, caller, {
+    operation: 'reactivatePassport',
+    passportId,
+    from: 'suspended',
+    to: 'active',
+  });
 
 type Suspendable = 'active' | 'suspended';
 
 async function movePassport(
   deps: Deps,
-  owner: Owner,
+  caller: Caller,
   {
+    operation,
     passportId,
     from,
     to,
-  }: { readonly passportId: PassportId; readonly from: Suspendable; readonly to: Suspendable },
+  }: {
+    readonly operation: AuditedOperation;
+    readonly passportId: PassportId;
+    readonly from: Suspendable;
+    readonly to: Suspendable;
+  },
 ): Promise<Passport> {
-  return changeTransaction(deps, async (tx, change) => {
-    const passport = await lockPassport(tx, owner, { passportId, nowMs: deps.clock.now() });
+  return administer(deps, caller, async (tx, change) => {
+    const passport = await lockPassport(tx, caller, { passportId, nowMs: deps.clock.now() });
     if (passport === null) throw new ApiError('passport_not_found');
     if (passport.status !== from) {
       throw new ApiError('passport_state_conflict', {
@@ -39,6 +52,11 @@ async function movePassport(
       kind: 'passport.standing',
       body: { passport_id: passportId, standing: to, expires_at_ms: passport.expiresAtMs },
     });
-    return { ...passport, status: to };
+    const moved: Passport = { ...passport, status: to };
+    const before = renderPassport(passport);
+    return {
+      result: moved,
+      audited: { operation, target: passportId, before, after: renderPassport(moved) },
+    };
   });
 }

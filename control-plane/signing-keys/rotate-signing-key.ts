@@ -1,9 +1,11 @@
 import { limits } from '../../shared/model/limits.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer, type Changed } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
+import type { Caller } from '../http/auth.ts';
 import { makeSigningKey } from './sealed-signing-key.ts';
 import {
   endSigningKey,
@@ -40,14 +42,17 @@ export interface Rotation {
  */
 export async function rotateSigningKey(
   deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'ed25519' | 'sealer' | 'signingKeys' | 'logger'>,
+  caller: Caller,
   { purpose, isCompromised }: { readonly purpose: KeyPurpose; readonly isCompromised: boolean },
 ): Promise<Rotation> {
-  const rotation = await changeTransaction(deps, async (tx, change): Promise<Rotation> => {
+  const rotation = await administer(deps, caller, async (tx, change): Promise<Changed<Rotation>> => {
     await lockSigningKeys(tx);
     const nowMs = deps.clock.now();
     const keys = (await readSigningKeys(tx)).filter((key) => key.purpose === purpose);
     const recent = recentRotation(keys, nowMs);
-    if (recent !== null && (!isCompromised || recent.previous.compromised)) return recent;
+    if (recent !== null && (!isCompromised || recent.previous.compromised)) {
+      return { result: recent, audited: null };
+    }
 
     const leadMs = isCompromised ? 0 : limits.signingKeyLeadMs;
     const takesOverAtMs = (nowMs + leadMs) as UnixMillis;
@@ -66,7 +71,16 @@ export async function rotateSigningKey(
     for (const key of [next, ...ending.map(end)]) {
       await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
     }
-    return { next: publicHalf(next), previous: end(current), isNew: true };
+    const result: Rotation = { next: publicHalf(next), previous: end(current), isNew: true };
+    return {
+      result,
+      audited: {
+        operation: 'rotateSigningKey',
+        target: next.kid,
+        before: null,
+        after: renderKeyRotation(result),
+      },
+    };
   });
   await reloadOwn(deps);
   return rotation;

@@ -6,6 +6,7 @@ import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
 import { rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
@@ -35,7 +36,7 @@ export function signingKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       },
       async (request, reply) => {
         const { purpose, compromised: isCompromised = false } = request.body;
-        const rotation = await rotateSigningKey(deps, { purpose, isCompromised });
+        const rotation = await rotateSigningKey(deps, callerOf(request), { purpose, isCompromised });
         return reply.code(rotation.isNew ? 201 : 200).send(renderKeyRotation(rotation));
       },
     );

@@ -29,6 +29,12 @@ export function templateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         return answerCreated(request, reply, {
           create: (tx) => createTemplate(tx, deps, callerOf(request), wanted),
           render: renderTemplate,
+          audit: (template) => ({
+            operation: 'createTemplate',
+            target: template.templateId,
+            before: null,
+            after: renderTemplate(template),
+          }),
         });
       },
     );

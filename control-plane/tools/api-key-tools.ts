@@ -14,5 +14,9 @@ export const createApiKey = defineTool({
   input: ApiKeyCreation,
   output: NewApiKeyAnswer,
   run: (deps, caller, args) =>
-    createNow(deps, createApiKeyCall.creation(deps, caller, parseApiKeyCreation(args, deps.clock.now()))),
+    createNow(
+      deps,
+      caller,
+      createApiKeyCall.creation(deps, caller, parseApiKeyCreation(args, deps.clock.now())),
+    ),
 });

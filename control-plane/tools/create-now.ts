@@ -1,8 +1,19 @@
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { AnswerBody } from '../http/answer-secrets.ts';
+import type { Caller } from '../http/auth.ts';
 import type { Creation } from '../http/idempotency.ts';
-import { changeTransaction } from '../sync/change-transaction.ts';
 
 /** Creates without an `Idempotency-Key`, which a tool call has no place for, and renders what was created. */
-export const createNow = <Made>(deps: Deps, { create, render }: Creation<Made>): Promise<AnswerBody> =>
-  changeTransaction(deps, async (tx, change) => render(await create(tx, change)));
+export async function createNow<Made>(
+  deps: Deps,
+  caller: Caller,
+  { create, afterCommit, render, audit }: Creation<Made>,
+): Promise<AnswerBody> {
+  const made = await administer(deps, caller, async (tx, change) => {
+    const result = await create(tx, change);
+    return { result, audited: audit(result) };
+  });
+  await afterCommit?.(made);
+  return render(made);
+}

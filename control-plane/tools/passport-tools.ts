@@ -31,7 +31,7 @@ export const createPassport = defineTool({
   output: IssuedPassportAnswer,
   run: (deps, caller, args) => {
     const wanted = parsePassportIssue(args, { path: 'v1', nowMs: deps.clock.now() });
-    return createNow(deps, issuePassportCall.creation(deps, caller, wanted));
+    return createNow(deps, caller, issuePassportCall.creation(deps, caller, wanted));
   },
 });
 

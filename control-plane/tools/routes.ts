@@ -1,8 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { assert } from '../../shared/errors/assert.ts';
-import { isId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
@@ -51,12 +49,14 @@ export function toolRoutes(deps: Deps): FastifyPluginAsync {
           return reply.code(400).send(jsonRpcError(-32_600, 'Send one message per request, not a batch.'));
         }
         refuseMissingScope(deps, request, reply, body);
-        const requestId = request.id;
-        assert(isId('req', requestId), 'every request has an id of ours');
         const headers = protocolHeaders(request);
         return send(
           reply,
-          await (await endpoint()).answer({ headers, body, toolCaller: { caller, requestId } }),
+          await (await endpoint()).answer({
+            headers,
+            body,
+            toolCaller: { caller, requestId: caller.requestId },
+          }),
         );
       },
     });

@@ -1,9 +1,10 @@
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Owner } from '../../shared/model/owner.ts';
-import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { renderTime, secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
 import type { WebhookWithSecret } from './create-webhook.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import {
@@ -20,19 +21,27 @@ import {
  * more, whatever was promised: a secret may have become known. Throws `invalid_request` where one more would be too many.
  */
 export async function rollSecret(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer'>,
-  owner: Owner,
+  deps: Deps,
+  caller: Caller,
   { webhookId, overlapMs }: { readonly webhookId: WebhookId; readonly overlapMs: number },
 ): Promise<WebhookWithSecret> {
-  return deps.sql.begin(async (tx) => {
-    const webhook = await lockWebhook(tx, owner, webhookId);
+  return administer(deps, caller, async (tx) => {
+    const webhook = await lockWebhook(tx, caller, webhookId);
     if (webhook === null) throw new ApiError('webhook_not_found');
     const nowMs = deps.clock.now();
     const { secret, sealed } = newWebhookSecret(deps, webhookId);
     const old = await readSecrets(tx, webhookId);
     const previousSecrets = overlapMs === 0 ? [] : previousOf(old, { nowMs, overlapMs });
     await writeSecrets(tx, webhookId, { sealedSecret: sealed, previousSecrets, nowMs });
-    return { webhook: { ...webhook, updatedAtMs: nowMs }, secret };
+    return {
+      result: { webhook: { ...webhook, updatedAtMs: nowMs }, secret },
+      audited: {
+        operation: 'rollWebhookSecret',
+        target: webhookId,
+        before: null,
+        after: { webhook_id: webhookId, overlap_s: overlapMs / secondMs },
+      },
+    };
   });
 }
 

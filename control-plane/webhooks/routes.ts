@@ -24,11 +24,13 @@ import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { createWebhook, type WebhookWithSecret } from './create-webhook.ts';
+import { deleteWebhook } from './delete-webhook.ts';
 import { listDeliveries } from './delivery-store.ts';
 import { rollSecret } from './roll-secret.ts';
 import { recover, resend, sendTest } from './send-again.ts';
 import { updateWebhook } from './update-webhook.ts';
-import { deleteWebhookRow, findWebhook, listWebhooks, touchFetched } from './webhook-store.ts';
+import { webhookOnRecord } from './webhook-on-record.ts';
+import { findWebhook, listWebhooks, touchFetched } from './webhook-store.ts';
 
 const config = { scope: 'webhooks:manage' } as const;
 const create = { ...config, creates: true } as const;
@@ -55,6 +57,12 @@ function endpointRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         return answerCreated(request, reply, {
           create: (tx) => createWebhook(tx, deps, { owner, wanted }),
           render: renderWithSecret,
+          audit: ({ webhook }) => ({
+            operation: 'createWebhook',
+            target: webhook.webhookId,
+            before: null,
+            after: webhookOnRecord(webhook),
+          }),
         });
       },
     );
@@ -93,14 +101,8 @@ function endpointRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       { config, schema: { params: IdParams, response: { 200: WebhookDeletion } } },
       async (request) => {
         const webhookId = webhookIdOf(request.params.id);
-        if (!(await deleteWebhookRow(deps.sql, callerOf(request), webhookId))) {
-          throw new ApiError('webhook_not_found');
-        }
-        return {
-          webhook_id: webhookId,
-          deleted: true as const,
-          deleted_at: renderTime(deps.clock.now()),
-        };
+        const deletedAtMs = await deleteWebhook(deps, callerOf(request), webhookId);
+        return { webhook_id: webhookId, deleted: true as const, deleted_at: renderTime(deletedAtMs) };
       },
     );
 

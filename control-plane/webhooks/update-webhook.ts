@@ -1,11 +1,13 @@
 import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import { distinctEvents, type WebhookUpdate } from '../../shared/wire/webhook.ts';
+import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
 import { checkUrl } from './create-webhook.ts';
+import { webhookOnRecord } from './webhook-on-record.ts';
 import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
 
 /**
@@ -13,22 +15,31 @@ import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
  * old. Another URL, or enabling, begins anew: what failed before counts no more.
  */
 export async function updateWebhook(
-  deps: Pick<Deps, 'sql' | 'clock' | 'outbound'>,
-  owner: Owner,
+  deps: Deps,
+  caller: Caller,
   { webhookId, update }: { readonly webhookId: WebhookId; readonly update: Static<typeof WebhookUpdate> },
 ): Promise<Webhook> {
   if (update.url !== undefined) checkUrl(deps.outbound, update.url);
-  return deps.sql.begin(async (tx) => {
-    const before = await lockWebhook(tx, owner, webhookId);
+  return administer(deps, caller, async (tx) => {
+    const before = await lockWebhook(tx, caller, webhookId);
     if (before === null) throw new ApiError('webhook_not_found');
     if (before.url === null && update.url !== undefined) {
       throw invalidRequest('url', 'A webhook without a url stays without one; create another.');
     }
     const next: Webhook = { ...changed(before, update), updatedAtMs: deps.clock.now() };
     await updateWebhookRow(tx, next);
-    if (next.status === before.status && next.url === before.url) return next;
-    await beginAnew(tx, webhookId);
-    return { ...next, failingSinceMs: null };
+    const isAnew = next.status !== before.status || next.url !== before.url;
+    if (isAnew) await beginAnew(tx, webhookId);
+    const result: Webhook = isAnew ? { ...next, failingSinceMs: null } : next;
+    return {
+      result,
+      audited: {
+        operation: 'updateWebhook',
+        target: webhookId,
+        before: webhookOnRecord(before),
+        after: webhookOnRecord(result),
+      },
+    };
   });
 }
 

@@ -5,6 +5,7 @@ export type AccountId = Branded<string, 'AccountId'>;
 export type ApiKeyId = Branded<string, 'ApiKeyId'>;
 export type ApprovalId = Branded<string, 'ApprovalId'>;
 export type AttestationId = Branded<string, 'AttestationId'>;
+export type AuditId = Branded<string, 'AuditId'>;
 export type DeliveryId = Branded<string, 'DeliveryId'>;
 export type EventId = Branded<string, 'EventId'>;
 export type GateId = Branded<string, 'GateId'>;
@@ -20,6 +21,7 @@ interface IdTypes {
   readonly acct: AccountId;
   readonly appr: ApprovalId;
   readonly att: AttestationId;
+  readonly aud: AuditId;
   readonly dlv: DeliveryId;
   readonly evt: EventId;
   readonly gate: GateId;

@@ -350,6 +350,8 @@ export const limits = {
   exportPulseMs: 3 * secondMs,
   /** So long a snapshot may hold up clean-up at most: a gigabyte at 50 KB/s. */
   exportMsMax: 6 * hourMs,
+  /** `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named by its hash. */
+  auditStateBytesMax: 8 * 1024,
   /** `last_used_at` of an API key is written at most this often (decisions §2). */
   keyUseWriteIntervalMs: minuteMs,
   /** One line of an export: a record with the 32 longest pointers that a body can give rise to, every character escaped. */
@@ -470,6 +472,10 @@ mustHold(
 mustHold(
   limits.idempotencyWaitMsMax < limits.databaseSilenceMsMax,
   'a duplicate that waits is not taken for a dead database',
+);
+mustHold(
+  limits.auditStateBytesMax * 2 * 2 < limits.exportLineBytesMax,
+  'an audit entry fits in a line of an export, its states written out in full',
 );
 mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
 mustHold(

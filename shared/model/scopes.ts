@@ -17,6 +17,7 @@ export const scopes = [
   'admin:*',
   'enforcement:check',
   'attestations:read',
+  'audit:read',
   'approvals:read',
   'approvals:resolve',
   'webhooks:manage',

@@ -23,6 +23,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'approvals:read': ['GET /approvals', 'GET /approvals/x'],
   'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
   'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],
+  'audit:read': ['GET /audit'],
   'issuers:create': ['POST /issuers'],
   'issuers:read': ['GET /issuers', 'GET /issuers/x'],
   'issuers:update': ['PUT /issuers/x'],
@@ -94,7 +95,7 @@ const operatorOnly = table['admin:*'] ?? [];
 const everyScope = [
   'passports:issue passports:read passports:revoke gates:create gates:read gates:update gates:manage',
   'issuers:create issuers:read issuers:update templates:read templates:create osgate:read osgate:manage admin:*',
-  'enforcement:check attestations:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
+  'enforcement:check attestations:read audit:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
 ].flatMap((line) => line.split(' '));
 
 const rows = Object.entries(table).flatMap(([scope, operations]) =>

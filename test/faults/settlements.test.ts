@@ -10,6 +10,7 @@ import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { parseSettlementCall } from '../../shared/wire/settlement.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
+import { callerOfAccount } from '../support/caller.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
 import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
 
@@ -181,14 +182,7 @@ describe('whichever statement fails, or the answer to the commit,', () => {
 const order = { permission_key: 'orders:create', amount: 10, idempotency_key: 'order-1' };
 const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
   enforce(deps, {
-    caller: {
-      accountId,
-      keyId: api.deps.random.newId('key', api.deps.clock.now()),
-      mode: 'live',
-      scopes: [],
-      isOperator: false,
-      planLimits: { requestsPerMinute: null, requestsPerDay: null },
-    },
+    caller: callerOfAccount(api.deps, accountId),
     gateId,
     verdict: tokenVerifier(api.deps)(passport.jwt),
     asked,

@@ -87,6 +87,7 @@ export function goodCalls(api: Api): GoodCalls {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
+    listAuditEntries: get('/v1/audit'),
     createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),
     listIssuers: get('/v1/issuers'),
     getIssuer: async () => ({ url: `/v1/issuers/${await issuerId()}` }),

@@ -4,6 +4,7 @@ import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import type { PassportId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
+import { operatorCaller } from '../../support/caller.ts';
 import { until } from '../../support/until.ts';
 import { type Followed, type Follower, type Push, startFollowed } from './set-up.ts';
 
@@ -129,7 +130,10 @@ describe('a sidecar that was away for longer than changes are kept', () => {
     const before = await service.follow();
     await before.isUpToDate();
     await before.stop();
-    await rotateSigningKey(service.api.deps, { purpose: 'sync', isCompromised });
+    await rotateSigningKey(service.api.deps, await operatorCaller(service.api.deps), {
+      purpose: 'sync',
+      isCompromised,
+    });
     const { sql, signingKeys } = service.deps;
     await sql`
       UPDATE signing_keys SET not_before_ms = not_before_ms - ${limits.signingKeyLeadMs},

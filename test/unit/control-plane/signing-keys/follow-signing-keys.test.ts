@@ -9,6 +9,7 @@ import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { feedChannel, globalFeed } from '../../../../shared/wire/sync.ts';
 import { signChange } from '../../../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../../../support/api.ts';
+import { operatorCaller } from '../../../support/caller.ts';
 import { type SecondControlPlane, secondControlPlane } from '../../../support/second-control-plane.ts';
 import { until } from '../../../support/until.ts';
 
@@ -26,7 +27,8 @@ describe('a replica that follows the signing keys', () => {
     await api.close();
   });
 
-  const rotate = () => rotateSigningKey(api.deps, { purpose: 'passport', isCompromised: true });
+  const rotate = async () =>
+    rotateSigningKey(api.deps, await operatorCaller(api.deps), { purpose: 'passport', isCompromised: true });
   const signsWith = () => second.deps.signingKeys.current('passport').kid;
 
   it('signs with the new one as soon as the push tells of it', async () => {
@@ -151,6 +153,7 @@ describe('rotating a signing key', () => {
         signingKeys: { ...api.deps.signingKeys, reload: () => Promise.reject(new Error('away')) },
         logger: { ...silentLogger, warn: (_, message) => void said.push(message) },
       },
+      await operatorCaller(api.deps),
       { purpose: 'catalog', isCompromised: false },
     );
     expect(rotation.isNew).toBe(true);

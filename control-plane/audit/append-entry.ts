@@ -1,0 +1,48 @@
+import { type AuditHead, emptyAuditChain, linkAuditEntry } from '../../shared/audit/entry.ts';
+import type { AuditFacts } from '../../shared/model/audit.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
+import { insertAuditEntry } from './audit-store.ts';
+
+/** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
+const lockSeed = 7_236_505;
+
+/**
+ * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its transaction: until the commit nobody else
+ * adds to this chain.
+ *
+ * It is signed with the attestation key. Auditors have that key already, from the JWKS, and one command verifies both chains; the message that is
+ * signed begins differently, so that neither passes for the other. Rejected: a purpose of its own, one more key to rotate and to explain that
+ * protects nothing more, since the same process holds both; and the `sync` key, which no outsider knows.
+ */
+export async function appendAuditEntry(
+  tx: Transaction,
+  deps: Pick<Deps, 'clock' | 'random' | 'signingKeys'>,
+  { accountId, mode, actor, requestId }: Caller,
+  change: Pick<AuditFacts, 'operation' | 'target' | 'before' | 'after'>,
+): Promise<void> {
+  const head = await lockHead(tx, { accountId, mode });
+  const nowMs = deps.clock.now();
+  const facts: AuditFacts = {
+    ...change,
+    auditId: deps.random.newId('aud', nowMs),
+    accountId,
+    mode,
+    actor,
+    requestId,
+    createdAtMs: nowMs,
+  };
+  await insertAuditEntry(tx, linkAuditEntry(facts, head, deps.signingKeys.current('attestation')));
+}
+
+/** One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held it before. */
+async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
+  const [, [last]] = await Promise.all([
+    tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${accountId} ${mode}`}, ${lockSeed}))`,
+    tx<AuditHead[]>`
+      SELECT sequence, hash FROM audit_entries WHERE account_id = ${accountId} AND mode = ${mode}
+      ORDER BY sequence DESC LIMIT 1`,
+  ]);
+  return last ?? emptyAuditChain;
+}

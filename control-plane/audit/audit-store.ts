@@ -1,0 +1,79 @@
+import type { Actor, AuditEntry } from '../../shared/model/audit.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database, Transaction } from '../deps.ts';
+
+type AuditRow = Omit<AuditEntry, 'actor'> & {
+  readonly actorType: Actor['type'];
+  readonly actorId: Actor['id'];
+  readonly actorClientId: Actor['clientId'];
+};
+
+const columns = (sql: Database | Transaction) => sql`
+  audit_id AS "auditId", account_id AS "accountId", mode, actor_type AS "actorType", actor_id AS "actorId",
+  actor_client_id AS "actorClientId", operation, target, before, after, request_id AS "requestId",
+  created_at_ms AS "createdAtMs", sequence, previous_hash AS "previousHash", hash, signing_key_id AS "signingKeyId", signature`;
+
+const toEntry = ({ actorType, actorId, actorClientId, ...row }: AuditRow): AuditEntry => ({
+  ...row,
+  actor: { type: actorType, id: actorId, clientId: actorClientId },
+});
+
+const ownedBy = (sql: Database | Transaction, { accountId, mode }: Owner) =>
+  sql`account_id = ${accountId} AND mode = ${mode}`;
+
+/** The caller holds the lock of the chain. */
+export async function insertAuditEntry(tx: Transaction, entry: AuditEntry): Promise<void> {
+  const json = (state: AuditEntry['before']) => (state === null ? null : JSON.stringify(state));
+  await tx`
+    INSERT INTO audit_entries (audit_id, account_id, mode, sequence, actor_type, actor_id, actor_client_id, operation, target,
+      before, after, request_id, created_at_ms, previous_hash, hash, signing_key_id, signature)
+    VALUES (${entry.auditId}, ${entry.accountId}, ${entry.mode}, ${entry.sequence}, ${entry.actor.type}, ${entry.actor.id},
+      ${entry.actor.clientId}, ${entry.operation}, ${entry.target}, ${json(entry.before)}::text::json,
+      ${json(entry.after)}::text::json, ${entry.requestId}, ${entry.createdAtMs}, ${entry.previousHash}, ${entry.hash},
+      ${entry.signingKeyId}, ${entry.signature})`;
+}
+
+/** What a page is narrowed to. Null: not narrowed. */
+export interface AuditFilter {
+  readonly actor: string | null;
+  readonly operation: string | null;
+  readonly target: string | null;
+  /** Not older than this. */
+  readonly sinceMs: UnixMillis | null;
+  /** Older than this: windows with one's end as the next one's start share no entry. */
+  readonly untilMs: UnixMillis | null;
+}
+
+/** The place of an entry in every list. */
+export interface AuditPlace {
+  readonly createdAtMs: UnixMillis;
+  readonly sequence: number;
+}
+
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  /** Whether others follow the last one. */
+  readonly hasMore: boolean;
+}
+
+/** Newest first. An entry keeps its place for ever, so that those that are written meanwhile neither repeat nor hide any. */
+export async function listAuditEntries(
+  sql: Database,
+  owner: Owner,
+  filter: AuditFilter,
+  { limit, behind }: { readonly limit: number; readonly behind: AuditPlace | null },
+): Promise<AuditPage> {
+  // One more than wanted tells whether there is a next page.
+  const rows = await sql<AuditRow[]>`
+    SELECT ${columns(sql)} FROM audit_entries
+    WHERE ${ownedBy(sql, owner)}
+      ${filter.actor === null ? sql`` : sql`AND actor_id = ${filter.actor}`}
+      ${filter.operation === null ? sql`` : sql`AND operation = ${filter.operation}`}
+      ${filter.target === null ? sql`` : sql`AND target = ${filter.target}`}
+      ${filter.sinceMs === null ? sql`` : sql`AND created_at_ms >= ${filter.sinceMs}`}
+      ${filter.untilMs === null ? sql`` : sql`AND created_at_ms < ${filter.untilMs}`}
+      ${behind === null ? sql`` : sql`AND (created_at_ms, sequence) < (${behind.createdAtMs}, ${behind.sequence})`}
+    ORDER BY created_at_ms DESC, sequence DESC LIMIT ${limit + 1}`;
+  return { entries: rows.slice(0, limit).map(toEntry), hasMore: rows.length > limit };
+}

@@ -1,0 +1,78 @@
+import type { AccountId, AuditId, RequestId } from './ids.ts';
+import type { Mode } from './mode.ts';
+import type { UnixMillis } from './time.ts';
+
+/**
+ * Who made a change. `id` names it: today an API key, directly or through an access token that is bound to it. Readers must take a `type` that
+ * they do not know: people with logins of their own are to come.
+ */
+export interface Actor {
+  readonly type: string;
+  readonly id: string;
+  /** The OAuth client to which the access token was given; null without one. */
+  readonly clientId: string | null;
+}
+
+/** The operations that change something, by their operationId: each success writes one audit entry (decisions §16). */
+export const auditedOperations = [
+  'issuePassport',
+  'issuePassportUnattended',
+  'revokePassport',
+  'suspendPassport',
+  'reactivatePassport',
+  'createGate',
+  'updateGate',
+  'deleteGate',
+  'publishCatalog',
+  'createIssuer',
+  'updateIssuer',
+  'createTemplate',
+  'approveApproval',
+  'denyApproval',
+  'createApiKey',
+  'rollApiKey',
+  'deleteApiKey',
+  'createWebhook',
+  'updateWebhook',
+  'deleteWebhook',
+  'rollWebhookSecret',
+  'testWebhook',
+  'resendDelivery',
+  'recoverWebhook',
+  'createAccount',
+  'updateAccount',
+  'rotateSigningKey',
+] as const;
+export type AuditedOperation = (typeof auditedOperations)[number];
+
+/** Members of a resource as the API answers it, without secrets. */
+export type AuditState = Readonly<Record<string, unknown>>;
+
+/** One change, without its place in the chain. */
+export interface AuditFacts {
+  readonly auditId: AuditId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly actor: Actor;
+  /** One of `auditedOperations`; text, because a later version of the service has more of them. */
+  readonly operation: string;
+  /** The id of what was changed. */
+  readonly target: string;
+  /** Null: it did not exist. Where `after` is there too, both hold only the members that differ. */
+  readonly before: AuditState | null;
+  /** Null: it exists no more. */
+  readonly after: AuditState | null;
+  readonly requestId: RequestId;
+  readonly createdAtMs: UnixMillis;
+}
+
+/** An entry in the chain of its account and mode. */
+export interface AuditEntry extends AuditFacts {
+  /** From 1, without gaps. */
+  readonly sequence: number;
+  /** `hash` of the entry before; null for the first. */
+  readonly previousHash: string | null;
+  readonly signingKeyId: string;
+  readonly hash: string;
+  readonly signature: string;
+}
