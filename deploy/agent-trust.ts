@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Command } from 'commander';
-import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
+import { Argument, Command } from 'commander';
+import { apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
+import { CommandError } from '../control-plane/cli/call-api.ts';
+import { type CheckedProgram, checkedPrograms } from '../control-plane/cli/healthcheck.ts';
 import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
-import { startControlPlane } from '../control-plane/main.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
+import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
 import {
   type Program,
@@ -15,29 +17,18 @@ import {
   type SettingValues,
 } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
-import { startSidecar } from '../sidecar/main.ts';
-import { startAllInOne } from './all-in-one.ts';
 import { type Running, runUntilSignal } from './run-until-signal.ts';
 
-/** Exit codes: 0 ended as told, 1 could not start or broke, 2 wrong arguments or settings, 5 an export that does not verify. */
-const wrongUse = 2;
+// The programs are imported by the command that needs them: loading all of them takes more than a second, which a health check or `--help` would pay.
+
 const everything = ['control-plane', 'sidecar'] as const;
 
-/** Parses before it logs, because LOG_LEVEL is a setting too. */
+/** Logs only once the settings are read, because LOG_LEVEL is one. Throws SettingsError. */
 async function run<Settings extends SettingValues>(
   name: string,
-  parse: () => Settings,
+  settings: Settings,
   start: (settings: Settings, extras: { logger: Logger; signal: AbortSignal }) => Promise<Running>,
 ): Promise<number> {
-  let settings: Settings;
-  try {
-    settings = parse();
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    const problems = error.problems.map((problem) => `  ${problem}\n`).join('');
-    process.stderr.write(`agent-trust: these settings are wrong:\n${problems}`);
-    return wrongUse;
-  }
   const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name });
   return runUntilSignal(
     (signal) =>
@@ -81,36 +72,52 @@ function commands(setExitCode: (code: number) => void): Command {
     )
     .version(version())
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'agent-trust: ')) })
-    .exitOverride((end) => process.exit(end.exitCode === 0 ? 0 : wrongUse))
+    .exitOverride((end) => process.exit(end.exitCode === 0 ? exitCode.success : exitCode.usage))
     .showHelpAfterError('Add --help for what there is.')
-    .addHelpText('after', settingsHelp(everything));
+    .addHelpText('after', () => `\n${exitCodesHelp()}${settingsHelp(everything)()}`);
 
-  // The default takes what is no command as its arguments, and must not speak of itself to somebody who has mistyped another one.
   program
-    .command('start', { isDefault: true })
-    .allowExcessArguments()
+    .command('start')
     .description(
       'control plane and sidecar in one process, with an embedded PostgreSQL unless DATABASE_URL is set',
     )
     .addHelpText('after', settingsHelp(everything))
-    .action(async (_options: object, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) program.error(`error: there is no command "${unknown}".`);
-      setExitCode(await run('agent-trust', () => parseSettings(everything, env), startAllInOne));
+    .action(async () => {
+      const settings = parseSettings(everything, env);
+      const { startAllInOne } = await import('./all-in-one.ts');
+      setExitCode(await run('agent-trust', settings, startAllInOne));
     });
 
   program
     .command('control-plane')
     .description('the control plane alone')
     .addHelpText('after', settingsHelp(['control-plane']))
-    .action(async () =>
-      setExitCode(await run('control-plane', () => parseSettings(['control-plane'], env), startControlPlane)),
-    );
+    .action(async () => {
+      const settings = parseSettings(['control-plane'], env);
+      const { startControlPlane } = await import('../control-plane/main.ts');
+      setExitCode(await run('control-plane', settings, startControlPlane));
+    });
 
   program
     .command('sidecar')
     .description('a sidecar alone, beside a resource server')
     .addHelpText('after', settingsHelp(['sidecar']))
-    .action(async () => setExitCode(await run('sidecar', () => parseSidecarSettings(env), startSidecar)));
+    .action(async () => {
+      const settings = parseSidecarSettings(env);
+      const { startSidecar } = await import('../sidecar/main.ts');
+      setExitCode(await run('sidecar', settings, startSidecar));
+    });
+
+  program
+    .command('healthcheck')
+    .description('ask the program that runs here whether it is ready; exit 0: it is, 1: it is not')
+    .addArgument(new Argument('[program]', 'default: every one that listens here').choices(checkedPrograms))
+    .addHelpText('after', settingsHelp(['command']))
+    .action(async (name: CheckedProgram | undefined) => {
+      const { healthcheckCommand } = await import('../control-plane/cli/healthcheck.ts');
+      const settings = commandSettings(env);
+      setExitCode(await healthcheckCommand({ program: name ?? null, settings, output: process.stdout }));
+    });
 
   program
     .command('attestations')
@@ -121,12 +128,13 @@ function commands(setExitCode: (code: number) => void): Command {
     )
     .argument('<file>', 'the export; - reads standard input')
     .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
-    .action(async (file: string, options: { jwks: string }) =>
-      setExitCode(await verifyAttestationsCommand({ file, jwks: options.jwks, output: process.stdout })),
-    );
+    .action(async (file: string, options: { jwks: string }) => {
+      const { verifyAttestationsCommand } = await import('../control-plane/cli/verify-attestations.ts');
+      setExitCode(await verifyAttestationsCommand({ file, jwks: options.jwks, output: process.stdout }));
+    });
 
-  const { stdout: output, stderr: errors } = process;
-  addWebhooksCommand(program, { env, output, errors, setExitCode, stopSignal });
+  const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
+  addWebhooksCommand(program, { env, output: process.stdout, setExitCode, stopSignal, help });
   return program;
 }
 
@@ -137,9 +145,27 @@ function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-let exitCode = 0;
+/** Of an error that the person who gave the command can mend; anything else is thrown on, and ends the process with 1 and a stack. */
+function explain(error: unknown): number {
+  if (error instanceof SettingsError) {
+    const problems = error.problems.map((problem) => `  ${problem}\n`).join('');
+    process.stderr.write(`agent-trust: these settings are wrong:\n${problems}`);
+    return exitCode.usage;
+  }
+  if (!(error instanceof CommandError)) throw error;
+  process.stderr.write(`agent-trust: ${error.message}\n`);
+  return error.exitCode;
+}
+
+let endsWith: number = exitCode.success;
 const program = commands((code) => {
-  exitCode = code;
+  endsWith = code;
 });
-await program.parseAsync();
-process.exit(exitCode);
+// Without a command commander shows the help as an error, on standard error.
+if (process.argv.length === 2) program.outputHelp();
+else {
+  await program.parseAsync().catch((error: unknown) => {
+    endsWith = explain(error);
+  });
+}
+process.exit(endsWith);

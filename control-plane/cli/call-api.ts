@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 
 /** The service as a command reaches it. */
 export interface ApiAccess {
@@ -17,7 +18,8 @@ export interface ApiReply {
 
 /** A command cannot go on; the message is for the person who gave it. */
 export class CommandError extends Error {
-  override readonly name = 'CommandError';
+  override readonly name: string = 'CommandError';
+  readonly exitCode: ExitCode = exitCode.failure;
   /** In how many seconds the same call may succeed; null: nobody said. */
   readonly retryAfterS: number | null;
 
@@ -25,6 +27,12 @@ export class CommandError extends Error {
     super(message);
     this.retryAfterS = retryAfterS;
   }
+}
+
+/** The command was given wrong: it will fail again until somebody gives it otherwise. */
+export class UsageError extends CommandError {
+  override readonly name = 'UsageError';
+  override readonly exitCode = exitCode.usage;
 }
 
 /** Calls an endpoint under `/v1`. Throws CommandError for every answer that is an error, and for none. */

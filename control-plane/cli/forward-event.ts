@@ -3,7 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
-import { CommandError, reasonOf } from './call-api.ts';
+import { reasonOf, UsageError } from './call-api.ts';
 
 /** Sends an event to a program on this machine as the service sends it to an endpoint: the same body, headers and signature. */
 export async function forwardEvent(
@@ -36,11 +36,11 @@ export async function forwardEvent(
   }
 }
 
-/** Throws CommandError for what is no http address. */
+/** Throws UsageError for what is no http address. */
 export function checkForwardUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw new CommandError(
+    throw new UsageError(
       `--forward-to must be an http address, such as http://localhost:3000/webhooks, not "${text}"`,
     );
   }

@@ -4,7 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { type WebhookEvent, webhookEvents } from '../../shared/model/webhook.ts';
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
-import { type ApiAccess, CommandError, callApi } from './call-api.ts';
+import { type ApiAccess, CommandError, callApi, UsageError } from './call-api.ts';
 import { checkForwardUrl, forwardEvent } from './forward-event.ts';
 import type { TextSink } from './verify-attestations.ts';
 
@@ -108,11 +108,11 @@ function take(found: readonly JsonObject[], seen: Set<string>): readonly Fetched
   }));
 }
 
-/** Throws CommandError for a name that is no event. None given: all. */
+/** Throws UsageError for a name that is no event. None given: all. */
 export function checkEvents(names: readonly string[]): readonly WebhookEvent[] {
   const unknown = names.find((name) => !webhookEvents.some((event) => event === name));
   if (unknown !== undefined) {
-    throw new CommandError(`"${unknown}" is no event. There are: ${webhookEvents.join(', ')}`);
+    throw new UsageError(`"${unknown}" is no event. There are: ${webhookEvents.join(', ')}`);
   }
   return names.length === 0 ? webhookEvents : webhookEvents.filter((event) => names.includes(event));
 }

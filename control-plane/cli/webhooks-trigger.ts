@@ -10,7 +10,7 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { renderEvent } from '../../shared/wire/webhook.ts';
 import { sampleData } from '../../shared/wire/webhook-samples.ts';
-import { type ApiAccess, CommandError, callApi } from './call-api.ts';
+import { type ApiAccess, CommandError, callApi, UsageError } from './call-api.ts';
 import { checkForwardUrl, forwardEvent } from './forward-event.ts';
 import type { TextSink } from './verify-attestations.ts';
 import { checkEvents } from './webhooks-listen.ts';
@@ -33,7 +33,7 @@ export async function triggerCommand(options: {
 }): Promise<TriggerExitCode> {
   const { output } = options;
   const [event] = checkEvents([options.event]);
-  if (event === undefined) throw new CommandError('name an event');
+  if (event === undefined) throw new UsageError('name an event');
   if (options.forwardTo !== null) return sendFromHere(event, options.forwardTo, options.secret, output);
   await sendFromService(event, await options.api(), output);
   return 0;
@@ -47,7 +47,7 @@ async function sendFromHere(
 ): Promise<TriggerExitCode> {
   checkForwardUrl(url);
   if (given !== null && readWebhookSecret(given) === null) {
-    throw new CommandError('AGENT_TRUST_WEBHOOK_SECRET must be whsec_ and base64 of 24 to 64 bytes.');
+    throw new UsageError('AGENT_TRUST_WEBHOOK_SECRET must be whsec_ and base64 of 24 to 64 bytes.');
   }
   const random = systemRandom();
   const secret = given ?? makeWebhookSecret(random.bytes(webhookSecretBytes));

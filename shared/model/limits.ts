@@ -395,6 +395,8 @@ export const limits = {
   databaseMigrationMsMax: 10 * minuteMs,
   /** `/readyz` says that the database is away when it has not answered for so long: below the usual patience of a prober. */
   readinessMsMax: 2 * secondMs,
+  /** `agent-trust healthcheck` waits for an answer so long: whoever runs it, such as Docker, has a patience of its own. */
+  healthcheckMsMax: 3 * secondMs,
 } as const;
 
 function mustHold(relation: boolean, sentence: string): void {
@@ -519,4 +521,8 @@ mustHold(
 mustHold(
   limits.oauthConsentMs <= limits.oauthClientDocumentKeptMsMin,
   'the client that a person consents to is the one that was shown',
+);
+mustHold(
+  limits.readinessMsMax < limits.healthcheckMsMax,
+  'a health check sees why the control plane is not ready',
 );

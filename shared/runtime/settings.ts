@@ -16,9 +16,10 @@ import {
 } from './setting-values.ts';
 import { StartError } from './start-error.ts';
 
-/** `start` runs both in one process and takes the settings of both. */
-export type Program = 'control-plane' | 'sidecar';
+/** Who reads a setting. `start` runs both programs in one process; `command`: what works on a running service, as `healthcheck` and `webhooks` do. */
+export type Program = 'control-plane' | 'sidecar' | 'command';
 const both = ['control-plane', 'sidecar'] as const;
+const all = [...both, 'command'] as const;
 
 interface Setting<T, Default extends string | null> {
   readonly of: readonly Program[];
@@ -38,31 +39,31 @@ const setting = <T, Default extends string | null>(row: Setting<T, Default>): Se
 /** Every setting of both programs (decisions §1): the one place that gives them their name, default, meaning and form. */
 export const settings = {
   PORT: setting({
-    of: ['control-plane'],
+    of: ['control-plane', 'command'],
     default: '8080',
     doc: 'Port of the control plane; 0 takes a free one.',
     read: wholeNumber({ min: 0, max: 65_535 }),
   }),
   HOST: setting({
-    of: ['control-plane'],
+    of: ['control-plane', 'command'],
     default: '127.0.0.1',
     doc: 'Address on which the control plane listens.',
     read: text,
   }),
   SIDECAR_PORT: setting({
-    of: both,
+    of: all,
     default: '8090',
     doc: 'Port of the sidecar; 0 takes a free one.',
     read: wholeNumber({ min: 0, max: 65_535 }),
   }),
   SIDECAR_HOST: setting({
-    of: both,
+    of: all,
     default: '127.0.0.1',
     doc: 'Address on which the sidecar listens.',
     read: text,
   }),
   DATA_DIR: setting({
-    of: both,
+    of: all,
     default: './.data',
     doc: 'Folder of the embedded database, the spool and the first-run key files; locked against a second process.',
     read: text,
@@ -84,7 +85,7 @@ export const settings = {
     read: connectionString('redis', 'rediss'),
   }),
   ADMIN_API_KEY: setting({
-    of: ['control-plane'],
+    of: ['control-plane', 'command'],
     default: null,
     defaultDoc: 'none: generated',
     isSecret: true,
@@ -92,7 +93,7 @@ export const settings = {
     read: apiKey,
   }),
   CONTROL_PLANE_URL: setting({
-    of: ['sidecar'],
+    of: ['sidecar', 'command'],
     default: null,
     defaultDoc: 'needed by a sidecar on its own',
     doc: 'Origin of the control plane, without /v1.',

@@ -137,11 +137,12 @@ describe('agent-trust webhooks', () => {
   });
 
   it.each([
-    [['trigger', 'gate.made'], {}, 1, /"gate\.made" is no event\. There are: passport\.verified/],
+    [['trigger', 'gate.made'], {}, 2, /"gate\.made" is no event\. There are: passport\.verified/],
+    [['listen', '--forward-to', 'http://localhost:3000', '--api', 'nowhere'], {}, 2, /must be an address/],
     [['trigger'], {}, 2, /missing required argument 'event'/],
     [['listen'], {}, 2, /required option '--forward-to <url>'/],
-    [['listen', '--forward-to', 'localhost:3000'], {}, 1, /--forward-to must be an http address/],
-    [['listen', '--forward-to', 'http://localhost:3000', '--events', 'x'], {}, 1, /"x" is no event/],
+    [['listen', '--forward-to', 'localhost:3000'], {}, 2, /--forward-to must be an http address/],
+    [['listen', '--forward-to', 'http://localhost:3000', '--events', 'x'], {}, 2, /"x" is no event/],
     [
       ['listen', '--forward-to', 'http://localhost:3000', '--api', 'http://127.0.0.1:1'],
       {},
@@ -151,14 +152,14 @@ describe('agent-trust webhooks', () => {
     [
       ['trigger', 'gate.created'],
       { AGENT_TRUST_API_KEY: 'nonsense' },
-      1,
+      2,
       /AGENT_TRUST_API_KEY is no API key/,
     ],
     [
       ['trigger', 'gate.created'],
       { AGENT_TRUST_API_KEY: '', DATA_DIR: '/nowhere' },
-      1,
-      /Set AGENT_TRUST_API_KEY/,
+      2,
+      /There is no API key: set AGENT_TRUST_API_KEY/,
     ],
   ])('%j ends with a clear word', async (args, more, code, words) => {
     const ended = command(args, more);

@@ -9,7 +9,8 @@ import { until } from './until.ts';
 
 /** The programs as they run in production, compiled once for the whole run. */
 export interface Programs {
-  start(args: readonly string[], env: Readonly<Record<string, string>>): Program;
+  /** `script`: which one, below the project; default: `deploy/agent-trust.js`. */
+  start(args: readonly string[], env: Readonly<Record<string, string>>, script?: string): Program;
 }
 
 export interface Program {
@@ -33,8 +34,10 @@ export async function compiledPrograms(): Promise<Programs> {
 
 /** Of a folder that `compilePrograms` has made. */
 export function programsIn(folder: string): Programs {
-  const command = join(folder, 'deploy/agent-trust.js');
-  return { start: (args, env) => startProgram([command, ...args], env) };
+  return {
+    start: (args, env, script = 'deploy/agent-trust.js') =>
+      startProgram([join(folder, script), ...args], env),
+  };
 }
 
 function startProgram(args: readonly string[], env: Readonly<Record<string, string>>): Program {

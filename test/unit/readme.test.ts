@@ -1,16 +1,25 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { renderSettingsTable } from '../../shared/runtime/describe-settings.ts';
+import { renderExitCodesTable } from '../../shared/runtime/exit-codes.ts';
 
 const readme = new URL('../../README.md', import.meta.url);
-const settingsPart = /(<!-- settings -->\n)[\s\S]*?(<!-- \/settings -->)/;
+const commandPage = new URL('../../docs/cli.md', import.meta.url);
 
-it('holds the table of settings as the programs know them (UPDATE_DOCS=1 writes it)', () => {
-  const text = readFileSync(readme, 'utf8');
-  const wanted = text.replace(settingsPart, (_all, begin, end) => `${begin}${renderSettingsTable()}\n${end}`);
-  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(readme, wanted);
-  else expect(text).toBe(wanted);
-});
+it.each([
+  { page: readme, part: 'settings', render: renderSettingsTable },
+  { page: commandPage, part: 'exit codes', render: renderExitCodesTable },
+])(
+  'holds the table of $part as the programs know them (UPDATE_DOCS=1 writes it)',
+  ({ page, part, render }) => {
+    const text = readFileSync(page, 'utf8');
+    const table = new RegExp(`(<!-- ${part} -->\\n)[\\s\\S]*?(<!-- /${part} -->)`);
+    expect(text).toMatch(table);
+    const wanted = text.replace(table, (_all, begin, end) => `${begin}${render()}\n${end}`);
+    if (process.env['UPDATE_DOCS'] === '1') writeFileSync(page, wanted);
+    else expect(text).toBe(wanted);
+  },
+);
 
 it('names only scripts and files that exist', () => {
   const text = readFileSync(readme, 'utf8');

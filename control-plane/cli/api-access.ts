@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseApiKey } from '../../shared/crypto/api-key.ts';
+import {
+  type Environment,
+  originOf,
+  parseSettings,
+  type SettingValues,
+} from '../../shared/runtime/settings.ts';
+import { type ApiAccess, UsageError } from './call-api.ts';
+
+/** The settings that a command shares with the service: where that listens, where its data lies, its first key. Throws SettingsError. */
+export const commandSettings = (environment: Environment): SettingValues =>
+  parseSettings(['command'], environment);
+
+/** CONTROL_PLANE_URL, else where HOST and PORT put the control plane on this machine. */
+const controlPlaneOf = (settings: SettingValues): string =>
+  settings.CONTROL_PLANE_URL ?? originOf({ host: settings.HOST, port: settings.PORT });
+
+/** For `--help`. */
+export const apiKeyHelp = `
+The API key is read from AGENT_TRUST_API_KEY, else from ADMIN_API_KEY, else from the file that the first start wrote,
+DATA_DIR/admin-api-key. Keys are no arguments: others on this machine could read them.
+`;
+
+/**
+ * How a command reaches the service; `origin` overrides the settings. Throws UsageError where there is no key, or the origin is no address.
+ */
+export async function apiAccessOf(
+  environment: Environment,
+  options: { readonly origin: string | null; readonly keyFile: string | null },
+): Promise<ApiAccess> {
+  const settings = commandSettings(environment);
+  const origin = options.origin ?? controlPlaneOf(settings);
+  if (!URL.canParse(origin)) {
+    throw new UsageError(
+      `The control plane must be an address such as https://trust.example.com, not "${origin}".`,
+    );
+  }
+  const file = options.keyFile ?? join(settings.DATA_DIR, 'admin-api-key');
+  const given = environment['AGENT_TRUST_API_KEY'] || settings.ADMIN_API_KEY;
+  const key = given ?? (await readKey(file));
+  if (parseApiKey(key) === null) {
+    throw new UsageError(
+      given === null
+        ? `${file} holds no API key of this service.`
+        : 'AGENT_TRUST_API_KEY is no API key of this service.',
+    );
+  }
+  return { origin: new URL(origin).origin, key };
+}
+
+async function readKey(file: string): Promise<string> {
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch {
+    // Whatever is wrong with the file: the way out is the same.
+    throw new UsageError(
+      `There is no API key: set AGENT_TRUST_API_KEY, or start the service first; ${file} cannot be read.`,
+    );
+  }
+}

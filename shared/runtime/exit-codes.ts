@@ -1,0 +1,36 @@
+/** How every command of `agent-trust` ends. Any other code comes from the system: 128 and the number of the signal that ended it. */
+export const exitCode = {
+  /** Done; of a program that runs: ended by a signal, in order. */
+  success: 0,
+  /** It could not start, broke, or the answer is no: the service is away or refuses, a check fails. */
+  failure: 1,
+  /** Nothing was tried: an argument, a setting or a file that must be given is wrong or missing. */
+  usage: 2,
+  /** An export, or the keys to check it with, does not verify. */
+  notVerified: 5,
+} as const;
+
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
+
+const meanings: readonly (readonly [code: ExitCode, meaning: string])[] = [
+  [exitCode.success, 'done; for a program that runs: stopped in order by SIGINT or SIGTERM'],
+  [
+    exitCode.failure,
+    'could not start, broke, or the answer is no: the service is away, refuses the call, or is not ready',
+  ],
+  [exitCode.usage, 'nothing was tried: an argument, a setting or a file is wrong or missing'],
+  [exitCode.notVerified, 'an export does not verify, or could not be read to its end'],
+];
+
+/** For `--help`. */
+export const exitCodesHelp = (): string =>
+  `Exit codes:\n${meanings.map(([code, meaning]) => `  ${code}  ${meaning}\n`).join('')}`;
+
+/** For docs/cli.md. */
+export const renderExitCodesTable = (): string =>
+  [
+    '| code | meaning |',
+    '|---|---|',
+    ...meanings.map(([code, meaning]) => `| ${code} | ${meaning} |`),
+    '',
+  ].join('\n');
