@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { compilePrograms } from '../support/compile-programs.ts';
-import { findRedisServer } from '../support/find-redis.ts';
+import { findDebianProgram } from '../support/debian-program.ts';
 import { type Program, type Programs, programsIn } from '../support/programs.ts';
 import { ownRedis } from '../support/redis.ts';
 import { race } from './race.ts';
@@ -50,7 +50,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.exit(1);
   });
 }
-const redis = await ownRedis(await findRedisServer());
+const redis = await ownRedis(await findDebianProgram('redis-server'));
 try {
   const { violations, naive, contested } = await race({
     programs: tracked(programsIn(folder)),

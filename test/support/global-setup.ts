@@ -8,7 +8,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plan
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { compilePrograms } from './compile-programs.ts';
-import { findRedisServer } from './find-redis.ts';
+import { type DebianProgramName, debianPrograms, findDebianProgram } from './debian-program.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -18,8 +18,7 @@ declare module 'vitest' {
 }
 
 /** What one run of vitest shares between its files. Each is started when the first file asks for it: most files need neither. */
-const services = ['postgres', 'redis-server', 'programs'] as const;
-export type SharedService = (typeof services)[number];
+export type SharedService = 'postgres' | 'programs' | DebianProgramName;
 export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
 
 /**
@@ -29,29 +28,26 @@ export type SharedServiceAnswer = { readonly ok: string } | { readonly error: st
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
   let postgres: Promise<EmbeddedPostgres> | null = null;
-  let redisServer: Promise<string> | null = null;
+  const found: Partial<Record<DebianProgramName, Promise<string>>> = {};
   let programs: Promise<string> | null = null;
-  const start = {
-    postgres: async () => {
-      postgres ??= startTemplate(folder);
-      return (await postgres).url;
-    },
-    'redis-server': () => {
-      redisServer ??= findRedisServer();
-      return redisServer;
-    },
-    programs: () => {
+  const start = (name: string): Promise<string> => {
+    if (isDebianProgram(name)) {
+      found[name] ??= findDebianProgram(name);
+      return found[name];
+    }
+    if (name === 'programs') {
       programs ??= compilePrograms();
       return programs;
-    },
-  } satisfies Record<SharedService, () => Promise<string>>;
+    }
+    if (name !== 'postgres') return Promise.reject(new Error(`no service ${name}`));
+    postgres ??= startTemplate(folder);
+    return postgres.then(({ url }) => url);
+  };
 
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.once('data', (name) => {
-      const service = services.find((known) => known === name.toString());
-      const work = service === undefined ? Promise.reject(new Error(`no service ${name}`)) : start[service]();
-      work.then(
+      start(name.toString()).then(
         (ok) => answer(socket, { ok }),
         (error: unknown) => answer(socket, { error: error instanceof Error ? error.message : String(error) }),
       );
@@ -70,6 +66,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     for (const used of [folder, compiled]) if (used) await rm(used, { recursive: true, force: true });
   };
 }
+
+const isDebianProgram = (name: string): name is DebianProgramName => Object.hasOwn(debianPrograms, name);
 
 const answer = (socket: Socket, reply: SharedServiceAnswer): void => void socket.end(JSON.stringify(reply));
 

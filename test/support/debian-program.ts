@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** A program that a test runs and that comes with a Debian package. */
+interface DebianProgram {
+  /** Any of these will do; the first is the one that the package brings. */
+  readonly commands: readonly [string, ...string[]];
+  readonly package: string;
+  /** What whoever cannot install it may do instead. */
+  readonly otherwise: string;
+}
+
+export const debianPrograms = {
+  'redis-server': {
+    commands: ['redis-server', 'valkey-server'],
+    package: 'redis-server',
+    otherwise: ', or set REDIS_URL to a Redis 7 or Valkey to use',
+  },
+  zsh: { commands: ['zsh'], package: 'zsh', otherwise: '' },
+  promtool: { commands: ['promtool'], package: 'prometheus', otherwise: '' },
+} as const satisfies Readonly<Record<string, DebianProgram>>;
+
+export type DebianProgramName = keyof typeof debianPrograms;
+
+/** Two runs of the tests at once install one after the other. */
+const installLock = '/tmp/agent-trust-test-apt.lock';
+const installMsMax = 180_000;
+
+/**
+ * The path of the program on this machine. Where there is none and we are root, it is installed with apt-get, without starting the
+ * service that may come with the package: each test starts what it needs. Throws with one sentence that says what to install.
+ */
+export async function findDebianProgram(name: DebianProgramName): Promise<string> {
+  const { commands, package: packageName, otherwise }: DebianProgram = debianPrograms[name];
+  const found = await which(...commands);
+  if (found !== null) return found;
+  const sentence = `These tests need ${name}: install the Debian package ${packageName}${otherwise}.`;
+  if (process.getuid?.() !== 0 || (await which('apt-get')) === null) throw new Error(sentence);
+  await install(commands[0], packageName).catch((cause: unknown) => {
+    throw new Error(`${sentence} apt-get could not.`, { cause });
+  });
+  const installed = await which(commands[0]);
+  if (installed === null) throw new Error(`apt-get installed ${packageName}, and yet there is no ${name}.`);
+  return installed;
+}
+
+async function which(...names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
+    const path = await run('/bin/sh', ['-c', 'command -v "$1"', 'sh', name]).catch(() => null);
+    if (path !== null) return path.stdout.trim();
+  }
+  return null;
+}
+
+/** Debian starts a service as soon as its package is installed, unless a script named policy-rc.d forbids it with 101. */
+const installScript = `
+command -v "$1" && exit
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d
+  chmod +x /usr/sbin/policy-rc.d
+fi
+apt-get update -q && apt-get install -q -y --no-install-recommends "$2"`;
+
+async function install(command: string, packageName: string): Promise<void> {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const args = [installLock, '/bin/sh', '-c', installScript, 'sh', command, packageName];
+  await run('flock', args, { env, timeout: installMsMax });
+}
