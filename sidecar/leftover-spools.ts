@@ -57,7 +57,7 @@ async function shipFolder(
   { logger, stopping }: { readonly logger: Logger; readonly stopping: AbortSignal },
 ): Promise<void> {
   const directory = join(folder, 'spool');
-  if ((await findEpochs(nodeFiles, directory)).length === 0) return;
+  if ((await findEpochs(nodeFiles, directory, { isSole: false })).length === 0) return;
   const random = systemRandom();
   const client = controlPlaneClient({
     origin: settings.CONTROL_PLANE_URL,
@@ -65,7 +65,13 @@ async function shipFolder(
     sidecarId: await sidecarIdOf(folder, { clock: systemClock, random }),
     clock: systemClock,
   });
-  const spool = await openSpool({ directory, fsyncMs: settings.SPOOL_FSYNC_MS, random, logger });
+  const spool = await openSpool({
+    directory,
+    fsyncMs: settings.SPOOL_FSYNC_MS,
+    clock: systemClock,
+    random,
+    logger,
+  });
   await spool.close();
   const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
   stopping.addEventListener('abort', () => void shipper.stop(), { once: true });

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { Spool } from './attest/spool.ts';
+import { type MeasuredSpool, spoolMetrics } from './attest/spool-metrics.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import type { Settlements } from './enforce/settle.ts';
 import type { LeaseHolder } from './leases/lease-holder.ts';
@@ -7,12 +7,11 @@ import type { Replica } from './replica/replica.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
 /** What `/metrics` tells about. */
-export interface Measured {
+export interface Measured extends MeasuredSpool {
   readonly enforcer: Enforcer;
   readonly leases: Pick<LeaseHolder, 'counts'>;
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
-  readonly spool: Pick<Spool, 'waitingBytes' | 'isFull'>;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
 }
 
@@ -21,7 +20,7 @@ export interface Measured {
  * that a request pays for no metric. No label ever holds the id of an agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(
-  { enforcer, leases, settlements, verifier, spool, replica }: Measured,
+  { enforcer, leases, settlements, verifier, replica, ...spooling }: Measured,
   measuresProcess: boolean,
 ): Registry {
   const registry = new Registry();
@@ -129,10 +128,7 @@ export function sidecarMetrics(
   );
   gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
 
-  gauge('spool_bytes', 'Records on disk that the control plane has not taken yet.', () => spool.waitingBytes);
-  gauge('spool_full', '1 while no record is taken and every request is answered 503.', () =>
-    Number(spool.isFull),
-  );
+  spoolMetrics(registry, spooling);
   gauge(
     'state_age_seconds',
     'Time since the state was last known to be current; +Inf before that was ever known.',

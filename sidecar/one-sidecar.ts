@@ -88,6 +88,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const spool = await openSpool({
     directory: join(folder, 'spool'),
     fsyncMs: options.fsyncMs,
+    clock,
     random,
     logger,
   });
@@ -138,7 +139,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   await pool.ready();
 
   const metrics = sidecarMetrics(
-    { enforcer, leases, settlements, verifier, spool, replica },
+    { enforcer, leases, settlements, verifier, spool, shipper, replica, clock },
     options.measuresProcess,
   );
   const app = buildSidecar({

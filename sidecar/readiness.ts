@@ -10,8 +10,8 @@ import type { Replica } from './replica/replica.ts';
 export interface Observed {
   readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
   readonly following: { readonly status: FollowStatus };
-  readonly spool: Pick<Spool, 'state' | 'isFull' | 'waitingBytes'>;
-  readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces'>;
+  readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes'>;
+  readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds'>;
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
@@ -23,7 +23,7 @@ const clockOffsetMsMax = secondMs;
 export function readinessOf(observed: Observed, isDraining: boolean) {
   const { replica, spool, shipper, server, ed25519 } = observed;
   const { connected, superseded, mustNotServe, clockOffsetMs, lastProblem } = observed.following.status;
-  const isReady = !isDraining && mustNotServe === null && replica.accountId !== null && !spool.isFull;
+  const isReady = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;
   return {
     status: isReady ? 'ready' : 'not_ready',
     draining: isDraining,
@@ -45,11 +45,14 @@ export function readinessOf(observed: Observed, isDraining: boolean) {
     spool: {
       state: spool.state,
       full: spool.isFull,
+      /** False: it is full, or was so a few seconds ago. */
+      steady: spool.isSteady,
       bytes: spool.waitingBytes,
       shipping: shipper.state,
       last_error: shipper.lastError,
       voided_records: shipper.voidedRecords,
       damaged_places: shipper.damagedPlaces,
+      torn_ends: shipper.tornEnds,
     },
     server: { name: server.name, fallback_reason: server.fallbackReason },
     ed25519: ed25519.name,

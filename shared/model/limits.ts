@@ -184,6 +184,12 @@ export const limits = {
   spoolRecordCharsMax: 128 * 1024,
   /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
   spoolTurnBytesMax: 4 * 1024 * 1024,
+  /** After a write that failed so much has to fit before records are taken again: about 90 of them. */
+  spoolProbeBytes: 64 * 1024,
+  /** A spool whose folder was removed is found out within this time also where nobody asks for a decision. */
+  spoolLookMs: secondMs,
+  /** A sidecar whose spool took no records is ready again so long after it takes them: balancers look every few seconds. */
+  spoolSteadyMs: 5 * secondMs,
   /** The shipper reads the spool in steps of this size: few calls for a batch, and little is read twice. */
   spoolReadBytes: 512 * 1024,
   /** How often a part of the spool that cannot be read is tried, over some 5 s, before it stops holding up all later records. */

@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { AttestationBatch, VoidRun } from '../../shared/wire/sync.ts';
+import type { AttestationBatch, EpochEnd, VoidRun } from '../../shared/wire/sync.ts';
 
 /** Which process of which sidecar is speaking. */
 export interface ShippingConnection {
@@ -36,6 +36,8 @@ export class BatchBuilder {
   nextSeq = 0;
   recordCount = 0;
   voided: VoidedRun[] = [];
+  /** Set by whoever knows that nothing follows in this epoch. */
+  end: EpochEnd | null = null;
   /** Something was there that did not fit: the next batch need not wait. */
   isFull = false;
 
@@ -57,6 +59,7 @@ export class BatchBuilder {
     this.nextSeq = firstSeq;
     this.recordCount = 0;
     this.voided = [];
+    this.end = null;
     this.isFull = false;
     this.#end = itemsAt;
     this.#itemCount = 0;
@@ -99,6 +102,8 @@ export class BatchBuilder {
       connection_id: connectionId,
       epoch: this.epoch,
       first_seq: this.firstSeq,
+      ...(this.end === null ? {} : { end: this.end }),
+      // Last: the records stand between its brackets.
       records: [],
     };
     const head = JSON.stringify(envelope).slice(0, -envelopeEnd.length);

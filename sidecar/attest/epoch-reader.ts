@@ -5,7 +5,14 @@ import type { VoidRun } from '../../shared/wire/sync.ts';
 import type { BatchBuilder } from './batch.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import { quarantineFolder, type SpoolEpoch, type SpoolSegment } from './spool-folder.ts';
-import { findFrame, frameEnd, frameHeaderBytes, frameSeq, incomplete } from './spool-segment.ts';
+import {
+  findFrame,
+  frameBytesMax,
+  frameEnd,
+  frameHeaderBytes,
+  frameSeq,
+  incomplete,
+} from './spool-segment.ts';
 
 /** A place between two records of an epoch. */
 export interface ReadPosition {
@@ -23,8 +30,8 @@ export interface ReadPosition {
  *
  * Bytes that are no frame:
  * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power cut stopped: no answer
- *   promised those records for longer than `fsyncMs`. They are passed over, with a warning. The epoch is never written to again, so
- *   the file is left as it is and goes with its folder.
+ *   promised those records for longer than `fsyncMs`. They are passed over, with a warning, and the control plane is notified with the
+ *   end of the epoch. The epoch is never written to again, so the file is left as it is and goes with its folder.
  * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as an error. The next good frame
  *   tells how many numbers are missing; the batch gives these up explicitly (VoidRun), so that the control plane sees the loss, too, and
  *   no later record is held up, taken twice or taken for another.
@@ -38,6 +45,10 @@ export class EpochReader {
   position: ReadPosition;
   /** Damaged places found so far. */
   damagedPlaces = 0;
+  /** Behind the last frame of an epoch that is over. */
+  tornBytes = 0;
+  /** Records that were answered may be missing, and nothing else shows it. */
+  isDoubtful = false;
 
   readonly #options: { readonly files: SpoolFiles; readonly directory: string; readonly logger: Logger };
   /** Bytes of a segment that were read and maybe not used yet: a batch rarely ends where they do. */
@@ -70,6 +81,12 @@ export class EpochReader {
     return { segment, offset: 0, seq, holeReason: 'missing' };
   }
 
+  /** Nothing of the epoch is left to read, so far. */
+  get isAtEnd(): boolean {
+    const { segment, offset } = this.position;
+    return (segment === null || offset >= segment.bytes) && this.#segmentAfter(segment) === undefined;
+  }
+
   /** Segments at the front of the epoch that hold nothing from `position` on, and the bytes before it in the next. */
   get passed(): { readonly segments: number; readonly bytes: number } {
     const count = this.#passedSegments;
@@ -84,7 +101,9 @@ export class EpochReader {
     const { segments, isLive } = this.epoch;
     const { segment, offset, seq } = this.position;
     const last = segments.at(-1);
-    if (!isLive && segment === last && (last === undefined || offset >= last.bytes)) return segments.length;
+    // Of an epoch that is over the last one stays until the control plane knows its end, and with it whether it is whole.
+    const isPassed = last !== undefined && segment === last && offset >= last.bytes;
+    if (isPassed && isLive && last.isEnded) return segments.length;
     // A later segment that begins at or before the wanted number proves that all before it is taken.
     return Math.max(
       0,
@@ -123,9 +142,30 @@ export class EpochReader {
       if (stop === 'batch is full') return at;
       if (stop === 'incomplete') this.#windowSegment = null;
       if (stop === 'damaged' || (stop === 'incomplete' && !isCutByWindow)) {
-        at = await this.#passDamage(segment, segment.bytes, at);
+        at = await this.#passDamage(segment, stop, at);
       }
     }
+  }
+
+  /** When the record that is shipped next was decided; null: there is none, or it cannot be read. */
+  async nextDecidedAtMs(): Promise<number | null> {
+    let { segment, offset } = this.position;
+    while (segment === null || offset >= segment.bytes) {
+      const next = this.#segmentAfter(segment);
+      if (next === undefined) return null;
+      segment = next;
+      offset = 0;
+    }
+    const { files } = this.#options;
+    const wanted = Math.min(frameBytesMax, segment.bytes - offset);
+    const bytes = Buffer.allocUnsafe(wanted);
+    const read = await files.read(segment.file ?? segment.path, bytes, wanted, offset).catch(() => 0);
+    const end = frameEnd(bytes, 0, read);
+    if (end < 0) return null;
+    const record: { readonly timestamp_ms?: unknown } = JSON.parse(
+      bytes.toString('utf8', frameHeaderBytes, end),
+    );
+    return typeof record.timestamp_ms === 'number' ? record.timestamp_ms : null;
   }
 
   /** Returns where in the window the byte at `offset` stands, after reading from there where it did not. */
@@ -135,7 +175,7 @@ export class EpochReader {
     // The writer may add to the segment meanwhile: what counts is what was there before the reading began.
     const wanted = Math.min(this.#window.length, segment.bytes - offset);
     this.#windowSegment = null;
-    const bytes = await this.#options.files.read(segment.path, this.#window, wanted, offset);
+    const bytes = await this.#options.files.read(segment.file ?? segment.path, this.#window, wanted, offset);
     if (bytes < wanted) throw new Error(`${segment.path} is shorter than what was written to it`);
     this.#windowSegment = segment;
     this.#windowOffset = offset;
@@ -155,6 +195,7 @@ export class EpochReader {
     );
     this.#unreadable.set(name, segment.bytes);
     this.damagedPlaces += 1;
+    this.isDoubtful = true;
     logger.error(
       { err: error, segment: segment.path, file: isKept ? file : null },
       'a part of the spool cannot be read and was set aside; the records in it are lost',
@@ -170,10 +211,14 @@ export class EpochReader {
     return this.epoch.segments.find(({ firstSeq }) => firstSeq > (segment?.firstSeq ?? 0));
   }
 
-  async #passDamage(segment: SpoolSegment, readableBytes: number, at: ReadPosition): Promise<ReadPosition> {
+  async #passDamage(
+    segment: SpoolSegment,
+    stop: 'incomplete' | 'damaged',
+    at: ReadPosition,
+  ): Promise<ReadPosition> {
     const { files, directory, logger } = this.#options;
-    const rest = Buffer.allocUnsafe(readableBytes - at.offset);
-    await files.read(segment.path, rest, rest.length, at.offset);
+    const rest = Buffer.allocUnsafe(segment.bytes - at.offset);
+    await files.read(segment.file ?? segment.path, rest, rest.length, at.offset);
     const length = findFrame(rest, 1, rest.length, at.seq - 1);
     const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
     const isTornEnd =
@@ -181,11 +226,15 @@ export class EpochReader {
     const name = this.#placeName(segment, at.offset);
     if (!this.#known.has(name)) {
       if (isTornEnd) {
+        this.tornBytes += length;
+        // A write that was stopped leaves the beginning of a frame; anything else may have been a record.
+        if (stop === 'damaged') this.isDoubtful = true;
         logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
       } else {
         const file = join(quarantineFolder(directory), name);
         await files.writeDurably(file, rest.subarray(0, length));
         this.damagedPlaces += 1;
+        this.isDoubtful = true;
         logger.error(
           { ...place, file },
           'damaged bytes in the spool were set aside; the records in them are lost',

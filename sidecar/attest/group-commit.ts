@@ -15,7 +15,7 @@ export interface GroupCommit {
   createdFile(): void;
   /** Something was written to the file. `onSettled` hears of the first fsync that began after this call. */
   wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void;
-  /** Nothing more is written to the file: it is closed as soon as its content is durable. */
+  /** Nothing more is written to the file, nor read from it: it is closed as soon as what was written is durable. */
   closeAfterSync(file: number): void;
   /** Syncs what is left. Resolves when nothing waits any more, whatever the outcome. */
   finish(): Promise<void>;
@@ -27,8 +27,10 @@ export function groupCommit(options: {
   readonly fsyncMs: number;
   readonly logger: Logger;
   readonly onFailed: (error: unknown) => void;
+  /** How long each commit that succeeded took. */
+  readonly onSynced: (seconds: number) => void;
 }): GroupCommit {
-  const { files, folder, logger, onFailed } = options;
+  const { files, folder, logger, onFailed, onSynced } = options;
   // Begun at half the time that is allowed: the other half is for the disk.
   const delayMs = options.fsyncMs / 2;
   const dirtyFiles = new Set<number>();
@@ -75,8 +77,10 @@ export function groupCommit(options: {
     let outcome: CommitOutcome = hasFailed ? 'unknown' : 'durable';
     try {
       if (!hasFailed) {
+        const beganAtMs = performance.now();
         await Promise.all(toSync.map((file) => files.syncData(file)));
         if (syncFolder) await files.syncFolder(folder);
+        onSynced((performance.now() - beganAtMs) / 1_000);
       }
     } catch (error) {
       hasFailed = true;

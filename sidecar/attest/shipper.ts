@@ -21,6 +21,9 @@ import { refusedFolder } from './spool-folder.ts';
  * was lost is simply sent again, and no cursor is kept on disk: after a restart the first answer says how far the control plane is,
  * and at most one batch has travelled twice.
  *
+ * When an epoch is over and all of it was taken, a last batch without records says so, and whether anything may be missing (EpochEnd): then the
+ * control plane can give back what the epoch's leases still hold.
+ *
  * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file of its own with the
  * reason, durably, and only then is its number given up with a VoidRun, in the same batch with its neighbours. Where the control
  * plane does not understand a batch as a whole, no record is to blame: that is tried again, and shows in `lastError`, until one of the two
@@ -34,6 +37,10 @@ export interface Shipper {
   /** Numbers given up, by reason. Anything but 0 wants to be looked at. */
   readonly voidedRecords: Readonly<Record<VoidRun['void'], number>>;
   readonly damagedPlaces: number;
+  /** Epochs that ended in the middle of a record. */
+  readonly tornEnds: number;
+  /** When the oldest record was decided that the control plane has not taken; null: there is none. */
+  oldestDecidedAtMs(): Promise<number | null>;
   /**
    * Ships what is there without waiting for company, and stops: after the spool was closed, that is all of it. Resolves true when all
    * was taken, false when `timeoutMs` is over first or another process has taken over; the next start ships the rest.
@@ -69,6 +76,7 @@ class SpoolShipper implements Shipper {
   shippedRecords = 0;
   readonly voidedRecords = { refused: 0, damaged: 0, missing: 0 };
   damagedPlaces = 0;
+  tornEnds = 0;
 
   readonly #deps: ShipperDeps;
   readonly #intervalMs: number;
@@ -91,6 +99,10 @@ class SpoolShipper implements Shipper {
     this.#deps = deps;
     this.#intervalMs = deps.shipIntervalMs ?? limits.shipIntervalMs;
     this.#finished = this.#run();
+  }
+
+  async oldestDecidedAtMs(): Promise<number | null> {
+    return (await this.#readerOfOldest()?.nextDecidedAtMs()) ?? null;
   }
 
   async drain(timeoutMs: number): Promise<boolean> {
@@ -116,11 +128,18 @@ class SpoolShipper implements Shipper {
   async #run(): Promise<void> {
     while (!this.#isStopping) {
       const pauseMs = await this.#stepOrRetry();
-      const isDrained = this.#isDraining && (this.#isEverythingTaken || this.state === 'superseded');
-      if (isDrained) break;
+      if (this.#isDraining && this.#isDrained) break;
       if (!this.#isStopping) await this.#wakeup.sleep(pauseMs);
     }
     this.state = 'stopped';
+  }
+
+  /** The ends of epochs are notified as well where there is somebody to notify; nobody waits for that otherwise. */
+  get #isDrained(): boolean {
+    if (this.state === 'superseded') return true;
+    const isReached = this.state === 'shipping' && this.#deps.connection() !== null;
+    const hasEnds = this.#deps.spool.epochs.some(({ isLive }) => !isLive);
+    return this.#isEverythingTaken && !(hasEnds && isReached);
   }
 
   get #isEverythingTaken(): boolean {
@@ -129,8 +148,8 @@ class SpoolShipper implements Shipper {
     if (bytes === 0) return true;
     const [epoch, ...others] = epochs;
     if (epoch === undefined) return true;
-    const isRead = this.#reader?.epoch === epoch && this.#reader.position.seq > lastSeq;
-    return others.length === 0 && epoch.isLive && isRead;
+    if (others.length > 0 || this.#reader?.epoch !== epoch) return false;
+    return epoch.isLive ? this.#reader.position.seq > lastSeq : this.#reader.isAtEnd;
   }
 
   /** Resolves to the pause until the next step. */
@@ -156,7 +175,11 @@ class SpoolShipper implements Shipper {
     if (this.#batch.isEmpty) {
       reader.position = end;
       await this.#dropTaken(reader);
-      return reader.epoch.isLive ? 'idle' : 'more';
+      if (reader.epoch.isLive) return 'idle';
+      this.#batch.end = {
+        nothing_lost: reader.epoch.isCertain && !reader.isDoubtful,
+        torn_bytes: reader.tornBytes,
+      };
     }
     this.#isBatchTaken = false;
     const answer = await this.#deps.client.shipAttestations(this.#batch.body(connection));
@@ -208,6 +231,11 @@ class SpoolShipper implements Shipper {
       logger.error({ epoch: batch.epoch, ...run }, 'records were given up; the control plane has noted it');
     }
     for (const seq of this.#refused) if (seq < nextSeq) this.#refused.delete(seq);
+    if (batch.end !== null) {
+      if (batch.end.torn_bytes > 0) this.tornEnds += 1;
+      await spool.dropEpoch(reader.epoch);
+      return 'more';
+    }
     // The control plane may be ahead of a sidecar that was restarted.
     reader.position = nextSeq > batch.nextSeq ? reader.positionOf(nextSeq) : end;
     await this.#dropTaken(reader);

@@ -1,4 +1,4 @@
-import { closeSync, fdatasync, ftruncateSync, openSync, read, writeSync } from 'node:fs';
+import { closeSync, fdatasync, ftruncateSync, openSync, read, statSync, writeSync } from 'node:fs';
 import { link, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,11 +11,13 @@ const readAsync = promisify(read);
  * test/faults runs the spool against both at every step.
  */
 export interface SpoolFiles {
-  /** Opens an empty file for writing; what stood there before is gone. */
+  /** Opens an empty file for writing and reading; what stood there before is gone. */
   create(path: string): number;
   /** Writes the first `length` bytes at `position`. Returns how many were written, possibly fewer. */
   write(file: number, bytes: Uint8Array, length: number, position: number): number;
   truncate(file: number, length: number): void;
+  /** What the path leads to at this moment; null: nothing. */
+  look(path: string): FileIdentity | null;
   /** Resolves when the content of the file would survive a power cut. */
   syncData(file: number): Promise<void>;
   close(file: number): void;
@@ -27,21 +29,39 @@ export interface SpoolFiles {
   /** Names in the folder, in order; empty if there is no such folder. */
   list(path: string): Promise<readonly string[]>;
   size(path: string): Promise<number>;
-  /** Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the end of the file. */
-  read(path: string, buffer: Uint8Array, length: number, position: number): Promise<number>;
+  /**
+   * Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the end of the file. By its
+   * descriptor a file can be read when its path leads nowhere any more.
+   */
+  read(file: string | number, buffer: Uint8Array, length: number, position: number): Promise<number>;
   /** Creates or replaces a file; resolves when content and name would survive a power cut. */
   writeDurably(path: string, content: Uint8Array): Promise<void>;
   /** Gives the file a second name in another folder, under which it stays when the first is removed. It may have it already. */
   keep(path: string, as: string): Promise<void>;
+  /** It may be gone already. */
   removeFile(path: string): Promise<void>;
-  /** Removes an empty folder. */
+  /** Removes an empty folder, which may be gone already. */
   removeFolder(path: string): Promise<void>;
 }
 
+/** A file or folder, whatever its name is. */
+export interface FileIdentity {
+  readonly device: number;
+  readonly inode: number;
+  readonly bytes: number;
+}
+
+export const isSameFile = (one: FileIdentity | null, other: FileIdentity | null): boolean =>
+  one !== null && other !== null && one.device === other.device && one.inode === other.inode;
+
 export const nodeFiles: SpoolFiles = {
-  create: (path) => openSync(path, 'w', 0o600),
+  create: (path) => openSync(path, 'w+', 0o600),
   write: (file, bytes, length, position) => writeSync(file, bytes, 0, length, position),
   truncate: (file, length) => ftruncateSync(file, length),
+  look(path) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found === undefined ? null : { device: found.dev, inode: found.ino, bytes: found.size };
+  },
   syncData: (file) =>
     new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve()))),
   close: (file) => closeSync(file),
@@ -66,9 +86,9 @@ export const nodeFiles: SpoolFiles = {
     }
   },
   size: async (path) => (await stat(path)).size,
-  async read(path, buffer, length, position) {
+  async read(of, buffer, length, position) {
     // Opening and closing a file on the spot takes microseconds; through the thread pool it took as long as the reading.
-    const file = openSync(path, 'r');
+    const file = typeof of === 'number' ? of : openSync(of, 'r');
     try {
       let filled = 0;
       while (filled < length) {
@@ -78,7 +98,7 @@ export const nodeFiles: SpoolFiles = {
       }
       return filled;
     } finally {
-      closeSync(file);
+      if (typeof of === 'string') closeSync(file);
     }
   },
   async writeDurably(path, content) {
@@ -99,6 +119,12 @@ export const nodeFiles: SpoolFiles = {
     }
     await nodeFiles.syncFolder(dirname(as));
   },
-  removeFile: (path) => rm(path),
-  removeFolder: (path) => rmdir(path),
+  removeFile: (path) => rm(path, { force: true }),
+  async removeFolder(path) {
+    try {
+      await rmdir(path);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+    }
+  },
 };

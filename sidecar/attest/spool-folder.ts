@@ -1,4 +1,6 @@
 import { dirname, join } from 'node:path';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type EpochOrigin, isCertain, originFile, parseOrigin, thisMachine } from './epoch-origin.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import { parseSegmentName, segmentName } from './spool-segment.ts';
 
@@ -6,7 +8,9 @@ import { parseSegmentName, segmentName } from './spool-segment.ts';
  * How a spool lies on the disk:
  *
  *     spool/
- *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken
+ *       writer.sock                    who listens here is the living writer (hold-spool.ts)
+ *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane knows its end
+ *         origin.json                  where it was written (epoch-origin.ts)
  *         0000000000000001.seg         named by the number of its first record
  *         0000000000011842.seg
  *       00000008-a93b…04/              this start
@@ -25,10 +29,19 @@ export interface SpoolEpoch {
   readonly segments: SpoolSegment[];
   /** Of this start, and the spool is open: more may be written. The writer ends it. */
   isLive: boolean;
+  /**
+   * The process that wrote it has ended, or closed it, and each record that was answered is in its segments, unless they are found damaged:
+   * what its leases still hold may go back (EpochEnd). False while it is live.
+   */
+  isCertain: boolean;
 }
 
 export interface SpoolSegment {
   readonly path: string;
+  /** The writer's descriptor, which reaches the records also when the path does not; null: it is read by its path. */
+  file: number | null;
+  /** Nothing more will be written to it. */
+  isEnded: boolean;
   readonly firstSeq: number;
   /** How far the file may be read. Only the writer changes it, after a write that succeeded. */
   bytes: number;
@@ -39,22 +52,60 @@ export const refusedFolder = (directory: string): string => join(directory, 'ref
 
 const epochFolderPattern = /^(\d{8})-([0-9a-f]{32})$/;
 
-/** The epochs of earlier starts that still hold records, oldest first. Folders without any are removed on the way. */
-export async function findEpochs(files: SpoolFiles, directory: string): Promise<SpoolEpoch[]> {
+/**
+ * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Most hold records. Folders of a start that came to
+ * nothing are removed on the way. `isSole`: this process alone has the spool.
+ */
+export async function findEpochs(
+  files: SpoolFiles,
+  directory: string,
+  { isSole }: { readonly isSole: boolean },
+): Promise<SpoolEpoch[]> {
   const epochs: SpoolEpoch[] = [];
   for (const name of await files.list(directory)) {
     const epoch = epochFolderPattern.exec(name)?.[2];
     if (epoch === undefined) continue;
     const folder = join(directory, name);
     const segments = await findSegments(files, folder);
-    if (segments.length > 0) epochs.push({ epoch, folder, segments, isLive: false });
-    else await files.removeFolder(folder);
+    const origin = await readOrigin(files, folder);
+    const here = files.look(folder);
+    const certain = here !== null && isCertain(origin, { ...thisMachine(), ...here, is_sole: isSole });
+    if (segments.length > 0 || origin !== null) {
+      epochs.push({ epoch, folder, segments, isLive: false, isCertain: certain });
+    } else await removeEpochFolder(files, folder);
   }
   return epochs;
 }
 
-/** Makes the folder of this start, later than all others. It is found again after a power cut when this resolves. */
-export async function createEpoch(files: SpoolFiles, directory: string, epoch: string): Promise<SpoolEpoch> {
+async function readOrigin(files: SpoolFiles, folder: string): Promise<EpochOrigin | null> {
+  const path = join(folder, originFile);
+  const found = files.look(path);
+  if (found === null || found.bytes > originBytesMax) return null;
+  const content = Buffer.alloc(found.bytes);
+  await files.read(path, content, content.length, 0);
+  return parseOrigin(content.toString('utf8'));
+}
+
+/** A few ids and numbers. */
+const originBytesMax = 4_096;
+
+/** All its segments are removed. */
+export async function removeEpochFolder(files: SpoolFiles, folder: string): Promise<void> {
+  await files.removeFile(join(folder, originFile));
+  await files.removeFolder(folder);
+}
+
+/**
+ * Makes the folder of this start, later than all others. It is found again after a power cut when this resolves. Where its origin cannot be
+ * written, on a full disk, the start goes on: what is lost is that its leases can come back before their windows end.
+ */
+export async function createEpoch(
+  files: SpoolFiles,
+  directory: string,
+  start: { readonly epoch: string; readonly isSyncedFirst: boolean; readonly isSole: boolean },
+  logger: Logger,
+): Promise<SpoolEpoch> {
+  const { epoch } = start;
   await files.makeFolder(quarantineFolder(directory));
   await files.makeFolder(refusedFolder(directory));
   const startNumbers = (await files.list(directory)).map((name) =>
@@ -63,10 +114,31 @@ export async function createEpoch(files: SpoolFiles, directory: string, epoch: s
   const startNumber = Math.max(0, ...startNumbers) + 1;
   const folder = join(directory, `${String(startNumber).padStart(8, '0')}-${epoch}`);
   await files.makeFolder(folder);
+  await writeOrigin(files, folder, start).catch((error: unknown) => {
+    logger.warn({ err: error, folder }, 'the origin of the spool could not be written');
+  });
   await files.syncFolder(directory);
   // The folder of the spool itself may be new.
   await files.syncFolder(dirname(directory));
-  return { epoch, folder, segments: [], isLive: true };
+  return { epoch, folder, segments: [], isLive: true, isCertain: false };
+}
+
+async function writeOrigin(
+  files: SpoolFiles,
+  folder: string,
+  { isSyncedFirst, isSole }: { readonly isSyncedFirst: boolean; readonly isSole: boolean },
+): Promise<void> {
+  const found = files.look(folder);
+  if (found === null) throw new Error('the folder is gone again');
+  const { device, inode } = found;
+  const origin: EpochOrigin = {
+    ...thisMachine(),
+    device,
+    inode,
+    is_synced_first: isSyncedFirst,
+    is_sole: isSole,
+  };
+  await files.writeDurably(join(folder, originFile), Buffer.from(`${JSON.stringify(origin)}\n`));
 }
 
 export const segmentPath = (epoch: SpoolEpoch, firstSeq: number): string =>
@@ -79,7 +151,7 @@ async function findSegments(files: SpoolFiles, folder: string): Promise<SpoolSeg
     if (firstSeq === null) continue;
     const path = join(folder, name);
     const bytes = await files.size(path);
-    if (bytes > 0) segments.push({ path, firstSeq, bytes });
+    if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, bytes });
     else await files.removeFile(path);
   }
   return segments;

@@ -1,12 +1,16 @@
+import { dirname } from 'node:path';
 import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
 import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { type GroupCommit, groupCommit } from './group-commit.ts';
+import { EpochWriter } from './epoch-writer.ts';
+import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
-import { createEpoch, findEpochs, type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
+import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
 import { frameBytesMax, writeFrame } from './spool-segment.ts';
 
 /** Whoever waits for a record to be safe before it answers. Exactly one of the two is called, once, never within `append`. */
@@ -22,9 +26,11 @@ export interface RecordOwner {
  *
  * Contract:
  * - Records are numbered from 1 in the order of `append`, and are shipped in that order.
- * - All records of one event-loop turn go to the file with one write at its end; their owners hear of it right after. From then on
- *   they survive the end of the process. They survive a power cut `fsyncMs` later; with 0, before their owners hear of it.
- * - A write that fails fails all records of its turn, and nothing is taken until the file is repaired.
+ * - All records of one event-loop turn go to the file with one write at its end; their owners are notified right after. From then on
+ *   they survive the end of the process. They survive a power cut `fsyncMs` later; with 0, before their owners are notified.
+ * - A write that fails fails all records of its turn, and nothing is taken until a probe was written.
+ * - Before each write it is seen to that the path still leads to the file; where it does not, the turn fails, nothing more is taken, and
+ *   what was answered is shipped from the open files.
  * - A failed fsync is final: what the kernel still holds is unknown, and asking again proves nothing. Nothing is taken until a restart.
  * - No token and nothing of a request but its hash is written.
  */
@@ -32,8 +38,11 @@ export interface Spool {
   /** No record is taken now: answer 503 `overloaded`, before anything is decided or charged. */
   readonly isFull: boolean;
   readonly state: SpoolState;
+  /** Records are taken, and were for the last `limits.spoolSteadyMs`: readiness does not flap with a disk that is full again and again. */
+  readonly isSteady: boolean;
   /** On disk, with what was taken of a segment that is not deleted yet: what `isFull` is about. */
   readonly bytes: number;
+  readonly bytesMax: number;
   /** Of these, what the control plane has not taken yet. */
   readonly waitingBytes: number;
   /** The live epoch's. */
@@ -47,26 +56,32 @@ export interface Spool {
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
   /**
-   * Deletes segments at the front of the oldest epoch, all of whose records were taken; and the epoch, if it is over and empty.
-   * `bytesTaken`: of the segment that is first then.
+   * Deletes segments at the front of the oldest epoch, all of whose records were taken. `bytesTaken`: of the segment that is first then.
    */
   dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void>;
+  /** Deletes what is left of an epoch that is over, when all of it was taken and the control plane knows its end. */
+  dropEpoch(epoch: SpoolEpoch): Promise<void>;
+  /** Are given the duration of each fsync, in seconds. */
+  readonly fsyncs: FsyncListener[];
   /** Writes and syncs what is there, then takes no more. The shipper may go on: all that it ships now is deleted. */
   close(): Promise<void>;
 }
 
 /**
- *     open ──write fails──> broken ──file cut back to its last good byte──> open
- *       │                     │
- *       └────fsync fails──────┴──> failed
+ *     open ──write fails──> broken ──segment ended, and a probe is written──> open
+ *       ├──its folder is gone or was replaced──> adrift ──all is shipped, and a new folder is made──> open, in a new epoch
+ *       └──fsync fails──> failed
  *     any ──close──> closed
  */
-export type SpoolState = 'open' | 'broken' | 'failed' | 'closed';
+export type SpoolState = 'open' | 'broken' | 'adrift' | 'failed' | 'closed';
+
+type FsyncListener = (seconds: number) => void;
 
 export interface SpoolOptions {
   readonly directory: string;
   /** At most this long between a decision and its record on disk (SPOOL_FSYNC_MS); 0 = before every answer. */
   readonly fsyncMs: number;
+  readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly files?: SpoolFiles;
@@ -77,14 +92,24 @@ export interface SpoolOptions {
 
 /** Opens the spool and starts a new epoch in it. Rejects where the folder cannot be used: a sidecar does not start without it. */
 export async function openSpool(options: SpoolOptions): Promise<Spool> {
-  const files = options.files ?? nodeFiles;
-  // Damage is looked for by whoever reads, not here: a full spool would hold up the start for seconds, and reading is the normal
-  // path through which everything is found and reported once.
-  const older = await findEpochs(files, options.directory);
-  const epoch = Buffer.from(options.random.bytes(16)).toString('hex');
-  const live = await createEpoch(files, options.directory, epoch);
-  return new FileSpool({ ...options, files }, [...older, live], live);
+  const { directory, fsyncMs, random, logger, files = nodeFiles } = options;
+  await files.makeFolder(directory);
+  const hold = await holdSpool(directory);
+  if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
+  try {
+    // Damage is looked for by whoever reads, not here: a full spool would hold up the start for seconds, and reading is the normal
+    // path through which everything is found and reported once.
+    const older = await findEpochs(files, directory, hold);
+    const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
+    const live = await createEpoch(files, directory, start, logger);
+    return new FileSpool({ ...options, files }, [...older, live], live, hold);
+  } catch (error) {
+    await hold.release();
+    throw error;
+  }
 }
+
+const newEpoch = (random: Random): string => Buffer.from(random.bytes(16)).toString('hex');
 
 class FileSpool implements Spool {
   state: SpoolState = 'open';
@@ -93,14 +118,17 @@ class FileSpool implements Spool {
   lastSeq = 0;
   readonly directory: string;
   readonly files: SpoolFiles;
+  readonly bytesMax: number;
   readonly epochs: SpoolEpoch[];
+  readonly fsyncs: FsyncListener[] = [];
 
-  readonly #live: SpoolEpoch;
+  readonly #options: SpoolOptions & { readonly files: SpoolFiles };
   readonly #logger: Logger;
-  readonly #segmentBytesMax: number;
-  readonly #bytesMax: number;
-  readonly #commit: GroupCommit;
-  /** Owners hear of their records only after the fsync. */
+  readonly #hold: SpoolHold;
+  /** Of this process: the last one is live. Earlier ones lost their folder and are shipped from open files. */
+  readonly #writers = new Map<SpoolEpoch, EpochWriter>();
+  #writer: EpochWriter;
+  /** Owners are notified of their records only after the fsync. */
   readonly #syncFirst: boolean;
 
   /** The frames of this turn. */
@@ -110,9 +138,9 @@ class FileSpool implements Spool {
   /** Of the oldest segment. Written by `dropTaken`. */
   #bytesTaken = 0;
 
-  /** The segment that is written to, and its descriptor. Null before the first record and after a segment is full. */
-  #segment: SpoolSegment | null = null;
-  #file = -1;
+  readonly #look: NodeJS.Timeout;
+  /** When it last took no records, on the monotonic clock. */
+  #troubleAtMs = Number.NEGATIVE_INFINITY;
   #repairInMs: number = limits.retryFirstMs;
   #repairTimer: NodeJS.Timeout | null = null;
 
@@ -120,33 +148,33 @@ class FileSpool implements Spool {
     options: SpoolOptions & { readonly files: SpoolFiles },
     epochs: SpoolEpoch[],
     live: SpoolEpoch,
+    hold: SpoolHold,
   ) {
     this.directory = options.directory;
     this.files = options.files;
     this.epochs = epochs;
-    this.#live = live;
+    this.bytesMax = options.bytesMax ?? limits.spoolBytesMax;
+    this.#options = options;
     this.#logger = options.logger;
-    this.#segmentBytesMax = options.segmentBytesMax ?? limits.spoolSegmentBytesMax;
-    this.#bytesMax = options.bytesMax ?? limits.spoolBytesMax;
+    this.#hold = hold;
     this.#syncFirst = options.fsyncMs === 0;
-    this.#commit = groupCommit({
-      files: options.files,
-      folder: live.folder,
-      fsyncMs: options.fsyncMs,
-      logger: options.logger,
-      onFailed: (error) => this.#fail(error),
-    });
+    this.#writer = this.#writerOf(live);
     for (const { segments } of epochs) for (const segment of segments) this.bytes += segment.bytes;
+    this.#look = setInterval(() => this.#lookDown(), limits.spoolLookMs).unref();
   }
 
   get isFull(): boolean {
     return (
       this.state !== 'open' ||
       // Owners wait for the disk: more of them would only wait longer.
-      (this.#syncFirst && this.#commit.isHanging) ||
+      (this.#syncFirst && this.#writer.isHanging) ||
       this.#turnBytes + frameBytesMax > this.#turn.length ||
-      this.bytes + this.#turnBytes + frameBytesMax > this.#bytesMax
+      this.bytes + this.#turnBytes + frameBytesMax > this.bytesMax
     );
+  }
+
+  get isSteady(): boolean {
+    return !this.isFull && this.#options.clock.monotonic() - this.#troubleAtMs >= limits.spoolSteadyMs;
   }
 
   append(record: SpooledRecord, owner: RecordOwner): void {
@@ -160,7 +188,7 @@ class FileSpool implements Spool {
   }
 
   get epoch(): string {
-    return this.#live.epoch;
+    return this.#writer.epoch.epoch;
   }
 
   get waitingBytes(): number {
@@ -170,30 +198,60 @@ class FileSpool implements Spool {
   async dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void> {
     this.#bytesTaken = bytesTaken;
     const dropped = epoch.segments.splice(0, segmentCount);
-    const isOver = !epoch.isLive && epoch.segments.length === 0;
-    const place = this.epochs.indexOf(epoch);
-    if (isOver && place >= 0) this.epochs.splice(place, 1);
-    for (const segment of dropped) this.bytes -= segment.bytes;
-    try {
+    for (const segment of dropped) {
+      this.bytes -= segment.bytes;
+      this.#writers.get(epoch)?.release(segment);
+    }
+    await this.#remove(epoch, async () => {
       for (const segment of dropped) await this.files.removeFile(segment.path);
-      if (isOver) await this.files.removeFolder(epoch.folder);
+    });
+  }
+
+  async dropEpoch(epoch: SpoolEpoch): Promise<void> {
+    assert(!epoch.isLive, 'an epoch that is over is dropped');
+    await this.dropTaken(epoch, epoch.segments.length, 0);
+    const place = this.epochs.indexOf(epoch);
+    if (place >= 0) this.epochs.splice(place, 1);
+    await this.#remove(epoch, () => removeEpochFolder(this.files, epoch.folder));
+  }
+
+  async #remove({ folder }: SpoolEpoch, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
     } catch (error) {
-      // The next start finds what is left, ships it again and hears that it is known.
-      this.#logger.warn(
-        { folder: epoch.folder, err: error },
-        'a shipped part of the spool could not be deleted',
-      );
+      // The next start finds what is left, ships it again and is answered that it is known.
+      this.#logger.warn({ folder, err: error }, 'a shipped part of the spool could not be deleted');
     }
   }
 
   async close(): Promise<void> {
     this.#endTurn();
+    clearInterval(this.#look);
     if (this.#repairTimer !== null) clearTimeout(this.#repairTimer);
+    const { epoch } = this.#writer;
+    // Whoever decided has ended before, and all that was answered is in the files.
+    epoch.isCertain = this.state === 'open';
     if (this.state !== 'failed') this.state = 'closed';
-    await this.#commit.finish();
-    if (this.#segment !== null) this.files.close(this.#file);
-    this.#segment = null;
-    this.#live.isLive = false;
+    for (const writer of this.#writers.values()) await writer.close();
+    epoch.isLive = false;
+    await this.#hold.release();
+  }
+
+  #writerOf(epoch: SpoolEpoch): EpochWriter {
+    const { files, fsyncMs, segmentBytesMax = limits.spoolSegmentBytesMax, logger } = this.#options;
+    const writer: EpochWriter = new EpochWriter({
+      files,
+      epoch,
+      fsyncMs,
+      segmentBytesMax,
+      logger,
+      onSyncFailed: (error) => this.#failSync(writer, error),
+      onSynced: (seconds) => {
+        for (const listener of this.fsyncs) listener(seconds);
+      },
+    });
+    this.#writers.set(epoch, writer);
+    return writer;
   }
 
   /** Writes the records of this turn with one call. */
@@ -205,92 +263,158 @@ class FileSpool implements Spool {
     this.#turnOwners = [];
     const isWritten = this.state === 'open' && this.#tryWrite(byteCount, this.lastSeq - owners.length + 1);
     if (!isWritten) {
-      this.lastSeq -= owners.length;
-      this.#tell(owners, 'onFailed');
+      this.lastSeq = Math.max(0, this.lastSeq - owners.length);
+      this.#notify(owners, 'onFailed');
       return;
     }
     if (this.#syncFirst) {
-      this.#commit.wrote(this.#file, (outcome) =>
-        this.#tell(owners, outcome === 'durable' ? 'onWritten' : 'onFailed'),
-      );
+      this.#writer.sync((outcome) => this.#notify(owners, outcome === 'durable' ? 'onWritten' : 'onFailed'));
     } else {
-      this.#commit.wrote(this.#file, null);
-      this.#tell(owners, 'onWritten');
+      this.#writer.sync(null);
+      this.#notify(owners, 'onWritten');
     }
   }
 
   #tryWrite(byteCount: number, firstSeq: number): boolean {
     try {
-      this.#write(byteCount, firstSeq);
-      return true;
+      if (!this.#writer.isGrounded) {
+        this.#lose();
+        return false;
+      }
+      this.#writer.write(this.#turn, byteCount, firstSeq);
     } catch (error) {
       this.#break(error);
       return false;
     }
-  }
-
-  #write(byteCount: number, firstSeq: number): void {
-    let segment = this.#segment;
-    if (segment !== null && segment.bytes + byteCount > this.#segmentBytesMax && segment.bytes > 0) {
-      this.#commit.closeAfterSync(this.#file);
-      this.#segment = null;
-      segment = null;
-    }
-    if (segment === null) {
-      segment = { path: segmentPath(this.#live, firstSeq), firstSeq, bytes: 0 };
-      this.#file = this.files.create(segment.path);
-      this.#segment = segment;
-      this.#commit.createdFile();
-    }
-    const written = this.files.write(this.#file, this.#turn, byteCount, segment.bytes);
-    if (written !== byteCount)
-      throw new Error(`wrote ${written} of ${byteCount} bytes: the disk may be full`);
-    if (segment.bytes === 0) this.#live.segments.push(segment);
-    segment.bytes += byteCount;
     this.bytes += byteCount;
     this.#repairInMs = limits.retryFirstMs;
+    if (this.isFull) this.#noteTrouble();
+    return true;
   }
 
-  #tell(owners: readonly RecordOwner[], outcome: keyof RecordOwner): void {
+  #notify(owners: readonly RecordOwner[], outcome: keyof RecordOwner): void {
     for (const owner of owners) {
       try {
         owner[outcome]();
       } catch (error) {
         // One owner's bug must not keep the news from the others.
-        this.#logger.error({ err: error }, 'the owner of a spooled record failed when told of it');
+        this.#logger.error({ err: error }, 'the owner of a spooled record failed when it was notified');
       }
     }
   }
 
-  /** What the file holds behind its last good byte is unknown: part of the turn, all of it, or nothing. */
-  #break(error: unknown): void {
-    this.state = 'broken';
-    this.#logger.error(
-      { err: error, retryInMs: this.#repairInMs },
-      'the spool cannot be written to; deciding stops',
-    );
-    this.#repairTimer = setTimeout(() => this.#repair(), this.#repairInMs).unref();
+  #noteTrouble(): void {
+    this.#troubleAtMs = this.#options.clock.monotonic();
+  }
+
+  #tryAgain(work: () => void): void {
+    this.#noteTrouble();
+    this.#repairTimer = setTimeout(() => {
+      this.#repairTimer = null;
+      work();
+    }, this.#repairInMs).unref();
     this.#repairInMs = Math.min(this.#repairInMs * 2, limits.retryLastMs);
   }
 
-  /**
-   * Cuts the unknown end off, so that numbers that are given again stand in the file once. A crash before that leaves records
-   * there that nobody was promised; the next start ships them.
-   */
+  /** What the file holds behind its last good byte is unknown: part of the turn, all of it, or nothing. */
+  #break(error: unknown): void {
+    if (this.state === 'open')
+      this.#logger.error({ err: error }, 'the spool cannot be written to; deciding stops');
+    this.state = 'broken';
+    this.#tryAgain(() => this.#repair());
+  }
+
+  /** The old segment can be dropped when it is shipped, which makes room on a small volume; the next one is begun where there is room. */
   #repair(): void {
-    this.#repairTimer = null;
     if (this.state !== 'broken') return;
     try {
-      if (this.#segment !== null) this.files.truncate(this.#file, this.#segment.bytes);
+      this.#writer.endSegment();
+      if (!this.#writer.isGrounded) {
+        this.#lose();
+        return;
+      }
+      this.#writer.probe(this.lastSeq + 1);
     } catch (error) {
       this.#break(error);
       return;
     }
-    this.state = 'open';
-    this.#logger.warn({}, 'the spool is repaired; deciding goes on');
+    this.#reopen('the spool can be written to again; deciding goes on');
   }
 
-  #fail(error: unknown): void {
+  #reopen(message: string): void {
+    this.#noteTrouble();
+    this.state = 'open';
+    this.#repairInMs = limits.retryFirstMs;
+    this.#logger.warn({ directory: this.directory }, message);
+  }
+
+  /** Between requests, so that readiness does not wait for the next one. */
+  #lookDown(): void {
+    if (this.state !== 'open') return;
+    try {
+      if (!this.#writer.isGrounded) this.#lose();
+    } catch {
+      // The next write finds out what is wrong.
+    }
+  }
+
+  /**
+   * What is written now would not survive this process: nobody could find it. All that was answered is in files that are still open; it is
+   * shipped from there, and the epoch ends. Its end is never certain: the old folder may turn up again.
+   */
+  #lose(): void {
+    this.state = 'adrift';
+    const { epoch } = this.#writer;
+    this.#logger.error(
+      { folder: epoch.folder, bytes: this.waitingBytes },
+      'the folder of the spool was removed or replaced; deciding stops until the records that are still open are shipped',
+    );
+    epoch.isLive = false;
+    try {
+      this.#writer.endSegment();
+    } catch {
+      // Its readers go no further than its last good byte.
+    }
+    this.#tryAgain(() => void this.#regain());
+  }
+
+  /** In a new folder, with a new epoch, when nothing is left in the old one. DATA_DIR itself is not made anew: its lock went with it. */
+  async #regain(): Promise<void> {
+    const lost = this.#writer.epoch;
+    try {
+      if (this.state !== 'adrift') return;
+      if (!this.epochs.includes(lost) && this.files.look(dirname(this.directory)) !== null) {
+        const start = {
+          epoch: newEpoch(this.#options.random),
+          isSyncedFirst: this.#syncFirst,
+          // The socket that showed it to others went with the folder.
+          isSole: false,
+        };
+        const epoch = await createEpoch(this.files, this.directory, start, this.#logger);
+        if (this.state !== 'adrift') return;
+        await this.#writer.close();
+        this.#writers.delete(lost);
+        this.#writer = this.#writerOf(epoch);
+        this.lastSeq = 0;
+        this.#writer.probe(1);
+        this.epochs.push(epoch);
+        this.#reopen('the spool has a new folder; deciding goes on');
+        return;
+      }
+    } catch (error) {
+      this.#logger.error({ err: error }, 'the spool cannot be given a new folder');
+    }
+    this.#tryAgain(() => void this.#regain());
+  }
+
+  #failSync(writer: EpochWriter, error: unknown): void {
+    this.#noteTrouble();
+    // Of a folder that is gone nothing can be synced, and nothing depends on it any more.
+    if (writer !== this.#writer || this.state === 'adrift') return;
+    if (hasCode(error, 'ENOENT') && this.state !== 'closed') {
+      this.#lose();
+      return;
+    }
     this.state = 'failed';
     this.#logger.error(
       { err: error },

@@ -217,6 +217,7 @@ describe('startSidecar', () => {
     const spool = await openSpool({
       directory: join(lonely, 'spool'),
       fsyncMs: 0,
+      clock: systemClock,
       random,
       logger: silentLogger,
     });

@@ -278,7 +278,8 @@ describe('shipper', () => {
     const [, second = ''] = segmentFiles();
     const files: SpoolFiles = {
       ...nodeFiles,
-      read: (path, ...rest) => (path.endsWith(second) ? read() : nodeFiles.read(path, ...rest)),
+      read: (file, ...rest) =>
+        typeof file === 'string' && file.endsWith(second) ? read() : nodeFiles.read(file, ...rest),
     };
     const spool = await openTestSpool(folder.path, { files });
     const shipper = ship(spool);
@@ -384,5 +385,86 @@ describe('shipper', () => {
     expect(shipper.lastError).toMatch('before it was made');
     expect(segmentFiles()).toHaveLength(1);
     await spool.close();
+  });
+
+  describe('notifies the end of an epoch', () => {
+    const endOfOldest = () => [...controlPlane.ends.values()][0];
+    const cutOff = (bytes: number) => {
+      const segment = join(folder.path, segmentFiles().at(-1) ?? '');
+      writeFileSync(segment, readFileSync(segment).subarray(0, -bytes));
+    };
+    /** Ships what an earlier start left, after this was done to it. */
+    async function shipAfter(change: () => unknown): Promise<Shipper> {
+      await earlierStart([makeRecords(2), makeRecords(2)]);
+      await change();
+      const spool = await openTestSpool(folder.path);
+      const shipper = ship(spool);
+      await until(() => controlPlane.ends.size === 1, { what: 'the end is notified' });
+      expect(await finish(spool, shipper)).toBe(true);
+      return shipper;
+    }
+
+    it('with nothing lost, after all its records; and its own when it is closed', async () => {
+      await shipAfter(() => undefined);
+      expect(controlPlane.records).toHaveLength(4);
+      expect([...controlPlane.ends.values()]).toEqual([
+        { nothing_lost: true, torn_bytes: 0 },
+        { nothing_lost: true, torn_bytes: 0 },
+      ]);
+      expect(readdirSync(folder.path).sort()).toEqual(['quarantine', 'refused']);
+    });
+
+    it('with the remains of a write that was cut off, which nobody was answered', async () => {
+      const shipper = await shipAfter(() => cutOff(30));
+      expect(controlPlane.records).toHaveLength(3);
+      expect(endOfOldest()?.nothing_lost).toBe(true);
+      expect(endOfOldest()?.torn_bytes).toBeGreaterThan(500);
+      expect(shipper.tornEnds).toBe(1);
+    });
+
+    it.each([
+      [
+        'the last bytes are no beginning of a record',
+        () => {
+          const segment = join(folder.path, segmentFiles().at(-1) ?? '');
+          const content = readFileSync(segment);
+          content[content.length - 10] = 0;
+          writeFileSync(segment, content);
+        },
+      ],
+      [
+        'a record in the middle is damaged',
+        () => {
+          const segment = join(folder.path, segmentFiles()[0] ?? '');
+          const content = readFileSync(segment);
+          content[100] = 0;
+          writeFileSync(segment, content);
+        },
+      ],
+    ])('without certainty where %s', async (_what, damage) => {
+      await shipAfter(damage);
+      expect(controlPlane.records).toHaveLength(3);
+      expect(endOfOldest()?.nothing_lost).toBe(false);
+    });
+
+    it('also where nothing was decided in it, and again where the answer was lost', async () => {
+      await (await openTestSpool(folder.path)).close();
+      const spool = await openTestSpool(folder.path);
+      let calls = 0;
+      const shipper = ship(spool, {
+        client: {
+          shipAttestations: async (body) => {
+            const answer = controlPlane.take(body);
+            calls += 1;
+            if (calls === 1) throw new Error('socket hang up');
+            return answer;
+          },
+        },
+      });
+      await until(() => calls > 1, { what: 'a second try' });
+      expect(endOfOldest()).toEqual({ nothing_lost: true, torn_bytes: 0 });
+      expect(await finish(spool, shipper)).toBe(true);
+      expect(readdirSync(folder.path).sort()).toEqual(['quarantine', 'refused']);
+    });
   });
 });

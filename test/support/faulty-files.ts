@@ -51,6 +51,7 @@ export function faultyFiles(fault: Fault): FaultyFiles {
       if (fault.mode !== 'short') return now('write', () => write(length));
       return write(fails('write') ? Math.floor(length / 2) : length);
     },
+    look: (path) => now('look', () => nodeFiles.look(path)),
     truncate: (file, length) => now('truncate', () => nodeFiles.truncate(file, length)),
     close: (file) => now('close', () => nodeFiles.close(file)),
     syncData: (file) => later('syncData', () => nodeFiles.syncData(file)),

@@ -1,5 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
-import type { ShipAnswer, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
+import type { EpochEnd, ShipAnswer, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { isVoid, parseBody } from './spooled.ts';
 
 /** The rules of ingest in thirty lines, without a database: what a shipper may expect of a control plane. */
@@ -9,6 +9,8 @@ export class ModelControlPlane {
   /** In the order in which they were taken. */
   readonly records: SpooledRecord[] = [];
   readonly voids: (VoidRun & { readonly epoch: string; readonly seq: number })[] = [];
+  /** By epoch, as it was notified last. */
+  readonly ends = new Map<string, EpochEnd>();
   /** Ids of records that are refused. */
   readonly refusedIds = new Set<string>();
   /** How many elements each batch had that arrived. */
@@ -18,7 +20,8 @@ export class ModelControlPlane {
     const batch = parseBody(body);
     if (body.length > limits.ingestBodyBytesMax) throw new Error('body_too_large');
     if (batch.records.length > limits.ingestRecordsMax) throw new Error('too many records');
-    this.batchSizes.push(batch.records.length);
+    if (batch.records.length === 0 && batch.end === undefined) throw new Error('an empty batch');
+    if (batch.records.length > 0) this.batchSizes.push(batch.records.length);
     if (batch.connection_id !== this.newestConnection) return { kind: 'superseded' };
     const lastSeq = this.lastSeqs.get(batch.epoch) ?? 0;
     if (batch.first_seq > lastSeq + 1) return { kind: 'gap', expectedSeq: lastSeq + 1 };
@@ -36,6 +39,7 @@ export class ModelControlPlane {
       if (isVoid(item)) this.voids.push({ ...item, epoch: batch.epoch, seq });
       else this.records.push(item);
     }
+    if (batch.end !== undefined) this.ends.set(batch.epoch, batch.end);
     this.lastSeqs.set(batch.epoch, Math.max(next - 1, lastSeq));
     return { kind: 'taken', nextSeq: Math.max(next, lastSeq + 1) };
   }

@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { limits } from '../../shared/model/limits.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
@@ -47,12 +48,13 @@ export function temporarySpoolFolder(): TemporaryFolder {
 /** The disk as `kill -9` would leave it at this moment. */
 export function copyOfDisk(folder: TemporaryFolder): TemporaryFolder {
   const copy = temporarySpoolFolder();
-  cpSync(folder.path, copy.path, { recursive: true });
+  const isSocket = (path: string) => path.endsWith('.sock');
+  cpSync(folder.path, copy.path, { recursive: true, filter: (path) => !isSocket(path) });
   return copy;
 }
 
 export const openTestSpool = (directory: string, options: Partial<SpoolOptions> = {}): Promise<Spool> =>
-  openSpool({ directory, fsyncMs: 20, random, logger: silentLogger, ...options });
+  openSpool({ directory, fsyncMs: 20, clock: systemClock, random, logger: silentLogger, ...options });
 
 /** Appends the records in one event-loop turn. Resolves to the outcome of each, when all are settled. */
 export async function appendTurn(

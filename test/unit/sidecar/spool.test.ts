@@ -1,6 +1,17 @@
-import { readdirSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
+import type { SpoolOptions } from '../../../sidecar/attest/spool.ts';
 import { nodeFiles } from '../../../sidecar/attest/spool-files.ts';
 import { frameBytesMax } from '../../../sidecar/attest/spool-segment.ts';
 import { faultyFiles } from '../../support/faulty-files.ts';
@@ -49,7 +60,7 @@ describe('spool', () => {
   it('makes its folder durable before it takes a record', async () => {
     const files = watchedFiles();
     const spool = await openTestSpool(folder.path, { files });
-    expect(files.calls.at(-1)).toBe('syncFolder');
+    expect(files.calls.filter((call) => call !== 'look').at(-1)).toBe('syncFolder');
     expect(epochFolders()).toHaveLength(1);
     await spool.close();
   });
@@ -102,7 +113,7 @@ describe('spool', () => {
     const spool = await openTestSpool(folder.path);
     expect(spool.bytes).toBe(earlier.bytes);
     const [old] = spool.epochs;
-    if (old !== undefined) await spool.dropTaken(old, 1, 0);
+    if (old !== undefined) await spool.dropEpoch(old);
     expect(spool.bytes).toBe(0);
     expect(epochFolders()).toHaveLength(1);
     await spool.close();
@@ -152,24 +163,29 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('starts a new epoch each time, later by name, and removes those without records', async () => {
-    const first = await openTestSpool(folder.path);
-    await appendTurn(first, [spooledRecord()]);
-    await first.close();
-    const second = await openTestSpool(folder.path);
-    await second.close();
-    const third = await openTestSpool(folder.path);
-    await appendTurn(third, [spooledRecord()]);
-    await third.close();
-    expect(epochFolders().map((name) => name.slice(0, 8))).toEqual(['00000001', '00000002']);
+  it('starts a new epoch each time, later by name, and keeps those without records until their end is known', async () => {
+    for (const records of [[spooledRecord()], [], [spooledRecord()]]) {
+      const spool = await openTestSpool(folder.path);
+      if (records.length > 0) await appendTurn(spool, records);
+      await spool.close();
+    }
+    // A start that was killed before it had an origin.
+    mkdirSync(join(folder.path, `00000004-${'e'.repeat(32)}`));
     const epochs = await readOlderEpochs(folder.path);
-    expect(epochs.map(({ items }) => items.length)).toEqual([1, 1]);
+    expect(epochs.map(({ items }) => items.length)).toEqual([1, 0, 1]);
+    expect(epochFolders().map((name) => name.slice(0, 8))).toEqual([
+      '00000001',
+      '00000002',
+      '00000003',
+      '00000004',
+    ]);
+    expect(epochFolders()[3]).not.toContain('eeee');
   });
 
   it('keeps the numbering when a segment is full', async () => {
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
     for (let turn = 0; turn < 3; turn++) await appendTurn(spool, [spooledRecord(), spooledRecord()]);
-    const names = readdirSync(`${folder.path}/${epochFolders()[0]}`);
+    const names = readdirSync(`${folder.path}/${epochFolders()[0]}`).filter((name) => name.endsWith('.seg'));
     expect(names).toEqual(['0000000000000001.seg', '0000000000000003.seg', '0000000000000005.seg']);
     await spool.close();
   });
@@ -215,5 +231,71 @@ describe('spool', () => {
     await spool.close();
     const [epoch] = await readOlderEpochs(folder.path);
     expect(Object.keys(epoch?.items[0] ?? {}).sort()).toEqual(Object.keys(spooledRecord()).sort());
+  });
+
+  describe('is certain of the end of an earlier start', () => {
+    const originOf = () => join(folder.path, epochFolders()[0] ?? '', 'origin.json');
+    const changeOrigin = (change: object) =>
+      writeFileSync(
+        originOf(),
+        JSON.stringify({ ...JSON.parse(readFileSync(originOf(), 'utf8')), ...change }),
+      );
+    /** What a second process is certain of, after a first one was killed and this was done to its folder. */
+    async function certainAfter(
+      change: () => unknown,
+      options: Partial<SpoolOptions> = {},
+    ): Promise<boolean> {
+      const killed = await openTestSpool(folder.path, options);
+      await appendTurn(killed, [spooledRecord()]);
+      // As the kernel ends it with the process.
+      await killed.close();
+      await change();
+      const spool = await openTestSpool(folder.path);
+      const certain = spool.epochs[0]?.isCertain === true;
+      await spool.close();
+      return certain;
+    }
+
+    it('in the same start of the machine', async () => {
+      expect(await certainAfter(() => undefined)).toBe(true);
+    });
+
+    it('not after a restart of the machine, unless answers waited for the disk on this very machine', async () => {
+      expect(await certainAfter(() => changeOrigin({ boot_id: 'another' }))).toBe(false);
+      folder.remove();
+      mkdirSync(folder.path);
+      const isKnown = existsSync('/etc/machine-id') && readFileSync('/etc/machine-id', 'utf8').trim() !== '';
+      expect(await certainAfter(() => changeOrigin({ boot_id: 'another' }), { fsyncMs: 0 })).toBe(isKnown);
+      folder.remove();
+      mkdirSync(folder.path);
+      const elsewhere = { boot_id: 'another', machine_id: 'another' };
+      expect(await certainAfter(() => changeOrigin(elsewhere), { fsyncMs: 0 })).toBe(false);
+    });
+
+    it('not of a copy', async () => {
+      const copy = () => {
+        const [epoch = ''] = epochFolders();
+        renameSync(join(folder.path, epoch), join(folder.path, 'original'));
+        cpSync(join(folder.path, 'original'), join(folder.path, epoch), { recursive: true });
+      };
+      expect(await certainAfter(copy)).toBe(false);
+    });
+
+    it.each([
+      ['is missing', () => rmSync(originOf())],
+      ['is cut off', () => writeFileSync(originOf(), readFileSync(originOf(), 'utf8').slice(0, 20))],
+      ['says that another process may have written', () => changeOrigin({ is_sole: false })],
+    ])('not where its origin %s', async (_what, change) => {
+      expect(await certainAfter(change)).toBe(false);
+    });
+
+    it('not while its writer is alive', async () => {
+      const alive = await openTestSpool(folder.path);
+      await appendTurn(alive, [spooledRecord()]);
+      const second = await openTestSpool(folder.path);
+      expect(second.epochs[0]?.isCertain).toBe(false);
+      await second.close();
+      await alive.close();
+    });
   });
 });

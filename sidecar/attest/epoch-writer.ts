@@ -1,0 +1,143 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type CommitOutcome, type GroupCommit, groupCommit } from './group-commit.ts';
+import { type FileIdentity, isSameFile, type SpoolFiles } from './spool-files.ts';
+import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
+
+/**
+ * Writes the segments of one epoch. Each stays open until it is dropped: what is in it can then be shipped whatever becomes of its name.
+ *
+ *     no segment ──write, probe──> writing ──full──> (next segment) ──endSegment──> no segment
+ */
+export class EpochWriter {
+  readonly epoch: SpoolEpoch;
+  readonly #files: SpoolFiles;
+  readonly #commit: GroupCommit;
+  readonly #segmentBytesMax: number;
+  /** Of the epoch's folder, when it was made. */
+  readonly #folder: FileIdentity | null;
+  /** The one that is written to, with its descriptor and what its path led to when it was made. */
+  #segment: SpoolSegment | null = null;
+  #file = -1;
+  #identity: FileIdentity | null = null;
+
+  constructor(options: {
+    readonly files: SpoolFiles;
+    readonly epoch: SpoolEpoch;
+    readonly fsyncMs: number;
+    readonly segmentBytesMax: number;
+    readonly logger: Logger;
+    readonly onSyncFailed: (error: unknown) => void;
+    readonly onSynced: (seconds: number) => void;
+  }) {
+    const { files, epoch, onSyncFailed } = options;
+    this.epoch = epoch;
+    this.#files = files;
+    this.#segmentBytesMax = options.segmentBytesMax;
+    this.#folder = files.look(epoch.folder);
+    this.#commit = groupCommit({ ...options, folder: epoch.folder, onFailed: onSyncFailed });
+  }
+
+  /** An fsync has been running for longer than any caller waits. */
+  get isHanging(): boolean {
+    return this.#commit.isHanging;
+  }
+
+  /**
+   * The path still leads to what is written to, and nobody else has changed it. Throws where the disk cannot say.
+   * One call of the system, made once for the records of a turn.
+   */
+  get isGrounded(): boolean {
+    const segment = this.#segment;
+    if (segment === null) return isSameFile(this.#files.look(this.epoch.folder), this.#folder);
+    const found = this.#files.look(segment.path);
+    return isSameFile(found, this.#identity) && found?.bytes === segment.bytes;
+  }
+
+  /** Appends these bytes, whose first record has that number. Throws where not all of them are written: `endSegment` then. */
+  write(bytes: Uint8Array, byteCount: number, firstSeq: number): void {
+    const full = this.#segment;
+    if (full !== null && full.bytes > 0 && full.bytes + byteCount > this.#segmentBytesMax) {
+      full.isEnded = true;
+      this.#segment = null;
+    }
+    const segment = this.#segment ?? this.#create(firstSeq);
+    this.#writeAt(bytes, byteCount, segment.bytes);
+    if (segment.bytes === 0) this.epoch.segments.push(segment);
+    segment.bytes += byteCount;
+  }
+
+  /** What was written is to be durable; see GroupCommit. */
+  sync(onSettled: ((outcome: CommitOutcome) => void) | null): void {
+    this.#commit.wrote(this.#file, onSettled);
+  }
+
+  /**
+   * Ends the segment at its last good byte, after a write that failed: numbers that are given again are then in the file once, and the
+   * segment can be dropped as soon as it is shipped. A crash before this leaves records there that nobody was promised.
+   */
+  endSegment(): void {
+    const segment = this.#segment;
+    if (segment === null) return;
+    this.#files.truncate(this.#file, segment.bytes);
+    segment.isEnded = true;
+    this.#segment = null;
+    if (segment.bytes === 0) this.#commit.closeAfterSync(this.#file);
+  }
+
+  /** Begins the next segment, whose first record will have that number, and throws unless it takes `limits.spoolProbeBytes`. */
+  probe(firstSeq: number): void {
+    this.#create(firstSeq);
+    try {
+      this.#writeAt(Buffer.alloc(limits.spoolProbeBytes), limits.spoolProbeBytes, 0);
+    } finally {
+      this.#files.truncate(this.#file, 0);
+    }
+  }
+
+  /** Closes what was deleted, once its content is on disk. */
+  release(segment: SpoolSegment): void {
+    if (segment.file !== null) this.#commit.closeAfterSync(segment.file);
+    segment.file = null;
+  }
+
+  /**
+   * Nothing more is written. What the path still leads to is read by it from now on, and closed; where the folder is gone, descriptors
+   * are all that is left.
+   */
+  async close(): Promise<void> {
+    let canBeFound = false;
+    try {
+      canBeFound = this.isGrounded;
+    } catch {
+      // Read through the descriptor, then.
+    }
+    const segment = this.#segment;
+    this.#segment = null;
+    if (segment !== null) {
+      segment.isEnded = true;
+      if (segment.bytes === 0) this.release(segment);
+    }
+    if (canBeFound) for (const each of this.epoch.segments) this.release(each);
+    await this.#commit.finish();
+  }
+
+  #create(firstSeq: number): SpoolSegment {
+    const path = segmentPath(this.epoch, firstSeq);
+    // One that was begun and got no record has the same name.
+    if (this.#segment?.path === path) this.release(this.#segment);
+    const file = this.#files.create(path);
+    const segment: SpoolSegment = { path, file, isEnded: false, firstSeq, bytes: 0 };
+    this.#file = file;
+    this.#segment = segment;
+    this.#identity = this.#files.look(path);
+    this.#commit.createdFile();
+    return segment;
+  }
+
+  #writeAt(bytes: Uint8Array, byteCount: number, position: number): void {
+    const written = this.#files.write(this.#file, bytes, byteCount, position);
+    if (written !== byteCount)
+      throw new Error(`wrote ${written} of ${byteCount} bytes: the disk may be full`);
+  }
+}
