@@ -14,7 +14,7 @@ import { injectFaults } from './inject-faults.ts';
 import { startNaiveGates } from './naive.ts';
 import { doneBy } from './noisy-link.ts';
 import { misfits, type Records, readRecords } from './records.ts';
-import { capTable, overrunLine, type UsedWindow, usedWindows } from './report.ts';
+import { capTable, overrunLine, strandedLine, type UsedWindow, usedWindows } from './report.ts';
 import { startEcho, startWorld, type World } from './world.ts';
 
 export interface RaceOptions {
@@ -272,6 +272,7 @@ async function judge(
   const contested = contestedOf(windows);
   for (const line of capTable(windows)) say(line);
   say(`Windows that ran dry: ${contested} of ${windows.length}.`);
+  say(strandedLine(windows));
   say(
     `Answers: ${[...answers.counts]
       .map(([what, count]) => `${what} ${count}`)

@@ -14,12 +14,14 @@ export interface UsedWindow {
   readonly recorded: number;
   /** What the ledger has given out: recorded, held, and what is lost with a sidecar until the window ends. */
   readonly leased: number;
+  /** Of that, what nobody used and no approval holds. Where a PERMIT may belong to either of two windows it counts in both. */
+  readonly stranded: number;
 }
 
 /** Every window of the ledger that belongs to a cap. A record counts in the window of its time: exact but for the edges of a minute. */
 export function usedWindows(
   caps: readonly Cap[],
-  { permits, ledger }: Records,
+  { permits, given, ledger }: Records,
   answers: Answers,
 ): UsedWindow[] {
   return caps.flatMap((cap) => {
@@ -42,9 +44,22 @@ export function usedWindows(
         recorded += unitsOf(cap, given);
         if (answers.permits.has(attestationId)) answered += unitsOf(cap, given);
       }
-      return { cap, startsAtMs, answered, recorded, leased };
+      const isIn = (atMs: number) => windowAt(cap.window, atMs as UnixMillis).startsAtMs === startsAtMs;
+      const used = given
+        .filter((each) => countsFor(cap, each) && (isIn(each.earliestMs) || isIn(each.latestMs)))
+        .reduce((sum, each) => sum + unitsOf(cap, each), 0);
+      return { cap, startsAtMs, answered, recorded, leased, stranded: Math.max(0, leased - used) };
     });
   });
+}
+
+/** Units that are given out and used by nobody, requests and money. */
+export function strandedLine(windows: readonly UsedWindow[]): string {
+  const isRate = ({ cap }: UsedWindow) => cap.kind === 'gate_rate' || cap.kind === 'passport_rate';
+  const sum = (of: readonly UsedWindow[]) => of.reduce((total, { stranded }) => total + stranded, 0);
+  const money = windows.filter((window) => !isRate(window));
+  const places = windows.filter(({ stranded }) => stranded > 0).length;
+  return `Stranded until their windows end: ${sum(windows.filter(isRate))} requests and $${(sum(money) / 1e6).toFixed(2)}, in ${places} of ${windows.length} windows.`;
 }
 
 /** Lines of a table. */
