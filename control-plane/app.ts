@@ -26,6 +26,7 @@ import { installOpenApi } from './openapi/install-openapi.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
 import { settlementRoutes } from './settlements/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
+import { snapshotExporter } from './storage/snapshot-export.ts';
 import { syncRoutes } from './sync/routes.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
@@ -69,6 +70,8 @@ export function build(deps: Deps): FastifyInstance {
   installIdempotency(app, deps, replies);
   installValidation(app);
 
+  // One for all kinds of export: they share its bounds.
+  const exportSnapshot = snapshotExporter(deps);
   app.register(operationsRoutes(deps));
   app.register(jwksRoutes(deps));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
@@ -86,8 +89,8 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(discoveryRoutes(deps));
       v1.register(enforcementRoutes(deps));
       v1.register(approvalRoutes(deps));
-      v1.register(attestationRoutes(deps));
-      v1.register(auditRoutes(deps));
+      v1.register(attestationRoutes(deps, exportSnapshot));
+      v1.register(auditRoutes(deps, exportSnapshot));
       v1.register(webhookRoutes(deps));
       v1.register(signingKeyRoutes(deps));
       v1.register(syncRoutes(deps));

@@ -15,6 +15,7 @@ import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
+import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import { attestationExporter } from './export-attestations.ts';
 import { getAttestationCall } from './get-attestation-call.ts';
@@ -45,8 +46,8 @@ const ExportQuery = Type.Object({
 });
 
 /** The audit trail: decisions as attestations, page by page, one by one, and as whole chains (decisions §9). */
-export function attestationRoutes(deps: Deps): FastifyPluginAsyncTypebox {
-  const exportAttestations = attestationExporter(deps);
+export function attestationRoutes(deps: Deps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
+  const exportAttestations = attestationExporter(exportSnapshot);
 
   return async (app) => {
     app.get(

@@ -77,3 +77,46 @@ export async function listAuditEntries(
     ORDER BY created_at_ms DESC, sequence DESC LIMIT ${limit + 1}`;
   return { entries: rows.slice(0, limit).map(toEntry), hasMore: rows.length > limit };
 }
+
+/** What of a chain an export holds; see AuditManifest. */
+export interface AuditSpan {
+  readonly firstSequence: number;
+  readonly previousHash: string | null;
+  readonly lastSequence: number;
+  readonly lastHash: string | null;
+}
+
+export async function readAuditSpan(
+  tx: Transaction,
+  owner: Owner,
+  sinceMs: UnixMillis | null,
+): Promise<AuditSpan> {
+  const [last] = await tx<{ sequence: number; hash: string }[]>`
+    SELECT sequence, hash FROM audit_entries WHERE ${ownedBy(tx, owner)} ORDER BY sequence DESC LIMIT 1`;
+  if (last === undefined) return { firstSequence: 1, previousHash: null, lastSequence: 0, lastHash: null };
+  // Times follow the clocks of several replicas and may fall along the chain: the first not older has to be looked for.
+  const [first] = await tx<{ sequence: number | null }[]>`
+    SELECT ${sinceMs === null ? tx`1::bigint` : tx`min(sequence)`} AS sequence FROM audit_entries
+    WHERE ${ownedBy(tx, owner)} ${sinceMs === null ? tx`AND sequence = 1` : tx`AND created_at_ms >= ${sinceMs}`}`;
+  const firstSequence = first?.sequence ?? last.sequence + 1;
+  const [previous] = await tx<{ hash: string }[]>`
+    SELECT hash FROM audit_entries WHERE ${ownedBy(tx, owner)} AND sequence = ${firstSequence - 1}`;
+  return {
+    firstSequence,
+    previousHash: previous?.hash ?? null,
+    lastSequence: last.sequence,
+    lastHash: last.hash,
+  };
+}
+
+/** Entries of a chain by their sequence numbers, both included, in order. */
+export async function readAuditRange(
+  tx: Transaction,
+  owner: Owner,
+  { first, last }: { readonly first: number; readonly last: number },
+): Promise<readonly AuditEntry[]> {
+  const rows = await tx<AuditRow[]>`
+    SELECT ${columns(tx)} FROM audit_entries
+    WHERE ${ownedBy(tx, owner)} AND sequence BETWEEN ${first} AND ${last} ORDER BY sequence`;
+  return rows.map(toEntry);
+}

@@ -3,12 +3,15 @@ import { Type } from 'typebox';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { auditedOperations } from '../../shared/model/audit.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { renderTime } from '../../shared/model/time.ts';
 import { AuditPageAnswer, renderAuditEntry } from '../../shared/wire/audit.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
+import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseAuditCursor, renderAuditCursor } from './audit-cursor.ts';
 import { type AuditFilter, listAuditEntries } from './audit-store.ts';
+import { exportAudit } from './export-audit.ts';
 
 const config = { scope: 'audit:read' } as const;
 
@@ -22,8 +25,10 @@ const ListQuery = Type.Object({
   cursor: Type.Optional(Type.String()),
 });
 
+const ExportQuery = Type.Object({ since: Type.Optional(Type.String()) });
+
 /** Who changed what (decisions §16): entries of the caller's account and mode. */
-export function auditRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function auditRoutes(deps: Deps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/audit',
@@ -49,6 +54,22 @@ export function auditRoutes(deps: Deps): FastifyPluginAsyncTypebox {
           entries: entries.map(renderAuditEntry),
           next_cursor: last === undefined ? null : renderAuditCursor(last, asked),
         };
+      },
+    );
+
+    app.get(
+      '/audit/export',
+      // Not for HEAD: it would read the whole export for its length.
+      { config, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
+      async (request, reply) => {
+        const owner = callerOf(request);
+        const createdAtMs = deps.clock.now();
+        const sinceMs = readTimeParameter('since', request.query.since);
+        const stream = await exportAudit(exportSnapshot, { owner, sinceMs, createdAtMs });
+        // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
+        const moment = renderTime(createdAtMs).replaceAll(/[-:]|\.\d+/g, '');
+        reply.header('content-disposition', `attachment; filename="audit-${owner.mode}-${moment}.jsonl"`);
+        return reply.header('cache-control', 'no-store').type('application/x-ndjson').send(stream);
       },
     );
   };

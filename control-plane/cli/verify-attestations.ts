@@ -6,9 +6,11 @@ import {
   type ExportVerifier,
   exportVerifier,
 } from '../../shared/attestation/verify-export.ts';
+import { isAuditStart } from '../../shared/audit/export.ts';
+import { auditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
-import { JwksError, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 
@@ -28,7 +30,7 @@ export type VerifyExitCode = 0 | 2 | 5;
 const progressEveryRecords = 50_000;
 
 /**
- * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export as jsonl or json offline, in constant memory. `file` `-` is standard
+ * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export of attestations (jsonl or json) or of the audit offline, in constant memory. `file` `-` is standard
  * input. Writes the verdict in one line and answers the exit code.
  */
 export async function verifyAttestationsCommand(options: {
@@ -50,10 +52,10 @@ export async function verifyAttestationsCommand(options: {
   const source = await openSource(options.file, options.stdin ?? process.stdin, errors);
   if (source === null) return 2;
 
-  const verifier = exportVerifier(keyset(options.ed25519 ?? chooseEd25519(), keys));
-  let verdict: ExportVerdict;
+  const verifiers = keyset(options.ed25519 ?? chooseEd25519(), keys);
+  let verdict: ExportVerdict<string>;
   try {
-    verdict = await verifyStream(source, verifier, errors);
+    verdict = await verifyStream(source, verifiers, errors);
   } catch (cause) {
     errors.write(`${options.file} could not be read to its end: ${messageOf(cause)}\n`);
     return 5;
@@ -77,24 +79,32 @@ export async function verifyAttestationsCommand(options: {
 
 async function verifyStream(
   source: Readable,
-  verifier: ExportVerifier,
+  keys: Keyset,
   errors: TextSink,
-): Promise<ExportVerdict> {
+): Promise<ExportVerdict<string>> {
   const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  let verifier: ExportVerifier<string> | null = null;
   let nextProgress = progressEveryRecords;
   for await (const piece of source) {
     for (const line of splitter.push(piece)) {
+      verifier ??= verifierFor(line, keys);
       const failure = verifier.take(line);
       if (failure !== null) return failure;
     }
-    if (errors.isTTY === true && verifier.records >= nextProgress) {
-      errors.write(`${counted(verifier.records, 'record')} so far\n`);
-      nextProgress = verifier.records + progressEveryRecords;
+    const records = verifier?.records ?? 0;
+    if (errors.isTTY === true && records >= nextProgress) {
+      errors.write(`${counted(records, 'record')} so far\n`);
+      nextProgress = records + progressEveryRecords;
     }
   }
+  verifier ??= exportVerifier(keys);
   for (const line of splitter.end()) verifier.take(line);
   return verifier.finish();
 }
+
+/** The first line tells which export it is. */
+const verifierFor = (line: string | null, keys: Keyset): ExportVerifier<string> =>
+  line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
 
 /** The keys; 2 where there is no JWKS to hold the export against, 5 where its keys are not what docs/verify.md demands of them. */
 async function readKeys(
@@ -142,7 +152,7 @@ async function openSource(path: string, stdin: Readable, errors: TextSink): Prom
   }
 }
 
-function describeFault(verdict: Extract<ExportVerdict, { kind: 'invalid' }>): string {
+function describeFault(verdict: Extract<ExportVerdict<string>, { kind: 'invalid' }>): string {
   const where = verdict.chainId === null ? '' : `, chain ${verdict.chainId}, sequence ${verdict.sequence}`;
   return `NOT OK: line ${verdict.line}${where}: ${verdict.sentence}.\n`;
 }

@@ -242,6 +242,16 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'One entry for each change through this API, in the account and mode of the caller: who, what, before and after, when, in which request. ' +
       'Entries are hash-linked and signed. See docs/audit.md.',
   },
+  'GET /v1/audit/export': {
+    id: 'exportAudit',
+    tag: 'Audit',
+    summary: 'Export who changed what, for offline verification',
+    description:
+      "The chain of the caller's account and mode as jsonl, from one snapshot. `agent-trust attestations verify` verifies it too; docs/audit.md " +
+      'describes it.',
+    contents: { 'application/x-ndjson': Type.String() },
+    headers: ['Content-Disposition'],
+  },
   'GET /v1/attestations/:id': {
     id: 'getAttestation',
     tag: 'Audit',

@@ -44,7 +44,7 @@ const sentences = { ...recordFaults, ...lineFaults };
 
 type ExportFault = RecordFault | keyof typeof lineFaults;
 
-export type ExportVerdict =
+export type ExportVerdict<Fault extends string = ExportFault> =
   | {
       readonly kind: 'valid';
       readonly chains: number;
@@ -54,7 +54,7 @@ export type ExportVerdict =
     }
   | {
       readonly kind: 'invalid';
-      readonly fault: ExportFault;
+      readonly fault: Fault;
       readonly sentence: string;
       /** From 1. */
       readonly line: number;
@@ -65,11 +65,11 @@ export type ExportVerdict =
 
 type Invalid = Extract<ExportVerdict, { kind: 'invalid' }>;
 
-export interface ExportVerifier {
+export interface ExportVerifier<Fault extends string = ExportFault> {
   /** One line without its newline; null for one that is not text. Once it answers a fault, it answers that for ever. */
-  take(line: string | null): Invalid | null;
+  take(line: string | null): Extract<ExportVerdict<Fault>, { kind: 'invalid' }> | null;
   /** After the last line. */
-  finish(): ExportVerdict;
+  finish(): ExportVerdict<Fault>;
   readonly records: number;
 }
 

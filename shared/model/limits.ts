@@ -356,6 +356,8 @@ export const limits = {
   exportPulseMs: 3 * secondMs,
   /** So long a snapshot may hold up clean-up at most: a gigabyte at 50 KB/s. */
   exportMsMax: 6 * hourMs,
+  /** Entries of the audit that an export fetches and hands over at once; one has about 1.5 KB, and at most 20. */
+  auditExportSliceRowsMax: 100,
   /** `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named by its hash. */
   auditStateBytesMax: 8 * 1024,
   /** `last_used_at` of an API key is written at most this often (decisions §2). */

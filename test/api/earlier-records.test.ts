@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { attestationExporter } from '../../control-plane/attestations/export-attestations.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
+import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
@@ -77,7 +78,7 @@ async function fillAsBefore(): Promise<void> {
 }
 
 async function exported(): Promise<string> {
-  const exporter = attestationExporter({ sql: database.sql, logger: silentLogger });
+  const exporter = attestationExporter(snapshotExporter({ sql: database.sql, logger: silentLogger }));
   return text(await exporter({ owner, format: 'jsonl', sinceMs: null, createdAtMs: at(60_000) }));
 }
 

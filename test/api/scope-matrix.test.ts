@@ -23,7 +23,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'approvals:read': ['GET /approvals', 'GET /approvals/x'],
   'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
   'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],
-  'audit:read': ['GET /audit'],
+  'audit:read': ['GET /audit', 'GET /audit/export'],
   'issuers:create': ['POST /issuers'],
   'issuers:read': ['GET /issuers', 'GET /issuers/x'],
   'issuers:update': ['PUT /issuers/x'],

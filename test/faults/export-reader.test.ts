@@ -8,9 +8,9 @@ import {
   attestationExporter,
   type ExportAsked,
   type ExportAttestations,
-  type ExportBounds,
 } from '../../control-plane/attestations/export-attestations.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { type ExportBounds, snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -42,7 +42,9 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const exporter = (bounds: Partial<ExportBounds> = {}, sql = api.deps.sql) =>
-  attestationExporter({ sql, logger: silentLogger }, { ...limits, exportsAtOnceMax: 1, ...bounds });
+  attestationExporter(
+    snapshotExporter({ sql, logger: silentLogger }, { ...limits, exportsAtOnceMax: 1, ...bounds }),
+  );
 
 const asked = (): ExportAsked => ({
   owner,

@@ -88,6 +88,7 @@ export function goodCalls(api: Api): GoodCalls {
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
     listAuditEntries: get('/v1/audit'),
+    exportAudit: get('/v1/audit/export'),
     createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),
     listIssuers: get('/v1/issuers'),
     getIssuer: async () => ({ url: `/v1/issuers/${await issuerId()}` }),

@@ -28,7 +28,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   decision: ['model', 'errors', 'quota'],
   wire: ['model', 'errors', 'crypto', 'quota', 'decision'],
   attestation: ['model', 'errors', 'crypto', 'wire'],
-  audit: ['model', 'errors', 'crypto', 'wire'],
+  audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
 /** Composition roots: they read the environment, choose adapters and end the process. Workers are started by path. */

@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { PassThrough, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Deps, Transaction } from '../deps.ts';
+
+/** Bounds of exports; see limits.ts for what each is good for. */
+export interface ExportBounds {
+  readonly exportsAtOnceMax: number;
+  readonly exportsPerAccountMax: number;
+  readonly exportStallMsMax: number;
+  readonly exportMsMax: number;
+}
+
+/** What `pieces` reads in one snapshot for an account, as a stream that is read from PostgreSQL no faster than its reader takes it. */
+export type ExportSnapshot = (
+  accountId: AccountId,
+  pieces: (tx: Transaction) => AsyncIterable<Buffer>,
+) => Promise<Readable>;
+
+/**
+ * All of an export is read in one REPEATABLE READ transaction: it is the state of one moment, and each chain's header agrees with its
+ * records whatever is appended meanwhile.
+ *
+ * The promise is kept when there is something to read: what goes wrong before rejects it. Whatever ends the export later (the reader leaves
+ * or stalls, the database goes away, the time is over) ends the transaction, frees its connection and breaks the stream off; the
+ * file then lacks its end, and no verifier takes it for whole. Rejects with `overloaded` when too many exports are running.
+ */
+export function snapshotExporter(
+  deps: Pick<Deps, 'sql' | 'logger'>,
+  bounds: ExportBounds = limits,
+): ExportSnapshot {
+  const running: AccountId[] = [];
+
+  function enter(accountId: AccountId): void {
+    const own = running.filter((other) => other === accountId).length;
+    if (running.length >= bounds.exportsAtOnceMax || own >= bounds.exportsPerAccountMax) {
+      throw new ApiError('overloaded', {
+        message: 'Too many exports are running. Try again when one has ended.',
+      });
+    }
+    running.push(accountId);
+  }
+
+  return async (accountId, pieces) => {
+    enter(accountId);
+    const output = new PassThrough();
+    const end = (reason: string) => output.destroy(new Error(reason));
+    const lastMoment = setTimeout(end, bounds.exportMsMax, `it took longer than ${bounds.exportMsMax} ms`);
+    deps.sql
+      .begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
+        const pulse = setInterval(
+          () => tx`SELECT 1`.catch(() => end('its connection is lost')),
+          limits.exportPulseMs,
+        );
+        const taken = untilStalled(pieces(tx), end, bounds.exportStallMsMax);
+        await pipeline(taken, output, { end: false }).finally(() => clearInterval(pulse));
+      })
+      .finally(() => {
+        clearTimeout(lastMoment);
+        running.splice(running.indexOf(accountId), 1);
+      })
+      .then(
+        // Only now: whoever has read to the end finds room for his next export.
+        () => output.end(),
+        (error: unknown) => {
+          deps.logger.warn({ err: error, account_id: accountId }, 'an export ended early');
+          output.destroy(error instanceof Error ? error : new Error('the export failed'));
+        },
+      );
+    await once(output, 'readable');
+    return output;
+  };
+}
+
+/** Ends an export whose reader takes nothing more: it would hold its snapshot and its connection for ever. */
+async function* untilStalled(
+  pieces: AsyncIterable<Buffer>,
+  end: (reason: string) => void,
+  stallMsMax: number,
+): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    const timer = setTimeout(end, stallMsMax, `its reader took nothing for ${stallMsMax} ms`);
+    try {
+      yield piece;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import type { AuditEntry } from '../model/audit.ts';
+import { type AccountId, isId } from '../model/ids.ts';
+import { type Mode, modes } from '../model/mode.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { parseExactTime } from '../wire/attestation.ts';
+import { renderAuditEntry } from '../wire/audit.ts';
+import { closed, nullable } from '../wire/fields.ts';
+
+/**
+ * The lines of `GET /audit/export`: a manifest, the entries of one chain in order, the end. Each line is RFC 8785 JSON and ends in one newline, so
+ * that there is one spelling of an export and every changed byte shows.
+ *
+ * format history
+ *   agent-trust.audit.v1  2026-11
+ */
+const auditFormat = 'agent-trust.audit.v1';
+
+export interface AuditManifest {
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly createdAtMs: UnixMillis;
+  /** The export starts at the first entry not older; null: at the first of all. */
+  readonly sinceMs: UnixMillis | null;
+  /** Every attestation key that may have signed an entry of the export. */
+  readonly keyIds: readonly string[];
+  /** Without entries it is one more than `lastSequence`. */
+  readonly firstSequence: number;
+  /** What the first entry names as its predecessor; null for sequence 1. */
+  readonly previousHash: string | null;
+  /** Of the chain when the export was made; 0 for an empty one. */
+  readonly lastSequence: number;
+  readonly lastHash: string | null;
+}
+
+const line = (value: object): string => `${canonicalJson(value)}\n`;
+
+export const auditManifestLine = (manifest: AuditManifest): string =>
+  line({
+    manifest: {
+      account_id: manifest.accountId,
+      created_at: renderTime(manifest.createdAtMs),
+      first_sequence: manifest.firstSequence,
+      format: auditFormat,
+      key_ids: manifest.keyIds,
+      last_hash: manifest.lastHash,
+      last_sequence: manifest.lastSequence,
+      mode: manifest.mode,
+      previous_hash: manifest.previousHash,
+      since: renderOptionalTime(manifest.sinceMs),
+    },
+  });
+
+export const auditEntryLine = (entry: AuditEntry): string => line(renderAuditEntry(entry));
+
+export const auditEndLine = (entries: number): string => line({ end: { entries } });
+
+/** Whether an export that begins with this line is one of the audit. */
+export const isAuditStart = (text: string): boolean => text.startsWith('{"manifest":{"account_id":');
+
+const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+
+const manifestShape = Compile(
+  closed({
+    manifest: closed({
+      account_id: Type.String(),
+      created_at: Type.String(),
+      first_sequence: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+      format: Type.Literal(auditFormat),
+      key_ids: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' })),
+      last_hash: nullable(Hash),
+      last_sequence: Count,
+      mode: Type.Enum(modes),
+      previous_hash: nullable(Hash),
+      since: nullable(Type.String()),
+    }),
+  }),
+);
+const endShape = Compile(closed({ end: closed({ entries: Count }) }));
+
+/** Reads the parsed JSON of a first line; null when it is not one, or contradicts itself. */
+export function parseAuditManifest(value: unknown): AuditManifest | null {
+  if (!manifestShape.Check(value)) return null;
+  const { manifest } = value;
+  const createdAtMs = parseExactTime(manifest.created_at);
+  const sinceMs = manifest.since === null ? null : parseExactTime(manifest.since);
+  if (createdAtMs === null || (manifest.since !== null && sinceMs === null)) return null;
+  const { account_id, first_sequence, last_sequence, previous_hash, last_hash } = manifest;
+  if (!isId('acct', account_id)) return null;
+  if ((first_sequence === 1) !== (previous_hash === null)) return null;
+  if ((last_sequence === 0) !== (last_hash === null) || first_sequence > last_sequence + 1) return null;
+  if (first_sequence === last_sequence + 1 && previous_hash !== last_hash) return null;
+  return {
+    accountId: account_id,
+    mode: manifest.mode,
+    createdAtMs,
+    sinceMs,
+    keyIds: manifest.key_ids,
+    firstSequence: first_sequence,
+    previousHash: previous_hash,
+    lastSequence: last_sequence,
+    lastHash: last_hash,
+  };
+}
+
+/** How many entries an end names; null when it is no end. */
+export const parseAuditEnd = (value: unknown): number | null =>
+  endShape.Check(value) ? value.end.entries : null;

@@ -1,0 +1,134 @@
+import type { ExportVerdict, ExportVerifier } from '../attestation/verify-export.ts';
+import type { Keyset } from '../crypto/keyset.ts';
+import { limits } from '../model/limits.ts';
+import { type AuditHead, type EntryFault, emptyAuditChain, entryFaults, verifyAuditEntry } from './entry.ts';
+import {
+  type AuditManifest,
+  auditEndLine,
+  auditEntryLine,
+  auditManifestLine,
+  parseAuditEnd,
+  parseAuditManifest,
+} from './export.ts';
+
+/** What can be wrong with an export beyond its single entries, with the words for it. */
+const lineFaults = {
+  not_a_line:
+    'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
+  not_canonical: 'this line is not spelled as the service spells it: it was changed',
+  no_manifest: 'an export begins with the manifest of a format that is known here',
+  manifest_key_unknown:
+    'the manifest names a key that is not an attestation key of the JWKS (fetch the JWKS again)',
+  chain_start: 'this chain does not start where its export should start',
+  wrong_chain: 'this entry belongs to another account or mode',
+  key_not_listed: 'this entry names a signing key that the manifest does not',
+  key_not_yet_valid: 'this entry names a signing key that came into force after the export was made',
+  wrong_last_hash: 'this is the last entry, but not the one that the manifest names',
+  wrong_counts: 'the number of entries is not the one that the end names',
+  no_end_here: 'the end should stand here',
+  after_end: 'nothing may follow the end',
+  no_end: 'the export breaks off before its end',
+} as const;
+
+const sentences = { ...entryFaults, ...lineFaults };
+
+type AuditFault = EntryFault | keyof typeof lineFaults;
+type Invalid = Extract<ExportVerdict<AuditFault>, { kind: 'invalid' }>;
+
+/**
+ * Verifies an export of the audit line by line, in constant memory: spelling, hashes, links, sequence numbers, signatures, keys, what the manifest
+ * and the end announce (docs/audit.md). Never throws, whatever the lines say.
+ *
+ *   manifest ──> entries ──last one──> end ──> ended
+ */
+export function auditVerifier(keys: Keyset): ExportVerifier<AuditFault> {
+  let manifest: AuditManifest | null = null;
+  let head: AuditHead = emptyAuditChain;
+  let isEnded = false;
+  let failure: Invalid | null = null;
+  const count = { lines: 0, entries: 0, compromised: 0 };
+
+  function takeManifest(line: string, value: unknown): AuditFault | null {
+    const found = parseAuditManifest(value);
+    if (found === null) return 'no_manifest';
+    if (auditManifestLine(found) !== `${line}\n`) return 'not_canonical';
+    if (found.firstSequence !== 1 && found.sinceMs === null) return 'chain_start';
+    if (found.keyIds.some((kid) => keys.find('attestation', kid) === null)) return 'manifest_key_unknown';
+    manifest = found;
+    head = { sequence: found.firstSequence - 1, hash: found.previousHash };
+    return null;
+  }
+
+  function takeEntry(line: string, value: unknown, of: AuditManifest): AuditFault | null {
+    const verdict = verifyAuditEntry(value, head, keys);
+    if (verdict.kind === 'invalid') return verdict.fault;
+    const { entry, key } = verdict;
+    if (auditEntryLine(entry) !== `${line}\n`) return 'not_canonical';
+    if (entry.accountId !== of.accountId || entry.mode !== of.mode) return 'wrong_chain';
+    if (!of.keyIds.includes(key.kid)) return 'key_not_listed';
+    if (key.notBeforeMs > of.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
+    const isFirst = entry.sequence === of.firstSequence;
+    if (isFirst && of.sinceMs !== null && entry.createdAtMs < of.sinceMs) return 'chain_start';
+    if (entry.sequence === of.lastSequence && entry.hash !== of.lastHash) return 'wrong_last_hash';
+    head = { sequence: entry.sequence, hash: entry.hash };
+    count.entries++;
+    if (key.compromised) count.compromised++;
+    return null;
+  }
+
+  function takeEnd(line: string, value: unknown): AuditFault | null {
+    const entries = parseAuditEnd(value);
+    if (entries === null) return 'no_end_here';
+    if (auditEndLine(entries) !== `${line}\n`) return 'not_canonical';
+    if (entries !== count.entries) return 'wrong_counts';
+    isEnded = true;
+    return null;
+  }
+
+  function faultOf(line: string | null): AuditFault | null {
+    if (isEnded) return 'after_end';
+    if (line === null) return 'not_a_line';
+    const value = parseJson(line);
+    if (manifest === null) return takeManifest(line, value);
+    return head.sequence < manifest.lastSequence ? takeEntry(line, value, manifest) : takeEnd(line, value);
+  }
+
+  function fail(fault: AuditFault): Invalid {
+    const isInside = manifest !== null && head.sequence < manifest.lastSequence;
+    failure = {
+      kind: 'invalid',
+      fault,
+      sentence: sentences[fault],
+      line: count.lines,
+      chainId: isInside ? (manifest?.accountId ?? null) : null,
+      sequence: isInside ? head.sequence + 1 : null,
+    };
+    return failure;
+  }
+
+  return {
+    take: (line) => {
+      if (failure !== null) return failure;
+      count.lines++;
+      const fault = faultOf(line);
+      return fault === null ? null : fail(fault);
+    },
+    finish: () => {
+      if (failure !== null) return failure;
+      if (!isEnded) return fail('no_end');
+      return { kind: 'valid', chains: 1, records: count.entries, compromisedRecords: count.compromised };
+    },
+    get records() {
+      return count.entries;
+    },
+  };
+}
+
+/** Undefined, which has no line of its own, for what is not JSON. */
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
