@@ -72,6 +72,10 @@ export function build(deps: Deps): FastifyInstance {
 
   // One for all kinds of export: they share its bounds.
   const exportSnapshot = snapshotExporter(deps);
+  app.addHook('onSend', async (_request, reply) => {
+    if (deps.draining.isDraining) reply.header('connection', 'close');
+  });
+
   app.register(operationsRoutes(deps));
   app.register(jwksRoutes(deps));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });

@@ -20,6 +20,11 @@ export interface Appending {
   isStopped: boolean;
 }
 
+/** Whether this program is about to stop: it still answers, but it is not ready, and closes each connection behind its answer. */
+export interface Draining {
+  isDraining: boolean;
+}
+
 /** Everything the rooms of the control plane need from outside; built in main.ts or by a test. */
 export interface Deps {
   readonly sql: Database;
@@ -31,6 +36,7 @@ export interface Deps {
   readonly ed25519: Ed25519;
   readonly signingKeys: SigningKeys;
   readonly appending: Appending;
+  readonly draining: Draining;
   /** Decisions of one account must not hold all connections while they wait for each other. */
   readonly turns: DecisionTurns;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */

@@ -50,6 +50,8 @@ export interface RunningControlPlane {
   readonly relocation: string | null;
   /** The key with which a sidecar in the same process connects. */
   sidecarKey(): Promise<string>;
+  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  startDraining(): void;
   /** Takes no new requests, lets those in flight end (at most `limits.drainMsMax`), and stops all that was started. Never rejects. */
   close(): Promise<void>;
 }
@@ -116,6 +118,7 @@ async function startAll(
     ed25519,
     signingKeys,
     appending: { isStopped: false },
+    draining: { isDraining: false },
     turns: decisionTurns(),
     sealer: masterSealer,
     outbound,
@@ -142,6 +145,9 @@ async function startAll(
     adminKeyFile,
     relocation,
     sidecarKey: () => ensureSidecarKey(deps, dataDir),
+    startDraining: () => {
+      deps.draining.isDraining = true;
+    },
     close: () => started.run(),
   };
 }

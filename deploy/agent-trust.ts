@@ -36,6 +36,7 @@ async function run<Settings extends SettingValues>(
         throw asStartError(error, resolve(settings.DATA_DIR));
       }),
     logger,
+    { drainGraceMs: settings.DRAIN_GRACE_MS },
   );
 }
 

@@ -42,7 +42,13 @@ export async function startAllInOne(
     started.add('sidecar', () => sidecar.close());
     extras.signal.throwIfAborted();
     process.stdout.write(welcome(settings, controlPlane));
-    return { close: () => started.run() };
+    return {
+      startDraining: () => {
+        sidecar.startDraining();
+        controlPlane.startDraining();
+      },
+      close: () => started.run(),
+    };
   } catch (error) {
     await started.run();
     throw error;

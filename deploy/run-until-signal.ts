@@ -1,9 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { limits } from '../shared/model/limits.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 
 /** Something that runs until it is closed. */
 export interface Running {
+  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  startDraining(): void;
   close(): Promise<void>;
 }
 
@@ -13,14 +16,19 @@ const sameSignalMs = 500;
 /** What closing may take before the process is ended all the same: requests in flight, then the spool, then the database. */
 const closeMsMax = 3 * limits.drainMsMax;
 
+/** What a start that is told to end may take to undo what it has begun. It has answered nobody yet, and promised nothing. */
+const startEndMsMax = limits.drainMsMax;
+
 /**
  * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT or SIGTERM, 1 where it could not start or something
  * broke that nobody caught. The first signal closes everything in order, also in the middle of a start; the second ends the process at once.
+ * Between a signal and the closing the program drains for `drainGraceMs`; after an error nobody caught it does not.
  * An end in order is logged when it begins and when it is done: a program that was killed says neither.
  */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<Running>,
   logger: Logger,
+  { drainGraceMs }: { readonly drainGraceMs: number },
 ): Promise<number> {
   const stopping = new AbortController();
   let exitCode = 0;
@@ -42,7 +50,19 @@ export async function runUntilSignal(
     }
   });
 
+  /** Ends the process all the same when the closing takes too long, for example because a file system does not answer. */
+  const cutShortAfter = (ms: number, what: string): NodeJS.Timeout =>
+    setTimeout(() => {
+      logger.error({ after_ms: ms }, `${what} takes too long and is cut short`);
+      endNow(1);
+    }, ms);
+
   let running: Running;
+  let startDeadline: NodeJS.Timeout | undefined;
+  const boundStart = () => {
+    startDeadline = cutShortAfter(startEndMsMax, 'ending the start');
+  };
+  stopping.signal.addEventListener('abort', boundStart);
   try {
     running = await start(stopping.signal);
   } catch (error) {
@@ -54,11 +74,12 @@ export async function runUntilSignal(
     else logger.error({ err: error }, 'the program could not start');
     return 1;
   }
+  stopping.signal.removeEventListener('abort', boundStart);
+  clearTimeout(startDeadline);
   await stopRequested;
-  const deadline = setTimeout(() => {
-    logger.error({ closeMsMax }, 'closing takes too long and is cut short');
-    process.exit(1);
-  }, closeMsMax);
+  running.startDraining();
+  if (exitCode === 0) await pause(drainGraceMs);
+  const deadline = cutShortAfter(closeMsMax, 'closing');
   await running.close();
   clearTimeout(deadline);
   logger.info({}, 'stopped');
@@ -75,10 +96,20 @@ function endOnSignals(stop: (signal: NodeJS.Signals) => void): void {
         firstAtMs = nowMs;
         stop(signal);
       } else if (nowMs - firstAtMs > sameSignalMs) {
-        process.exit(code);
+        endNow(code);
       }
     };
   // As a shell reports them: 128 and the number of the signal.
   process.on('SIGINT', onSignal(130));
   process.on('SIGTERM', onSignal(143));
+}
+
+/**
+ * Ends the process now. `process.exit` waits for the threads that do file operations, so that a file system that hangs would keep the process
+ * for as long as it hangs: where such an operation is under way, the process kills itself instead.
+ */
+function endNow(code: number): void {
+  const isInFileSystem = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+  if (isInFileSystem) process.kill(process.pid, 'SIGKILL');
+  process.exit(code);
 }

@@ -80,9 +80,9 @@ async function shipFolder(
     const isAllShipped = await shipper.drain(shipMsMax);
     if (isAllShipped) logger.info({}, 'the records of an earlier thread are shipped');
     else
-      logger.warn(
-        { bytes: spool.waitingBytes },
-        'records of an earlier thread are left; the next start ships them',
+      logger.error(
+        { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
+        'records of an earlier thread are left in its spool; the next start ships them',
       );
   } finally {
     await shipper.stop();

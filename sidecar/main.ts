@@ -25,6 +25,8 @@ export interface SidecarExtras {
 
 export interface RunningSidecar {
   readonly port: number;
+  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  startDraining(): void;
   /**
    * Stops as SIGTERM should: not ready, no new connections, requests in flight answered, their records on disk and shipped as far as
    * limits.drainMsMax allows. Never rejects; a second call waits for the first.
@@ -43,19 +45,19 @@ export async function startSidecar(
 ): Promise<RunningSidecar> {
   const started = teardown(extras.logger);
   try {
-    return { port: await startAll(settings, extras, started), close: () => started.run() };
+    const running = await startAll(settings, extras, started);
+    return { ...running, close: () => started.run() };
   } catch (error) {
     await started.run();
     throw error;
   }
 }
 
-/** Resolves to the port. */
 async function startAll(
   settings: SidecarSettings,
   extras: SidecarExtras,
   started: Teardown,
-): Promise<number> {
+): Promise<Omit<RunningSidecar, 'close'>> {
   const { logger } = extras;
   const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
   started.add('lock of DATA_DIR', () => lock.release());
@@ -64,14 +66,14 @@ async function startAll(
 
   const leftovers = shipLeftovers(settings, { threads, logger });
   started.add('shipping for earlier threads', () => leftovers.stop());
-  const port = await (threads === 1
+  const running = await (threads === 1
     ? startSingle(settings, { ...extras, server }, started)
     : startThreaded(settings, { logger, server }, started));
   logger.info(
-    { port, threads, server: server.name, fallback_reason: server.fallbackReason },
+    { port: running.port, threads, server: server.name, fallback_reason: server.fallbackReason },
     'sidecar is listening',
   );
-  return port;
+  return running;
 }
 
 function threadsFor(settings: SidecarSettings, server: ServerPort, logger: Logger): number {
@@ -88,7 +90,7 @@ async function startSingle(
   settings: SidecarSettings,
   { logger, server, bus }: SidecarExtras & { readonly server: ServerPort },
   started: Teardown,
-): Promise<number> {
+): Promise<Omit<RunningSidecar, 'close'>> {
   const ownBus =
     bus === undefined && settings.REDIS_URL !== null ? redisBus({ url: settings.REDIS_URL, logger }) : null;
   if (ownBus !== null) started.add('bus', () => ownBus.close());
@@ -101,18 +103,18 @@ async function startSingle(
     logger,
   });
   started.add('sidecar', () => sidecar.close());
-  return sidecar.port;
+  return sidecar;
 }
 
 async function startThreaded(
   settings: SidecarSettings,
   { logger, server }: { readonly logger: Logger; readonly server: ServerPort },
   started: Teardown,
-): Promise<number> {
+): Promise<Omit<RunningSidecar, 'close'>> {
   const port = await soleUseOf(server, settings, logger);
   const threads = await startThreads({ settings, port, logger });
   started.add('listening threads', () => threads.close());
-  return port;
+  return { port, startDraining: () => threads.startDraining() };
 }
 
 /** A port that is shared can be joined unnoticed by another process: listen on it alone for a moment, to learn that nobody else does. */

@@ -53,6 +53,8 @@ export interface OneSidecarOptions {
 export interface OneSidecar {
   readonly port: number;
   readonly metrics: Registry;
+  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  startDraining(): void;
   /**
    * Not ready, then no new connections, then the requests in flight are answered, then their records are on disk, and shipped as far
    * as limits.drainMsMax from the beginning allows; the next start ships the rest. Never rejects.
@@ -98,8 +100,11 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   started.add('spool', async () => {
     await spool.close();
     const isAllShipped = await shipper.drain(Math.max(0, closedByMs - clock.monotonic()));
-    if (!isAllShipped)
-      logger.warn({ bytes: spool.waitingBytes }, 'records are left in the spool; the next start ships them');
+    if (isAllShipped) return;
+    logger.error(
+      { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
+      'records are left in the spool: they are in no export until a sidecar starts with this folder again',
+    );
   });
 
   const pool = verifyPool({ threads: options.verifyThreads, logger });
@@ -160,11 +165,16 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     logger,
   });
   started.add('HTTP', () => listening.close());
+  const startDraining = () => {
+    app.startDraining();
+    listening.startDraining();
+  };
   return {
     port: listening.port,
     metrics,
+    startDraining,
     close: () => {
-      app.startDraining();
+      startDraining();
       closedByMs = clock.monotonic() + (options.drainMsMax ?? limits.drainMsMax);
       return started.run();
     },

@@ -19,9 +19,10 @@ export type ThreadNews =
  * What one side asks the other, and what is answered:
  *   `metrics`          main -> thread: its figures, as prom-client's JSON
  *   `metrics_of_all`   thread -> main: those of all threads together, as text
+ *   `start_draining`   main -> thread: null, when it is not ready any more
  *   `close`            main -> thread: null, when it is closed and about to end
  */
-export type ThreadQuestion = 'metrics' | 'metrics_of_all' | 'close';
+export type ThreadQuestion = 'metrics' | 'metrics_of_all' | 'start_draining' | 'close';
 
 /** A thread that takes longer to give its figures is left out of them. */
 export const metricsMsMax = 1_000;

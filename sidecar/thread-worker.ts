@@ -44,6 +44,10 @@ try {
   process.on('unhandledRejection', closeAndEnd);
   answerQuestions(main, async (question) => {
     if (question === 'metrics') return sidecar.metrics.getMetricsAsJSON();
+    if (question === 'start_draining') {
+      sidecar.startDraining();
+      return null;
+    }
     if (question === 'close') return close().then(() => null);
     throw new Error(`a thread has no answer to ${question}`);
   });

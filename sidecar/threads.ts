@@ -17,6 +17,7 @@ const closeMsMax = limits.drainMsMax + 2_000;
 const closeStartingMsMax = limits.drainMsMax / 2;
 
 export interface SidecarThreads {
+  startDraining(): void;
   close(): Promise<void>;
 }
 
@@ -52,7 +53,10 @@ export async function startThreads(options: {
     await close();
     throw error;
   }
-  return { close };
+  const startDraining = () => {
+    for (const thread of threads) thread.startDraining();
+  };
+  return { startDraining, close };
 }
 
 class SidecarThread {
@@ -93,6 +97,16 @@ class SidecarThread {
   async metrics(): Promise<object> {
     const figures = this.#worker === null ? null : await ask(this.#worker, 'metrics', metricsMsMax);
     return typeof figures === 'object' && figures !== null ? figures : [];
+  }
+
+  /** One that is between an exit and the next try serves nobody, and does not come back. */
+  startDraining(): void {
+    this.#isClosed = true;
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    if (this.#worker === null) return;
+    ask(this.#worker, 'start_draining', closeStartingMsMax).catch((error: Error) =>
+      this.#logger.warn({ err: error }, 'a listening thread does not drain'),
+    );
   }
 
   async close(): Promise<void> {

@@ -31,6 +31,8 @@ const LivenessAnswer = Type.Object({ status: Type.Literal('live') });
 
 export const ReadinessAnswer = Type.Object({
   status: Type.Enum(['ready', 'not_ready']),
+  /** It was told to stop and still answers for DRAIN_GRACE_MS: send nothing new. */
+  draining: Type.Boolean(),
   database: Type.Enum(['reachable', 'unreachable', 'not_migrated']),
   /** `stopped`: a chain was not as it should be, and this process appends to none until it is restarted. */
   appending: Type.Enum(['working', 'stopped']),
@@ -45,15 +47,16 @@ type Readiness = Static<typeof ReadinessAnswer>;
 async function readReadiness(deps: Deps): Promise<Readiness> {
   const push = deps.bus.isConnected ? 'connected' : 'disconnected';
   const push_lost = deps.bus.lost;
+  const draining = deps.draining.isDraining;
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   try {
     const sidecars = await inTime(readSidecars(deps));
-    const status = appending === 'working' ? 'ready' : 'not_ready';
-    return { status, database: 'reachable', appending, push, push_lost, sidecars };
+    const status = appending === 'working' && !draining ? 'ready' : 'not_ready';
+    return { status, draining, database: 'reachable', appending, push, push_lost, sidecars };
   } catch (error) {
     const database = error === isLate || databaseFailure(error) !== null ? 'unreachable' : 'not_migrated';
     deps.logger.warn({ database }, 'not ready');
-    return { status: 'not_ready', database, appending, push, push_lost, sidecars: null };
+    return { status: 'not_ready', draining, database, appending, push, push_lost, sidecars: null };
   }
 }
 

@@ -205,7 +205,9 @@ export const limits = {
   retryLastMs: 2 * secondMs,
   /** A call from one of our programs to another that brings no answer is given up after this. */
   internalCallMsMax: 10 * secondMs,
-  /** After SIGTERM: time for requests in flight and for the spool to be shipped. */
+  /** DRAIN_GRACE_MS: longer than any load balancer takes to notice that `/readyz` fails. */
+  drainGraceMsMax: 5 * minuteMs,
+  /** After SIGTERM, and DRAIN_GRACE_MS: time for requests in flight and for the spool to be shipped. */
   drainMsMax: 10 * secondMs,
   /** `expires_in_days` and `expires_in` of a passport (decisions §3). */
   passportDaysDefault: 90,

@@ -1,3 +1,4 @@
+import { limits } from '../model/limits.ts';
 import { type LogLevel, logLevels } from './logger.ts';
 import { type Environment, givenSetting, unknownNames } from './setting-source.ts';
 import {
@@ -161,6 +162,13 @@ export const settings = {
     defaultDoc: 'empty',
     doc: 'Headers that the proxy sets itself, from which the per-gate address may read context, separated by commas.',
     read: headerNames,
+  }),
+  DRAIN_GRACE_MS: setting({
+    of: both,
+    default: '0',
+    unit: 'ms',
+    doc: 'How long the port stays open after SIGTERM, with /readyz 503 and Connection: close, so that load balancers stop sending first.',
+    read: wholeNumber({ min: 0, max: limits.drainGraceMsMax }),
   }),
   LOG_LEVEL: setting({
     of: both,

@@ -6,6 +6,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { RefusedRecord, ShipAnswer, VoidRun } from '../../shared/wire/sync.ts';
 import { BatchBuilder, type ShippingConnection } from './batch.ts';
+import { countWaiting } from './count-waiting.ts';
 import { EpochReader } from './epoch-reader.ts';
 import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
@@ -46,6 +47,8 @@ export interface Shipper {
    * was taken, false when `timeoutMs` is over first or another process has taken over; the next start ships the rest.
    */
   drain(timeoutMs: number): Promise<boolean>;
+  /** Counts the records that the control plane has not taken, after `drain`; null where the disk does not say. */
+  countLeft(): Promise<number | null>;
   /** Stops after the call in flight. */
   stop(): Promise<void>;
 }
@@ -117,6 +120,17 @@ class SpoolShipper implements Shipper {
     this.#isStopping = true;
     this.#wakeup.wake();
     return this.#isEverythingTaken;
+  }
+
+  async countLeft(): Promise<number | null> {
+    const { spool, logger } = this.#deps;
+    const nextSeq = this.#reader?.epoch === spool.epochs[0] ? (this.#reader?.position.seq ?? null) : null;
+    try {
+      return await countWaiting(spool.files, spool.epochs, nextSeq);
+    } catch (error) {
+      logger.warn({ err: error }, 'the records left in the spool could not be counted');
+      return null;
+    }
   }
 
   async stop(): Promise<void> {

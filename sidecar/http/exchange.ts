@@ -30,7 +30,7 @@ export class Desk<Res> {
   readonly logger: Logger;
   /** Written by exchanges as they begin and end. */
   openRequests = 0;
-  /** Set once, by stopAccepting. */
+  /** Set once, by startDraining. */
   isDraining = false;
   #whenIdle: (() => void) | null = null;
 

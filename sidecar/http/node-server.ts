@@ -154,9 +154,14 @@ function listening(server: Server, desk: Desk<ServerResponse>, port: number): Li
 
   const allClosed = new Promise<void>((resolve) => server.once('close', resolve));
 
-  const stopAccepting = () => {
-    if (desk.isDraining) return;
+  let isAccepting = true;
+  const startDraining = () => {
     desk.isDraining = true;
+  };
+  const stopAccepting = () => {
+    startDraining();
+    if (!isAccepting) return;
+    isAccepting = false;
     server.close();
   };
   const close = async () => {
@@ -174,6 +179,7 @@ function listening(server: Server, desk: Desk<ServerResponse>, port: number): Li
     get openRequests() {
       return desk.openRequests;
     },
+    startDraining,
     stopAccepting,
     close: () => {
       closed ??= close();

@@ -72,7 +72,9 @@ export interface Listening {
   readonly port: number;
   /** Requests that have arrived and are neither answered nor given up by their client. */
   readonly openRequests: number;
-  /** No new connections. Open requests go on, and each connection is closed after its next answer. */
+  /** Each connection is closed after its next answer. New ones are still taken, so that who sends less and less finds an open port. */
+  startDraining(): void;
+  /** startDraining, and no new connections. Open requests go on. */
   stopAccepting(): void;
   /** stopAccepting, then waits for the open requests, at most limits.drainMsMax, then closes every connection. Never rejects. */
   close(): Promise<void>;

@@ -169,9 +169,14 @@ function listening(app: TemplatedApp, desk: Desk<HttpResponse>, socket: us_liste
   const port = us_socket_local_port(socket);
   let closed: Promise<void> | null = null;
 
-  const stopAccepting = () => {
-    if (desk.isDraining) return;
+  let isAccepting = true;
+  const startDraining = () => {
     desk.isDraining = true;
+  };
+  const stopAccepting = () => {
+    startDraining();
+    if (!isAccepting) return;
+    isAccepting = false;
     us_listen_socket_close(socket);
   };
   const close = async () => {
@@ -188,6 +193,7 @@ function listening(app: TemplatedApp, desk: Desk<HttpResponse>, socket: us_liste
     get openRequests() {
       return desk.openRequests;
     },
+    startDraining,
     stopAccepting,
     close: () => {
       closed ??= close();

@@ -46,6 +46,23 @@ describe.each(adapters)('$name: the port', (adapter) => {
 });
 
 describe.each(adapters)('$name: closing', (adapter) => {
+  it('closes each connection behind its answer while it drains, and still takes new ones', async () => {
+    const server = await start(adapter);
+    const kept = await server.connect();
+    await kept.send(request('GET /x'));
+    expect((await kept.next())?.headers.get('connection') ?? '').not.toMatch(/close/i);
+    server.startDraining();
+    for (const client of [kept, await server.connect()]) {
+      await client.send(request('POST /later', { body: 'abc' }));
+      const answer = await client.next();
+      expect(answer).toMatchObject({ status: 200, body: 'later 3' });
+      expect(answer?.headers.get('connection')).toMatch(/^close$/i);
+      await client.closed();
+    }
+    server.stopAccepting();
+    await expect(RawConnection.open(server.port)).rejects.toThrow('ECONNREFUSED');
+  });
+
   it('takes no new connection, while an open request is answered and its connection then closed', async () => {
     const server = await start(adapter);
     const client = await server.connect();

@@ -264,7 +264,7 @@ describe('runUntilSignal', () => {
    * A program that says "running", runs `body`, and says "closing" when it is closed, which takes `closeMs`. On its monotonic clock a second
    * passes with each SIGUSR2, and nothing otherwise.
    */
-  function runProgram(options: { body?: string; closeMs?: number }) {
+  function runProgram(options: { body?: string; closeMs?: number; drainGraceMs?: number }) {
     const program = `
       import(${JSON.stringify(module)}).then(async ({ runUntilSignal }) => {
         const say = (what) => process.stdout.write(what + '\\n');
@@ -274,10 +274,10 @@ describe('runUntilSignal', () => {
         const start = async () => {
           setInterval(() => undefined, 1000);
           setTimeout(() => { say('running'); ${options.body ?? ''} });
-          return { close: () => { say('closing'); return new Promise((done) => setTimeout(done, ${options.closeMs ?? 0})); } };
+          return { startDraining: () => say('draining'), close: () => { say('closing'); return new Promise((done) => setTimeout(done, ${options.closeMs ?? 0})); } };
         };
         const logger = { error: (_, message) => say(message), info: (fields, message) => say([message, ...Object.values(fields)].join(' ')) };
-        process.exit(await runUntilSignal(start, logger));
+        process.exit(await runUntilSignal(start, logger, { drainGraceMs: ${options.drainGraceMs ?? 0} }));
       });`;
     const child = spawn(process.execPath, ['--eval', program], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -294,7 +294,10 @@ describe('runUntilSignal', () => {
     const { child, ended, said } = runProgram({});
     await said('running');
     child.kill(signal);
-    expect(await ended).toEqual({ code: 0, output: `running\nstopping ${signal}\nclosing\nstopped\n` });
+    expect(await ended).toEqual({
+      code: 0,
+      output: `running\nstopping ${signal}\ndraining\nclosing\nstopped\n`,
+    });
   });
 
   it('takes the signal that npm repeats as the same one, and a later one as impatience', async () => {
@@ -316,6 +319,6 @@ describe('runUntilSignal', () => {
   ])('closes after %s and ends with 1', async (_what, body, event) => {
     const { code, output } = await runProgram({ body }).ended;
     expect(code).toBe(1);
-    expect(output).toMatch(new RegExp(`^running\\n${event}: .*\\nclosing\\nstopped\\n$`));
+    expect(output).toMatch(new RegExp(`^running\\n${event}: .*\\ndraining\\nclosing\\nstopped\\n$`));
   });
 });

@@ -95,6 +95,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     ed25519,
     signingKeys,
     appending: { isStopped: false },
+    draining: { isDraining: false },
     turns: decisionTurns(),
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),

@@ -109,6 +109,7 @@ export async function start(
     get openRequests() {
       return listening.openRequests;
     },
+    startDraining: () => listening.startDraining(),
     stopAccepting: () => listening.stopAccepting(),
     close: () => listening.close(),
     connect: async () => {

@@ -48,6 +48,7 @@ describe('parseSettings', () => {
       WEBHOOK_ALLOW_PRIVATE: false,
       FORWARD_AUTH_TRUST: 'loopback',
       FORWARD_AUTH_HEADERS: null,
+      DRAIN_GRACE_MS: 0,
       LOG_LEVEL: 'info',
     });
   });
@@ -72,6 +73,7 @@ describe('parseSettings', () => {
       WEBHOOK_ALLOW_PRIVATE: '1',
       FORWARD_AUTH_TRUST: 'none',
       FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
+      DRAIN_GRACE_MS: '5000',
       LOG_LEVEL: 'silent',
     };
     expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());
@@ -81,6 +83,7 @@ describe('parseSettings', () => {
       SIDECAR_PORT: 65535,
       SIDECAR_THREADS: 4,
       SPOOL_FSYNC_MS: 0,
+      DRAIN_GRACE_MS: 5000,
       MASTER_KEY: Buffer.alloc(32, 7),
       PUBLIC_URL: 'https://trust.example.com',
       WEBHOOK_ALLOW_PRIVATE: true,

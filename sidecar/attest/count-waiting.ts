@@ -1,0 +1,49 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { SpoolFiles } from './spool-files.ts';
+import type { SpoolEpoch } from './spool-folder.ts';
+import { findFrame, frameEnd, frameSeq } from './spool-segment.ts';
+
+/**
+ * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each: before that, the names of the
+ * segments say it. Numbers that damage has made unreadable count too, because somebody was promised them. Rejects where the disk fails.
+ */
+export async function countWaiting(
+  files: SpoolFiles,
+  epochs: readonly SpoolEpoch[],
+  nextSeq: number | null,
+): Promise<number> {
+  let count = 0;
+  for (const [index, epoch] of epochs.entries()) {
+    const first = epoch.segments[0]?.firstSeq;
+    if (first === undefined) continue;
+    const from = index === 0 && nextSeq !== null ? nextSeq : first;
+    count += Math.max(0, (await lastSeqOf(files, epoch)) - from + 1);
+  }
+  return count;
+}
+
+/** The number of the last whole record; of the last segment before it where that one holds none. */
+async function lastSeqOf(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> {
+  const segment = epoch.segments.at(-1);
+  if (segment === undefined) return 0;
+  const window = Buffer.allocUnsafe(limits.spoolReadBytes);
+  let last = segment.firstSeq - 1;
+  for (let offset = 0; offset < segment.bytes; ) {
+    const bytes = await files.read(
+      segment.path,
+      window,
+      Math.min(window.length, segment.bytes - offset),
+      offset,
+    );
+    if (bytes === 0) break;
+    let at = findFrame(window, 0, bytes, last);
+    const firstAt = at;
+    for (let end = frameEnd(window, at, bytes); end > 0; end = frameEnd(window, at, bytes)) {
+      last = Math.max(last, frameSeq(window, at));
+      at = end;
+    }
+    // A frame that the window cuts is read again from its beginning; where none was found, the window holds damage alone.
+    offset += at === firstAt ? bytes : at;
+  }
+  return last;
+}
