@@ -85,6 +85,18 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
 const refusals = {
   body_too_large: () =>
     new ApiError('body_too_large', { message: `The body must be at most ${limits.bodyBytesMax} bytes.` }),
+  content_length: () =>
+    new ApiError('invalid_request', {
+      message: 'Send exactly one Content-Length header, with the number of bytes of the body in decimal.',
+    }),
+  headers_too_large: () =>
+    new ApiError('invalid_request', {
+      message: `The header block must be at most ${limits.headerBytesMax} bytes.`,
+    }),
+  transfer_encoding: () =>
+    new ApiError('invalid_request', {
+      message: 'Send the body whole, with a Content-Length header: Transfer-Encoding is not accepted here.',
+    }),
   invalid_request: () => new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' }),
   internal_error: () => new ApiError('internal_error'),
 } as const satisfies Readonly<Record<Refusal, () => ApiError>>;

@@ -61,7 +61,7 @@ async function startAll(
   const { logger } = extras;
   const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
   started.add('lock of DATA_DIR', () => lock.release());
-  const server = extras.server ?? (await chooseServer(process.env));
+  const server = extras.server ?? (await chooseServer(process.env, settings.SIDECAR_HTTP));
   const threads = threadsFor(settings, server, logger);
 
   const leftovers = shipLeftovers(settings, { threads, logger });
@@ -69,6 +69,12 @@ async function startAll(
   const running = await (threads === 1
     ? startSingle(settings, { ...extras, server }, started)
     : startThreaded(settings, { logger, server }, started));
+  if (server.fallbackReason !== null) {
+    logger.warn(
+      { server: server.name, reason: server.fallbackReason },
+      'the slower HTTP server answers; SIDECAR_HTTP=node chooses it without this warning',
+    );
+  }
   logger.info(
     { port: running.port, threads, server: server.name, fallback_reason: server.fallbackReason },
     'sidecar is listening',

@@ -20,7 +20,7 @@ try {
     index,
     port,
     exclusive: false,
-    server: await chooseServer(process.env),
+    server: await chooseServer(process.env, settings.SIDECAR_HTTP),
     bus,
     metricsText: async (own) => {
       const all = await ask(main, 'metrics_of_all', 2 * metricsMsMax);

@@ -163,6 +163,12 @@ export const settings = {
     doc: 'Headers that the proxy sets itself, from which the per-gate address may read context, separated by commas.',
     read: headerNames,
   }),
+  SIDECAR_HTTP: setting({
+    of: ['sidecar'],
+    default: 'uws',
+    doc: 'The HTTP server of the sidecar: uws (uWebSockets.js; node, with a warning, where it does not load) or node (node:http, slower).',
+    read: oneOf('uws', 'node'),
+  }),
   DRAIN_GRACE_MS: setting({
     of: both,
     default: '0',

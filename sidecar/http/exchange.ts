@@ -73,6 +73,8 @@ export class Exchange<Res> implements RequestHead, Responder {
   query = '';
   authorization = '';
   headers: readonly string[] = [];
+  /** Written by the adapter that tells aborts apart by it; -1 until its body has come without an answer. */
+  waitingSinceTurn = -1;
   readonly #desk: Desk<Res>;
   #res: Res | null;
   #handle: BodyHandler | null = null;
@@ -94,6 +96,11 @@ export class Exchange<Res> implements RequestHead, Responder {
     return this.#isAborted;
   }
 
+  /** Neither answered nor given up. */
+  get isOpen(): boolean {
+    return this.#res !== null;
+  }
+
   /** True until the body is delivered or no longer wanted. */
   get wantsBody(): boolean {
     return this.#handle !== null;
@@ -103,10 +110,11 @@ export class Exchange<Res> implements RequestHead, Responder {
   begin(reader: HeadReader): void {
     this.authorization = reader.authorization;
     this.headers = reader.headers;
-    if (reader.isAmbiguous) {
+    const { problem } = reader;
+    if (problem !== null) {
       // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so that nothing
       // which was smuggled in the same packet reaches the handler.
-      setImmediate(() => this.refuse('invalid_request', 'close'));
+      setImmediate(() => this.refuse(problem, 'close'));
       return;
     }
     try {

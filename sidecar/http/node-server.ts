@@ -6,7 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { Desk, Exchange, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
 import { contentTypeOf, statusLine } from './respond.ts';
-import type { Listening, ListenOptions, Reply, ServerPort } from './server.ts';
+import type { Listening, ListenOptions, Refusal, Reply, ServerPort } from './server.ts';
 
 /** SO_REUSEPORT came with Node 22.12 and 23.1; before, a second thread gets EADDRINUSE. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -46,7 +46,7 @@ function serve(desk: Desk<ServerResponse>, options: ListenOptions): Server {
       exchange.abort();
     });
     readHead(exchange, reader, req);
-    connection.isRefused = reader.isAmbiguous;
+    connection.isRefused = reader.problem !== null;
     if (req.headers.host === undefined) exchange.refuse('invalid_request', 'close');
     else exchange.begin(reader);
     if (exchange.wantsBody) {
@@ -81,13 +81,20 @@ function serve(desk: Desk<ServerResponse>, options: ListenOptions): Server {
       // The client would take this answer for that of its open request, which has until the end of the turn.
       setImmediate(() => socket.destroySoon());
     } else if (isAnswerable) {
-      socket.end(rawAnswer(desk.refuse('invalid_request')), () => socket.destroy());
+      socket.end(rawAnswer(desk.refuse(refusalOf(error.code ?? ''))), () => socket.destroy());
     } else {
       // Reset, or silent for too long: it reads nothing any more.
       socket.destroy();
     }
   });
   return server;
+}
+
+/** By the names of llhttp's errors. */
+function refusalOf(code: string): Refusal {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
+  if (code.includes('TRANSFER_ENCODING') || code === 'HPE_INVALID_CHUNK_SIZE') return 'transfer_encoding';
+  return code.includes('CONTENT_LENGTH') ? 'content_length' : 'invalid_request';
 }
 
 const noBytes = Buffer.alloc(0);

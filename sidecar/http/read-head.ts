@@ -1,3 +1,7 @@
+import type { Refusal } from './server.ts';
+
+type FramingProblem = Extract<Refusal, 'transfer_encoding' | 'content_length'>;
+
 const noHeaders: readonly string[] = Object.freeze([]);
 
 /**
@@ -9,7 +13,7 @@ export class HeadReader {
   readonly #names: readonly string[];
   #authorization: string | null = null;
   #contentLength: string | null = null;
-  #isAmbiguous = false;
+  #problem: FramingProblem | null = null;
   #headers: (string | null)[] | null = null;
 
   /** `names`: the further headers to keep, in lower case. */
@@ -20,7 +24,7 @@ export class HeadReader {
   begin(): void {
     this.#authorization = null;
     this.#contentLength = null;
-    this.#isAmbiguous = false;
+    this.#problem = null;
     this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
   }
 
@@ -29,10 +33,10 @@ export class HeadReader {
     if (name === 'authorization') {
       this.#authorization = joined(this.#authorization, value);
     } else if (name === 'content-length') {
-      this.#isAmbiguous ||= this.#contentLength !== null || !isDecimal(value);
+      if (this.#contentLength !== null || !isDecimal(value)) this.#problem ??= 'content_length';
       this.#contentLength = value;
     } else if (name === 'transfer-encoding') {
-      this.#isAmbiguous = true;
+      this.#problem = 'transfer_encoding';
     }
     if (this.#headers !== null) {
       const index = this.#names.indexOf(name);
@@ -49,9 +53,9 @@ export class HeadReader {
     return this.#contentLength === null ? 0 : Number(this.#contentLength);
   }
 
-  /** The end of the body is not told in the one way that every server reads alike: to be refused, and the connection closed. */
-  get isAmbiguous(): boolean {
-    return this.#isAmbiguous;
+  /** The end of the body is not given in the one way that every server reads alike: to be refused, and the connection closed. */
+  get problem(): FramingProblem | null {
+    return this.#problem;
   }
 
   get headers(): readonly string[] {

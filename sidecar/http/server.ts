@@ -52,7 +52,13 @@ export type BodyHandler = (body: Buffer, responder: Responder) => void;
 export type RequestHandler = (head: RequestHead) => Reply | BodyHandler;
 
 /** What an adapter answers by itself, worded by the application so that every error has the same body. */
-export type Refusal = 'body_too_large' | 'invalid_request' | 'internal_error';
+export type Refusal =
+  | 'body_too_large'
+  | 'content_length'
+  | 'headers_too_large'
+  | 'internal_error'
+  | 'invalid_request'
+  | 'transfer_encoding';
 
 export interface ListenOptions {
   readonly host: string;
@@ -86,11 +92,12 @@ export interface Listening {
  * - A request is answered at most once, and its client is never left hanging by a handler that throws.
  * - A body of up to limits.bodyBytesMax arrives whole. A longer one is read on to limits.bodyDiscardBytesMax and then refused
  *   `body_too_large`; if there is more than that, the connection is closed after the answer.
- * - `Transfer-Encoding`, a repeated `Content-Length` or one that is no number: refused `invalid_request`, the connection closed. Such a request
- *   means different things to different servers in a row, which is how requests are smuggled (RFC 9112 §11.2).
+ * - `Transfer-Encoding` is refused `transfer_encoding`, a repeated `Content-Length` or one that is no number `content_length`; the connection is
+ *   closed. Such a request means different things to different servers in a row, which is how requests are smuggled (RFC 9112 §11.2).
  * - HEAD gets the headers of the same answer, GET may have a body, `Expect: 100-continue` is continued.
  * - Requests that a client pipelines are answered in order if each is answered before its handler returns. Behind an answer that
- *   comes later, `node:http` queues them; uWebSockets.js drops the connection, and the client repeats them on a new one.
+ *   comes later, `node:http` queues them. uWebSockets.js has read them already and can neither keep them nor give them back: it closes the
+ *   connection, and the adapter logs a warning that names `SIDECAR_HTTP=node`.
  * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
  *
  * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers, HTTP/1.0, a target that is no path.

@@ -10,6 +10,8 @@ import {
 import { createServer, SocketAddress } from 'node:net';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { minuteMs } from '../../shared/model/time.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import { Desk, Exchange, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
 import { type After, contentTypeOf, statusLine } from './respond.ts';
@@ -51,6 +53,8 @@ export const uwsServer: ServerPort = {
 
 function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
   const reader = new HeadReader(options.headerNames ?? []);
+  const turns = new WaitingTurns();
+  const noteDrop = dropNoter(options.logger);
   const caught = (error: unknown) =>
     options.logger.error({ err: error }, 'a callback of the HTTP server threw');
 
@@ -59,6 +63,7 @@ function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
     // First of all: a throw before it is set ends the process, whatever handlers exist.
     res.onAborted(() => {
       try {
+        if (exchange.waitingSinceTurn === turns.current) noteDrop();
         exchange.abort();
       } catch (error) {
         caught(error);
@@ -71,6 +76,7 @@ function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
       res.onData((piece, isLast) => {
         try {
           exchange.take(Buffer.from(piece), isLast);
+          if (isLast && exchange.isOpen) exchange.waitingSinceTurn = turns.current;
         } catch (error) {
           caught(error);
         }
@@ -79,6 +85,44 @@ function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
       caught(error);
     }
   });
+}
+
+/**
+ * Numbers the turns of the event loop in which a request was left unanswered. One that is aborted in that same turn lost its connection to a
+ * request behind it in the same read: a client that leaves is noticed by a later read. The addon closes the connection before any code of ours
+ * runs (https://github.com/uNetworking/uWebSockets.js/issues/277, wontfix), so nothing can be answered any more.
+ */
+class WaitingTurns {
+  #turn = 0;
+  #isEndAwaited = false;
+  readonly #end = (): void => {
+    this.#turn += 1;
+    this.#isEndAwaited = false;
+  };
+
+  get current(): number {
+    if (!this.#isEndAwaited) {
+      this.#isEndAwaited = true;
+      setImmediate(this.#end);
+    }
+    return this.#turn;
+  }
+}
+
+/** Logs the first drop, and then at most one line a minute with their number: a client that pipelines does so all the time. */
+function dropNoter(logger: Logger): () => void {
+  let dropped = 0;
+  let notedAtMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    dropped += 1;
+    const nowMs = performance.now();
+    if (nowMs - notedAtMs < minuteMs) return;
+    notedAtMs = nowMs;
+    logger.warn(
+      { dropped },
+      'a client pipelined requests behind one whose answer waits, and uWebSockets.js closed its connection; SIDECAR_HTTP=node answers all of them',
+    );
+  };
 }
 
 /** `req` lives on the server's stack and is gone after the callback: everything is copied here. */

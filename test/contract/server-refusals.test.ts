@@ -22,7 +22,7 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
     'a length beyond counting': 'Content-Length: 99999999999999999999\r\n\r\nhello',
   };
 
-  it.each(Object.entries(ambiguous))('%s', async (_what, rest) => {
+  it.each(Object.entries(ambiguous))('%s', async (what, rest) => {
     const server = await start(adapter);
     const client = await server.connect();
     await client.send(`POST /held HTTP/1.1\r\nHost: x\r\n${rest}`);
@@ -30,7 +30,9 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
     await client.closed();
     expect(answer?.status).toBe(400);
     // Where the addon's parser refuses it by itself, it says so in HTML and without a length.
-    if (answer?.headers.has('content-length')) expect(answer.body).toBe('{"error":"invalid_request"}');
+    if (answer?.headers.has('content-length'))
+      expect(answer.body).toMatch(/^{"error":"(transfer_encoding|content_length)"}$/);
+    if (what === 'a chunked body') expect(answer?.body).toBe('{"error":"transfer_encoding"}');
     expect(server.held).toHaveLength(0);
   });
 

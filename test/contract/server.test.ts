@@ -10,13 +10,20 @@ afterEach(stopAll);
 
 describe('chooseServer', () => {
   it('takes uWebSockets.js where its binary loads, and otherwise says why not', async () => {
-    const server = await chooseServer(process.env);
+    const server = await chooseServer(process.env, 'uws');
     const hasBinary =
       process.platform === 'linux' &&
       process.arch === 'x64' &&
       ['115', '127'].includes(process.versions.modules);
     if (hasBinary) expect(server.name).toBe('uWebSockets.js');
     expect(server.fallbackReason === null).toBe(server.name === 'uWebSockets.js');
+  });
+
+  it('takes node:http where that is wanted, as a choice and not as a fallback', async () => {
+    expect(await chooseServer(process.env, 'node')).toMatchObject({
+      name: 'node:http',
+      fallbackReason: null,
+    });
   });
 });
 
@@ -251,10 +258,21 @@ describe.each(adapters)('$name: answers', (adapter) => {
     const first = await client.next();
     if (adapter.name === 'uWebSockets.js') {
       expect(first).toBeNull();
+      expect(server.warnings).toEqual([expect.stringMatching(/pipelined .* SIDECAR_HTTP=node/)]);
     } else {
       expect(first?.body).toBe('first');
       expect((await client.next())?.body).toBe(`POST 1 ${hash('b')}`);
     }
+  });
+
+  it('come with no warning of pipelining to a client that leaves while it waits', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    await client.send(request('POST /held', { body: 'a' }));
+    await until(() => server.held.length === 1, { what: 'the request is held' });
+    await client.leave('reset');
+    await until(() => server.openRequests === 0, { what: 'the server knows' });
+    expect(server.warnings).toEqual([]);
   });
 
   it('end the connection when the client wants that', async () => {

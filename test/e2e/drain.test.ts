@@ -107,7 +107,7 @@ describe('SIGTERM', () => {
     await controlPlane.start();
     await sidecar.start();
     await until(async () => (await recorded()) === shipped + 7, { what: `all records of ${id}` });
-  }, 60_000);
+  }, 180_000);
 });
 
 describe('SIGTERM during a start on a file system that does not answer', () => {

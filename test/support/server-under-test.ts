@@ -15,7 +15,7 @@ import type {
 import { RawConnection } from './raw-http.ts';
 import { until } from './until.ts';
 
-const chosen = await chooseServer(process.env);
+const chosen = await chooseServer(process.env, 'uws');
 
 /** Every adapter that works on this machine. */
 export const adapters: readonly ServerPort[] = [
@@ -28,6 +28,8 @@ export interface ServerUnderTest extends Listening {
   readonly held: Responder[];
   /** What was logged as an error. */
   readonly errors: string[];
+  /** What was logged as a warning. */
+  readonly warnings: string[];
   connect(): Promise<RawConnection>;
 }
 
@@ -92,19 +94,25 @@ export async function start(
 ): Promise<ServerUnderTest> {
   const held: Responder[] = [];
   const errors: string[] = [];
+  const warnings: string[] = [];
   const listening = await adapter.listen({
     host: '127.0.0.1',
     port: 0,
     exclusive: true,
     handler: testHandler(held),
     refuse: refusal,
-    logger: { ...silentLogger, error: (_fields, message) => errors.push(message) },
+    logger: {
+      ...silentLogger,
+      warn: (_fields, message) => warnings.push(message),
+      error: (_fields, message) => errors.push(message),
+    },
     ...options,
   });
   const connections: RawConnection[] = [];
   const server: ServerUnderTest = {
     held,
     errors,
+    warnings,
     port: listening.port,
     get openRequests() {
       return listening.openRequests;

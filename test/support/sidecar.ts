@@ -76,7 +76,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     folder,
     controlPlane: { origin: link.origin, apiKey: key },
     fsyncMs: 50,
-    server: options.adapter ?? (await chooseServer(process.env)),
+    server: options.adapter ?? (await chooseServer(process.env, 'uws')),
     listener: { host: '127.0.0.1', port: 0, exclusive: true },
     bus: options.bus === undefined ? api.deps.bus : options.bus,
     verifyThreads: 1,

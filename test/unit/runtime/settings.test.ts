@@ -48,6 +48,7 @@ describe('parseSettings', () => {
       WEBHOOK_ALLOW_PRIVATE: false,
       FORWARD_AUTH_TRUST: 'loopback',
       FORWARD_AUTH_HEADERS: null,
+      SIDECAR_HTTP: 'uws',
       DRAIN_GRACE_MS: 0,
       LOG_LEVEL: 'info',
     });
@@ -73,6 +74,7 @@ describe('parseSettings', () => {
       WEBHOOK_ALLOW_PRIVATE: '1',
       FORWARD_AUTH_TRUST: 'none',
       FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
+      SIDECAR_HTTP: 'node',
       DRAIN_GRACE_MS: '5000',
       LOG_LEVEL: 'silent',
     };
