@@ -7,6 +7,7 @@ import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../shared/crypto/seal.ts';
 import { must } from '../shared/errors/assert.ts';
 import { limits } from '../shared/model/limits.ts';
+import { CarriedClock } from '../shared/runtime/carried-clock.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import { lockDataDir } from '../shared/runtime/data-dir-lock.ts';
 import { concretePort } from '../shared/runtime/free-port.ts';
@@ -24,6 +25,7 @@ import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
 import { masterKeyOf } from './signing-keys/master-key.ts';
 import { connect } from './storage/connect.ts';
+import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { decisionTurns } from './storage/decision-turns.ts';
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
@@ -87,6 +89,9 @@ async function startAll(
   started.add('lock of DATA_DIR', () => lock.release());
 
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
+  // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
+  const clock = new CarriedClock(systemClock);
+  await readDatabaseClock(sql, clock);
 
   const { REDIS_URL } = settings;
   const bus = REDIS_URL === null ? inProcessBus(logger) : redisBus({ url: REDIS_URL, logger });
@@ -96,7 +101,7 @@ async function startAll(
   const masterSealer = sealer(settings.MASTER_KEY ?? (await masterKeyOf(dataDir, { sql, random })));
   const signingKeys = await loadSigningKeys({
     sql,
-    clock: systemClock,
+    clock,
     random,
     ed25519,
     sealer: masterSealer,
@@ -110,7 +115,7 @@ async function startAll(
   const origin = originOf({ host, port });
   const deps: Deps = {
     sql,
-    clock: systemClock,
+    clock,
     random,
     bus,
     logger,
@@ -128,6 +133,8 @@ async function startAll(
   };
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
 
+  const databaseClock = followDatabaseClock({ ...deps, clock });
+  started.add('clock of the database', () => databaseClock.stop());
   const following = followSigningKeys(deps);
   started.add('signing keys', () => following.stop());
   const heartbeat = startHeartbeat(deps);

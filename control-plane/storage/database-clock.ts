@@ -1,7 +1,81 @@
-import type { Database, Transaction } from '../deps.ts';
+import { Gauge } from 'prom-client';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import type { Database, Deps, Transaction } from '../deps.ts';
 
 /**
  * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all of them share this one
  * clock, and no other. It stands still within a transaction.
  */
 export const databaseNowMs = (sql: Database | Transaction) => sql`(extract(epoch FROM now()) * 1000)::bigint`;
+
+/** Readings at the start: the first one pays for a connection, and the quickest of the others makes the time exact. */
+const firstReadings = 4;
+
+/** From here on `clock` tells PostgreSQL's time, to within half of the quickest answer (decisions §6). */
+export async function readDatabaseClock(sql: Database, clock: CarriedClock): Promise<void> {
+  for (let reading = 1; reading <= firstReadings; reading++) await noteReading(sql, clock);
+}
+
+/**
+ * Keeps `clock` at PostgreSQL's time: read once every `limits.clockReadIntervalMs`, so that a clock there which is set, or another
+ * database after a failover, is followed within that time. While the database is away the time goes on. Nothing here ever throws.
+ */
+export function followDatabaseClock(
+  deps: Pick<Deps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
+): { stop(): Promise<void> } {
+  const { sql, clock, logger, metrics } = deps;
+  const wakeup = makeWakeup();
+  let isStopped = false;
+  let isOff = false;
+  new Gauge({
+    name: 'agent_trust_clock_offset_seconds',
+    help: 'The clock of this machine minus that of the database. Decisions go by the latter.',
+    registers: [metrics],
+    collect() {
+      this.set((clock.offsetMs ?? 0) / 1_000);
+    },
+  });
+
+  const read = async () => {
+    const jumpMs = await noteReading(sql, clock);
+    if (Math.abs(jumpMs) > limits.clockOffsetMsMax) {
+      logger.error({ jump_ms: jumpMs }, 'the clock of the database has jumped; this program goes by it');
+    }
+    const offsetMs = clock.offsetMs ?? 0;
+    const wasOff = isOff;
+    isOff = Math.abs(offsetMs) > limits.clockOffsetMsMax;
+    if (isOff && !wasOff) {
+      logger.warn(
+        { offset_ms: offsetMs },
+        'the clock of this machine and that of the database differ; the database counts',
+      );
+    }
+  };
+
+  const run = async () => {
+    while (!isStopped) {
+      // A database that is away is reported by everybody who needs it for more than its clock.
+      await read().catch(() => undefined);
+      if (!isStopped) await wakeup.sleep(limits.clockReadIntervalMs);
+    }
+  };
+  const running = run();
+  return {
+    stop: async () => {
+      isStopped = true;
+      wakeup.wake();
+      await running;
+    },
+  };
+}
+
+async function noteReading(sql: Database, clock: CarriedClock): Promise<number> {
+  const askedAtMs = clock.monotonic();
+  // Not now(), which is the start of the statement's transaction; and cut to the millisecond, not rounded.
+  const [row] = await sql<[{ nowMs: UnixMillis }]>`
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`;
+  return clock.note({ nowMs: row.nowMs, askedAtMs });
+}

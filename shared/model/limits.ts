@@ -98,6 +98,20 @@ export const limits = {
   settlementRetryLastMs: 10 * secondMs,
   /** So long a settlement whose call failed may still be at work in the database: as long as that lets one statement wait. */
   settlementDoubtMs: 30 * secondMs,
+  /** The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own monotonic one. */
+  clockReadIntervalMs: secondMs,
+  /** Between two machines that keep time the clocks differ by milliseconds; more is reported (decisions §6). */
+  clockOffsetMsMax: secondMs,
+  /** A sidecar on a machine whose clock is further off is not ready (decisions §6). */
+  clockOffsetReadyMsMax: minuteMs,
+  /** An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again. */
+  loopStopMsMax: secondMs,
+  /** So often a loop shows that it runs: several times within `loopStopMsMax`. */
+  loopTickMs: 100,
+  /** A control plane that has not answered for so long after a stop counts as away. */
+  catchUpMsMax: 1_500,
+  /** Requests that wait for that: as many as wait for leases. More are shed. */
+  catchUpWaitersMax: 5_000,
   /** Heads are read from PostgreSQL and published this often (ARCHITECTURE.md, "The change feed"). */
   heartbeatIntervalMs: secondMs,
   /** One long poll; well below the L3 bound, so that one lost answer does not make the state stale. */
@@ -457,6 +471,14 @@ mustHold(2 * limits.copyPauseMs <= limits.quotaWaitMsMax, 'who waits for a copy 
 mustHold(
   limits.quotaWaitMsMax < limits.decisionDeadlineMs,
   'who waits for a lease in vain still gets a decision',
+);
+mustHold(
+  limits.catchUpMsMax + limits.quotaWaitMsMax < limits.decisionDeadlineMs,
+  'who waits for a sidecar that catches up, and for a lease after it, still gets a decision',
+);
+mustHold(
+  limits.loopTickMs * 5 <= limits.loopStopMsMax,
+  'a loop that is merely busy does not count as stopped',
 );
 mustHold(
   2 * limits.leaseIdleMs + limits.leaseSweepMs <= 1.5 * secondMs,
