@@ -9,6 +9,7 @@ import { systemRandom } from '../shared/runtime/random.ts';
 import type { SidecarSettings } from '../shared/runtime/settings.ts';
 import type { ServerPort } from './http/server.ts';
 import { type OneSidecar, startOneSidecar } from './one-sidecar.ts';
+import { ControlPlaneTime } from './replica/control-plane-time.ts';
 
 /** The folders of a sidecar's threads, by index. */
 export const threadsFolder = (settings: SidecarSettings): string => join(settings.DATA_DIR, 'sidecar');
@@ -38,7 +39,7 @@ export function startFromSettings(
     verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
     // They are figures of the whole process: told by one thread, or they would be added up.
     measuresProcess: index === 0,
-    clock: systemClock,
+    time: new ControlPlaneTime(systemClock),
     random: systemRandom(),
   });
 }

@@ -3,7 +3,6 @@ import type { Registry } from 'prom-client';
 import type { Bus } from '../shared/bus/bus.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { limits } from '../shared/model/limits.ts';
-import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
@@ -17,7 +16,9 @@ import { sidecarIdOf } from './identity.ts';
 import { leaseHolder } from './leases/lease-holder.ts';
 import { listen } from './listen.ts';
 import { sidecarMetrics } from './metrics.ts';
+import { CatchUp } from './replica/catch-up.ts';
 import { controlPlaneClient } from './replica/control-plane-client.ts';
+import type { ControlPlaneTime } from './replica/control-plane-time.ts';
 import { startFollowing } from './replica/follow.ts';
 import { Replica } from './replica/replica.ts';
 import { snapshotFile } from './replica/snapshot-file.ts';
@@ -45,7 +46,7 @@ export interface OneSidecarOptions {
   readonly quotaWaitMs?: number;
   /** Default: limits.settlementDoubtMs. Tests that cut connections make it small. */
   readonly settlementDoubtMs?: number;
-  readonly clock: Clock;
+  readonly time: ControlPlaneTime;
   readonly random: Random;
   readonly logger: Logger;
 }
@@ -77,15 +78,27 @@ export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSi
 }
 
 async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
-  const { folder, clock, random, logger, server } = options;
+  const { folder, time, random, logger, server } = options;
+  const { clock } = time;
   const ed25519 = chooseEd25519();
   const sidecarId = await sidecarIdOf(folder, { clock, random });
   const file = snapshotFile(folder);
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
 
-  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock });
+  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine });
   started.add('calls to the control plane', () => client.close());
-  const following = startFollowing({ replica, client, bus: options.bus, file, clock, random, logger });
+  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
+  started.add('watch on this loop', async () => catchUp.stop());
+  const following = startFollowing({
+    replica,
+    client,
+    bus: options.bus,
+    file,
+    time,
+    catchUp,
+    random,
+    logger,
+  });
   started.add('following', () => following.stop());
   const spool = await openSpool({
     directory: join(folder, 'spool'),
@@ -134,6 +147,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     verifier,
     leases,
     settlements,
+    catchUp,
     spool,
     quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
     clock,

@@ -1,5 +1,5 @@
 import type { Ed25519 } from '../shared/crypto/ed25519.ts';
-import { secondMs } from '../shared/model/time.ts';
+import { limits } from '../shared/model/limits.ts';
 import type { Shipper } from './attest/shipper.ts';
 import type { Spool } from './attest/spool.ts';
 import type { ServerPort } from './http/server.ts';
@@ -16,14 +16,17 @@ export interface Observed {
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
-/** Decisions §6: between two machines that keep time the clocks differ by milliseconds. */
-const clockOffsetMsMax = secondMs;
-
-/** What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it is what it is for. */
+/**
+ * What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it is what it is for. A clock of this
+ * machine that is more than a minute off does, although nothing goes by it now: after a restart without the control plane everything would.
+ */
 export function readinessOf(observed: Observed, isDraining: boolean) {
   const { replica, spool, shipper, server, ed25519 } = observed;
   const { connected, superseded, mustNotServe, clockOffsetMs, lastProblem } = observed.following.status;
-  const isReady = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;
+  const offsetMs = Math.abs(clockOffsetMs ?? 0);
+  const isClockUsable = offsetMs <= limits.clockOffsetReadyMsMax;
+  const mayServe = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;
+  const isReady = mayServe && isClockUsable;
   return {
     status: isReady ? 'ready' : 'not_ready',
     draining: isDraining,
@@ -40,7 +43,7 @@ export function readinessOf(observed: Observed, isDraining: boolean) {
       must_not_serve: mustNotServe,
       last_problem: lastProblem,
       clock_offset_ms: clockOffsetMs,
-      clock_is_off: clockOffsetMs !== null && Math.abs(clockOffsetMs) > clockOffsetMsMax,
+      clock_is_off: offsetMs > limits.clockOffsetMsMax,
     },
     spool: {
       state: spool.state,

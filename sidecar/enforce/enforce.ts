@@ -15,6 +15,7 @@ import type { FirstPermit } from '../../shared/wire/settlement.ts';
 import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
 import type { LeaseHolder } from '../leases/lease-holder.ts';
 import type { AskOutcome } from '../leases/waiters.ts';
+import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { type Answerer, Call, type Made } from './call.ts';
 import { type Authenticate, authenticator } from './callers.ts';
@@ -31,6 +32,8 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
   readonly verifier: PassportVerifier;
   readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask'>;
   readonly settlements: Pick<Settlements, 'settle'>;
+  /** Whether this loop may decide, or was stopped and has to catch up first. */
+  readonly catchUp: Pick<CatchUp, 'mayDecide' | 'wait'>;
   /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
   readonly quotaWaitMs?: number;
   readonly logger: Logger;
@@ -151,7 +154,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   /** One pass, and the question that it leaves. */
   #decide(call: Call): void {
-    if (this.#deps.spool.isFull) throw new ApiError('overloaded');
+    const { spool, catchUp } = this.#deps;
+    if (spool.isFull) throw new ApiError('overloaded');
+    if (!catchUp.mayDecide) {
+      if (!catchUp.wait(() => this.#decideAgain(call))) throw new ApiError('overloaded');
+      return;
+    }
     const step = decideCall(this.#section, call);
     if (step === 'leases') this.#askLeases(call);
     else if (step === 'look_up') this.#lookUp(call);

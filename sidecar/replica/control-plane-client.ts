@@ -47,7 +47,8 @@ export interface ControlPlaneClient {
   /** Makes this process the only one that speaks for its sidecar id. */
   connect(): Promise<ConnectAnswer>;
   snapshot(): Promise<SignedSnapshot>;
-  changes(after: Position, waitMs: number): Promise<ChangesAnswer>;
+  /** `signal` ends it early. */
+  changes(after: Position, waitMs: number, signal: AbortSignal): Promise<ChangesAnswer>;
   ack(applied: Position): Promise<void>;
   /** `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch. */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
@@ -117,7 +118,8 @@ export interface ControlPlaneClientOptions {
   /** With scope `sidecars:connect`. */
   readonly apiKey: string;
   readonly sidecarId: SidecarId;
-  readonly clock: Clock;
+  /** Of this machine: the control plane reports by how much it is off. */
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 /** Answers that are read whole, but are never larger. */
@@ -134,12 +136,13 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
   let connection: ControlPlaneConnection | null = null;
 
   const call = async (request: Call): Promise<Answer> => {
+    const timeIsOver = AbortSignal.timeout(request.timeMsMax ?? limits.internalCallMsMax);
     const { statusCode, body } = await (request.by ?? pool).request({
       method: request.body === undefined ? 'GET' : 'POST',
       path: `/v1/sync/${request.path}`,
       headers: request.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
       body: request.body ?? null,
-      signal: AbortSignal.timeout(request.timeMsMax ?? limits.internalCallMsMax),
+      signal: request.signal === undefined ? timeIsOver : AbortSignal.any([request.signal, timeIsOver]),
     });
     return { status: statusCode, text: await readText(body, request.bytesMax ?? smallAnswerBytesMax) };
   };
@@ -186,7 +189,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         { path: 'snapshot', bytesMax: limits.snapshotBytesMax, timeMsMax: limits.snapshotMsMax },
         parseSignedSnapshot,
       ),
-    changes: ({ account, global }, waitMs) =>
+    changes: ({ account, global }, waitMs, signal) =>
       asConnected(({ connectionId }) => {
         const query = new URLSearchParams({
           sidecar_id: sidecarId,
@@ -197,7 +200,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
           global_mark: global.mark,
           wait_ms: String(waitMs),
         });
-        return ask({ path: `changes?${query}`, bytesMax: limits.changesBytesMax }, parseChangesAnswer);
+        return ask(
+          { path: `changes?${query}`, bytesMax: limits.changesBytesMax, signal },
+          parseChangesAnswer,
+        );
       }),
     ack: ({ account, global }) =>
       asConnected(async ({ connectionId }) => {
@@ -258,6 +264,8 @@ interface Call {
   readonly body?: string | Uint8Array;
   readonly bytesMax?: number;
   readonly timeMsMax?: number;
+  /** Ends the call before its deadline does. */
+  readonly signal?: AbortSignal;
   /** Default: the connections of all calls that are not many. */
   readonly by?: Pool;
 }

@@ -1,5 +1,6 @@
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Heartbeat } from '../../shared/wire/sync.ts';
 
@@ -13,20 +14,26 @@ import type { Heartbeat } from '../../shared/wire/sync.ts';
  * What was held back on its way, by chance or by intent, counts as old as it is.
  */
 export class ControlPlaneTime {
-  readonly #clock: Clock;
+  readonly machine: Clock;
+  /**
+   * The control plane's time, for whatever is judged or recorded here (decisions §6). All replicas go by one clock, that of the database. This
+   * machine's until the first answer: a cold start without the control plane has no other.
+   */
+  readonly clock: CarriedClock;
   /** By replica, because each has a clock of its own: our monotonic clock minus theirs, at least. */
   readonly #earliest = new Map<string, number>();
-  #offsetMs: number | null = null;
   /** By replica and feed: the time of its last heartbeat. */
   readonly #lastBeats = new Map<string, UnixMillis>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  /** `clock`: tests make it stand. */
+  constructor(machine: Clock, clock: CarriedClock = new CarriedClock(machine)) {
+    this.machine = machine;
+    this.clock = clock;
   }
 
-  /** Our wall clock minus that of the replica which answered last, give or take half of a round trip; null before the first answer. */
+  /** Our wall clock minus the control plane's, give or take half of a round trip; null before the first answer. */
   get offsetMs(): number | null {
-    return this.#offsetMs;
+    return this.clock.offsetMs;
   }
 
   /**
@@ -36,21 +43,20 @@ export class ControlPlaneTime {
    */
   get agreedNowMs(): UnixMillis | null {
     if (this.#earliest.size === 0) return null;
-    const oursMs = this.#clock.now();
-    const theirsMs = this.#clock.monotonic() - Math.max(...this.#earliest.values());
+    const oursMs = this.machine.now();
+    const theirsMs = this.clock.monotonic() - Math.max(...this.#earliest.values());
     const isAgreed = Math.abs(oursMs - theirsMs) <= limits.standingKeptMs;
     return isAgreed ? (Math.min(oursMs, theirsMs) as UnixMillis) : null;
   }
 
-  /** An answer has just been received. */
+  /** An answer has just been received. Returns by how much the control plane's time has jumped, 0 if it has not. */
   note(
     answer: { readonly replica: string; readonly now_ms: UnixMillis; readonly held_ms: number },
     sentAtMs: MonotonicMillis,
-  ): void {
-    const earliestMs = sentAtMs + answer.held_ms;
-    const latestMs = Math.max(this.#clock.monotonic(), earliestMs);
+  ): number {
+    const earliestMs = (sentAtMs + answer.held_ms) as MonotonicMillis;
     putNewest(this.#earliest, answer.replica, earliestMs - answer.now_ms);
-    this.#offsetMs = Math.round(this.#clock.now() - (latestMs - earliestMs) / 2 - answer.now_ms);
+    return this.clock.note({ nowMs: answer.now_ms, askedAtMs: earliestMs });
   }
 
   /**
@@ -63,7 +69,7 @@ export class ControlPlaneTime {
     const earliest = this.#earliest.get(beat.replica);
     if (earliest === undefined || (last !== undefined && beat.at_ms <= last)) return null;
     putNewest(this.#lastBeats, source, beat.at_ms);
-    return Math.min(beat.at_ms + earliest, this.#clock.monotonic()) as MonotonicMillis;
+    return Math.min(beat.at_ms + earliest, this.clock.monotonic()) as MonotonicMillis;
   }
 }
 

@@ -3,7 +3,6 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
@@ -11,8 +10,9 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { type ChangeEntry, feedChannel, globalFeed, type Heartbeat } from '../../shared/wire/sync.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
+import type { CatchUp } from './catch-up.ts';
 import { type ControlPlaneClient, ControlPlaneError } from './control-plane-client.ts';
-import { ControlPlaneTime } from './control-plane-time.ts';
+import type { ControlPlaneTime } from './control-plane-time.ts';
 import { pushBudget } from './push-budget.ts';
 import type { ApplyOutcome, Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
@@ -24,7 +24,10 @@ export interface FollowDeps {
   /** Null: there is no push between these two programs, and the sidecar follows by long polls. */
   readonly bus: Bus | null;
   readonly file: SnapshotFile;
-  readonly clock: Clock;
+  /** Written here. Its clock is what the replica and everybody else here go by. */
+  readonly time: ControlPlaneTime;
+  /** Holds decisions back until what happened while this loop was stopped is known. */
+  readonly catchUp: Pick<CatchUp, 'onBehind' | 'isBehind' | 'look'>;
   readonly random: Random;
   readonly logger: Logger;
 }
@@ -73,13 +76,15 @@ class Follower implements Following {
   readonly ready: Promise<void>;
   readonly #deps: FollowDeps;
   readonly #keeper: SnapshotKeeper;
-  readonly #time: ControlPlaneTime;
   readonly #mayLookAtPush: () => boolean;
   readonly #retry: RetryPause;
   readonly #acknowledger: Acknowledger;
   /** Something makes the next pull urgent. */
   readonly #news = makeWakeup();
-  readonly #stopping = makeWakeup();
+  /** Something ends a pause that news do not. */
+  readonly #paused = makeWakeup();
+  /** Ends the pull of this round. */
+  #round = new AbortController();
   #becomeReady: () => void = () => undefined;
   #listensTo: AccountId | null = null;
   #unsubscribe: (() => Promise<void>)[] = [];
@@ -101,11 +106,11 @@ class Follower implements Following {
 
   constructor(deps: FollowDeps) {
     this.#deps = deps;
-    this.#keeper = new SnapshotKeeper(deps);
-    this.#time = new ControlPlaneTime(deps.clock);
-    this.#mayLookAtPush = pushBudget(deps.clock);
+    this.#keeper = new SnapshotKeeper({ ...deps, clock: deps.time.clock });
+    this.#mayLookAtPush = pushBudget(deps.time.clock);
     this.#retry = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.retryLastMs });
     this.#acknowledger = makeAcknowledger(() => deps.client.ack(deps.replica.position));
+    deps.catchUp.onBehind = () => this.#hurry();
     this.ready = new Promise((resolve) => {
       this.#becomeReady = resolve;
     });
@@ -121,7 +126,7 @@ class Follower implements Following {
       connected: this.#isConnected,
       superseded: this.#isSuperseded,
       mustNotServe: this.#mustNotServe,
-      clockOffsetMs: this.#time.offsetMs,
+      clockOffsetMs: this.#deps.time.offsetMs,
       lastProblem: this.#problem ?? replica.lastRefusal,
     };
   }
@@ -138,7 +143,7 @@ class Follower implements Following {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#news.wake();
-    this.#stopping.wake();
+    this.#paused.wake();
     await Promise.all(this.#unsubscribe.map((unsubscribe) => unsubscribe()));
     await this.#keeper.close();
   }
@@ -147,17 +152,29 @@ class Follower implements Following {
   async #run(): Promise<void> {
     while (!this.#isStopped && !this.#isSuperseded) {
       this.#keeper.tick();
+      this.#round = new AbortController();
       try {
         const pauseMs = await this.#step();
         if (!this.#needsSnapshot) this.#noteSuccess();
+        this.#deps.catchUp.look();
         // First the pause that nothing shortens, or a flood of bad pushes would become one of pulls.
-        await this.#stopping.sleep(limits.pullGapMsMin);
+        await this.#paused.sleep(limits.pullGapMsMin);
         await this.#news.sleep(pauseMs - limits.pullGapMsMin);
       } catch (error) {
+        // Given up for a fresh call: it says nothing about the control plane.
+        if (this.#round.signal.aborted) continue;
         await this.#noteFailure(error);
-        await this.#stopping.sleep(this.#retry.nextMs());
+        await this.#paused.sleep(this.#retry.nextMs());
       }
     }
+  }
+
+  /** Asks at once. An answer under way may be older than the stop of this loop, or its connection dead. */
+  #hurry(): void {
+    this.#round.abort();
+    this.#retry.reset();
+    this.#news.wake();
+    this.#paused.wake();
   }
 
   /** One round; answers how long there is nothing to do, in milliseconds. */
@@ -173,9 +190,18 @@ class Follower implements Following {
   }
 
   async #connect(): Promise<void> {
-    const sentAtMs = this.#deps.clock.monotonic();
+    const sentAtMs = this.#deps.time.clock.monotonic();
     const answer = await this.#deps.client.connect();
-    this.#time.note({ ...answer, held_ms: 0 }, sentAtMs);
+    this.#noteTime({ ...answer, held_ms: 0 }, sentAtMs);
+  }
+
+  #noteTime(answer: Parameters<ControlPlaneTime['note']>[0], sentAtMs: MonotonicMillis): void {
+    const jumpMs = this.#deps.time.note(answer, sentAtMs);
+    if (Math.abs(jumpMs) < limits.clockOffsetMsMax) return;
+    this.#deps.logger.error(
+      { jump_ms: jumpMs, replica: answer.replica },
+      'the time of the control plane has jumped; this sidecar goes by it',
+    );
   }
 
   /** Without a bus there is nothing to listen to. */
@@ -194,8 +220,8 @@ class Follower implements Following {
   }
 
   async #loadSnapshot(accountId: AccountId): Promise<void> {
-    const { client, replica, clock } = this.#deps;
-    const sentAtMs = clock.monotonic();
+    const { client, replica, time } = this.#deps;
+    const sentAtMs = time.clock.monotonic();
     this.#pushedMeanwhile = [];
     try {
       const signed = await client.snapshot();
@@ -232,18 +258,20 @@ class Follower implements Following {
   }
 
   async #pull(accountId: AccountId): Promise<number> {
-    const { client, replica, clock, bus } = this.#deps;
-    const sentAtMs = clock.monotonic();
-    const answer = await client.changes(replica.position, bus === null ? limits.longPollMsMax : 0);
+    const { client, replica, time, bus } = this.#deps;
+    const sentAtMs = time.clock.monotonic();
+    const mayWait = bus === null && !this.#deps.catchUp.isBehind;
+    const waitMs = mayWait ? limits.longPollMsMax : 0;
+    const answer = await client.changes(replica.position, waitMs, this.#round.signal);
     if (this.#isStopped) return 0;
-    this.#time.note(answer, sentAtMs);
+    this.#noteTime(answer, sentAtMs);
     if (answer.snapshot_needed || !this.#applyAll(answer.entries)) {
       this.#needsSnapshot = true;
       return 0;
     }
     // As early as it may have been: the answer was not written before the request had been held for so long.
     const headsReadAtMs = sentAtMs + answer.held_ms - answer.heads_age_ms;
-    const asOfMs = Math.min(headsReadAtMs, clock.monotonic()) as MonotonicMillis;
+    const asOfMs = Math.min(headsReadAtMs, time.clock.monotonic()) as MonotonicMillis;
     const isAccountCurrent = replica.confirm(accountId, answer.account_head, asOfMs);
     const isGlobalCurrent = replica.confirm(globalFeed, answer.global_head, asOfMs);
     if (!isAccountCurrent || !isGlobalCurrent) return 0;
@@ -266,7 +294,7 @@ class Follower implements Following {
     if (outcome === 'applied') {
       this.#keeper.add(entry);
       this.#acknowledger.soon();
-      const nowMs = entry.feed_id === globalFeed ? this.#time.agreedNowMs : null;
+      const nowMs = entry.feed_id === globalFeed ? this.#deps.time.agreedNowMs : null;
       if (nowMs !== null) this.#deps.replica.forgetExpired(nowMs);
     }
     return outcome;
@@ -290,7 +318,7 @@ class Follower implements Following {
     const { replica } = this.#deps;
     if (!replica.believes(beat)) return false;
     // One that says nothing about the age may still tell of a newer head.
-    const readAtMs = this.#time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
+    const readAtMs = this.#deps.time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
     return replica.confirm(beat.feed_id, beat.head, readAtMs);
   }
 

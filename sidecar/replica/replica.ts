@@ -112,7 +112,12 @@ export class Replica {
 
   /** Time since the older of the two feeds was last known to be complete here. Infinity: it never was in this process. */
   get stateAgeMs(): number {
-    return this.#deps.clock.monotonic() - Math.min(this.#accountAsOfMs, this.#globalAsOfMs);
+    return this.#deps.clock.monotonic() - this.asOfMs;
+  }
+
+  /** The monotonic moment up to which both feeds are known to be complete here; minus infinity where they never were in this process. */
+  get asOfMs(): number {
+    return Math.min(this.#accountAsOfMs, this.#globalAsOfMs);
   }
 
   get accountRevision(): number {

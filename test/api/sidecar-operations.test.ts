@@ -193,7 +193,7 @@ describe('a sidecar', () => {
     const revoke = (each: { passport_id: string }) =>
       api.call({ url: `/v1/passports/${each.passport_id}/revoke?wait_ms=2000`, body: {} });
     await revoke(passport);
-    sidecar.stopClockAt(Date.now() + 3 * dayMs);
+    sidecar.stopMachineClockAt(Date.now() + 3 * dayMs);
     for (let i = 0; i < 3; i++) await revoke(await api.issuePassport());
     sidecar.resume();
     await sidecar.caughtUp();

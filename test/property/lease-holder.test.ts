@@ -4,12 +4,11 @@ import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/time.ts';
-import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../sidecar/leases/lease-holder.ts';
 import type { Taken } from '../../sidecar/leases/taken.ts';
-import { fakedTimers } from '../support/faked-timers.ts';
+import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
 import { ModelLedger } from '../support/model-ledger.ts';
 import { runs } from '../support/runs.ts';
 
@@ -139,7 +138,7 @@ interface Permit {
 }
 
 class World {
-  readonly ledger = new ModelLedger(systemClock);
+  readonly ledger = new ModelLedger(fakedClock);
   readonly permits: Permit[] = [];
   callsToLose = 0;
   answersToLose = 0;
@@ -178,7 +177,7 @@ class World {
   #newHolder(): LeaseHolder {
     return leaseHolder({
       client: this.ledger,
-      clock: systemClock,
+      clock: fakedClock,
       random: systemRandom(),
       logger: silentLogger,
     });

@@ -13,7 +13,11 @@ import { freePort, type Program, type Programs, temporaryFolder } from './progra
 export interface Installation {
   readonly adminKey: string;
   startControlPlane(env?: Readonly<Record<string, string>>): Promise<Running>;
-  startSidecar(env?: Readonly<Record<string, string>>): Promise<Running>;
+  /** Resolves when it is ready, or where `isReady` is false as soon as it listens. */
+  startSidecar(
+    env?: Readonly<Record<string, string>>,
+    until?: { readonly isReady: boolean },
+  ): Promise<Running>;
   /** Calls the first control plane with the admin key. */
   api(method: string, path: string, body?: unknown): Promise<Reply>;
   createGate(body?: Readonly<Record<string, unknown>>): Promise<string>;
@@ -61,6 +65,7 @@ export async function installation(
     args: readonly string[],
     port: number,
     env: Readonly<Record<string, string>>,
+    place: '/readyz' | '/livez' = '/readyz',
   ): Promise<Running> {
     const dataDir = join(folder.path, `${args[0]}-${running.length}`);
     const launch = () => programs.start(args, { DATA_DIR: dataDir, LOG_LEVEL: 'info', ...redis, ...env });
@@ -74,7 +79,7 @@ export async function installation(
       stop: (signal) => program.stop(signal),
       start: async () => {
         program = launch();
-        await ready(origin, program);
+        await answering(`${origin}${place}`, program);
       },
       restart: async (signal) => {
         await program.stop(signal);
@@ -82,7 +87,7 @@ export async function installation(
       },
     };
     running.push(self);
-    await ready(origin, program);
+    await answering(`${origin}${place}`, program);
     return self;
   }
 
@@ -101,18 +106,19 @@ export async function installation(
       if (controlPlaneOrigin === '') controlPlaneOrigin = started.origin;
       return started;
     },
-    startSidecar: async (env = {}) => {
+    startSidecar: async (env = {}, { isReady } = { isReady: true }) => {
       if (sidecarKey === '') {
         const answer = await api('POST', '/api-keys', { name: 'sidecars', scopes: ['sidecars:connect'] });
         sidecarKey = answer.body.key;
       }
       const port = await freePort();
-      return run(['sidecar'], port, {
+      const settings = {
         SIDECAR_PORT: String(port),
         CONTROL_PLANE_URL: controlPlaneOrigin,
         SIDECAR_API_KEY: sidecarKey,
         ...env,
-      });
+      };
+      return run(['sidecar'], port, settings, isReady ? '/readyz' : '/livez');
     },
     createGate: async (body = {}) => {
       const answer = await api('POST', '/gates', { name: 'gate', trust_level: 'L1', ...body });
@@ -149,11 +155,11 @@ export async function installation(
 
 const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
 
-async function ready(origin: string, program: Program): Promise<void> {
+async function answering(url: string, program: Program): Promise<void> {
   const deadline = performance.now() + 60_000;
   for (;;) {
     if (!program.isRunning) throw new Error(`the program ended before it was ready:\n${program.output()}`);
-    const response = await fetch(`${origin}/readyz`).catch(() => null);
+    const response = await fetch(url).catch(() => null);
     if (response?.ok === true) return;
     if (performance.now() > deadline) throw new Error(`not ready after 60 s:\n${program.output()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

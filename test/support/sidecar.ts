@@ -2,13 +2,15 @@ import type { AddressInfo } from 'node:net';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { type MonotonicMillis, secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import type { ServerPort } from '../../sidecar/http/server.ts';
 import { startOneSidecar } from '../../sidecar/one-sidecar.ts';
+import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
 import { type Api, documentOf, type Reply } from './api.ts';
 import { answerHolder } from './document.ts';
 import { linkTo } from './link.ts';
@@ -25,8 +27,10 @@ export interface TestSidecar {
   check(gateId: string | null, passport: unknown, request: unknown, key?: string | null): Promise<Reply>;
   /** Resolves when the sidecar has applied everything that the control plane has committed so far, and knows that it is current. */
   caughtUp(): Promise<void>;
-  /** Its wall clock, which goes with that of the API, stands still at this time until `resume`. */
+  /** The control plane's time, as it is carried here, stands still at this moment until `resume`. */
   stopClockAt(nowMs: number): void;
+  /** The wall clock of its machine, which goes with that of the API, stands still at this time until `resume`. */
+  stopMachineClockAt(nowMs: number): void;
   /** Between sidecar and control plane; a push by a bus goes another way. */
   readonly link: { cut(): void; restore(): void };
   /** Cuts the link, and makes its monotonic clock stand where its state is exactly so old, until `resume`. */
@@ -68,7 +72,8 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
   const { api, logger = silentLogger } = options;
   const owned = temporaryFolder();
   const folder = options.folder ?? owned.path;
-  const clock = movableClock(api.deps.clock);
+  const machine = movableClock(api.deps.clock);
+  const clock = new StoppableClock(machine);
   const link = await linkTo(await portOf(api));
   if (options.isCutOff === true) link.cut();
   const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
@@ -84,7 +89,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     drainMsMax: 1_000,
     quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
     settlementDoubtMs: 500,
-    clock,
+    time: new ControlPlaneTime(machine, clock),
     random: systemRandom(),
     logger,
   });
@@ -121,16 +126,24 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
       const heads = await headsOf(api);
       await until(
         async () => {
-          const { state } = (await call({ path: '/readyz', key: null })).body;
+          const { state, control_plane } = (await call({ path: '/readyz', key: null })).body;
           const isCurrent = state.age_ms !== null && state.age_ms <= 2 * limits.longPollMsMax;
+          // Where the test has moved the time of both, that of the control plane is known here with its next answer.
+          const isOnTime = machine.isStopped || Math.abs(control_plane.clock_offset_ms) < secondMs / 4;
           return (
-            isCurrent && state.account_revision >= heads.account && state.global_revision >= heads.global
+            isCurrent &&
+            isOnTime &&
+            state.account_revision >= heads.account &&
+            state.global_revision >= heads.global
           );
         },
         { what: 'the sidecar at the heads of its feeds' },
       );
     },
-    stopClockAt: clock.stopAt,
+    stopClockAt: (nowMs) => {
+      clock.stoppedAtMs = nowMs;
+    },
+    stopMachineClockAt: machine.stopAt,
     link,
     ageStateTo: async (ageMs) => {
       link.cut();
@@ -141,6 +154,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     },
     resume: () => {
       clock.run();
+      machine.run();
       link.restore();
     },
     close: async () => {
@@ -192,35 +206,59 @@ async function send(
 
 const operationsPattern = /^\/(?:livez|readyz|metrics)$/;
 
+/**
+ * The control plane's time as a sidecar carries it, which a test can make stand. Its monotonic time comes in whole milliseconds, so that ages can be told
+ * exactly; where a test lets some of it pass, what is known here grows old, and no loop was stopped.
+ */
+class StoppableClock extends CarriedClock {
+  stoppedAtMs: number | null = null;
+  #monotonicStoppedAtMs: number | null = null;
+  #aheadMs = 0;
+
+  override now(): UnixMillis {
+    return this.stoppedAtMs === null ? super.now() : (this.stoppedAtMs as UnixMillis);
+  }
+
+  override monotonic(): MonotonicMillis {
+    return (this.#monotonicStoppedAtMs ?? Math.floor(super.monotonic()) + this.#aheadMs) as MonotonicMillis;
+  }
+
+  stopMonotonic(): void {
+    this.#monotonicStoppedAtMs = this.monotonic();
+  }
+
+  letPass(durationMs: number): void {
+    this.#aheadMs += durationMs;
+    if (this.#monotonicStoppedAtMs !== null) this.#monotonicStoppedAtMs += durationMs;
+  }
+
+  run(): void {
+    this.stoppedAtMs = null;
+    this.#monotonicStoppedAtMs = null;
+  }
+}
+
 interface MovableClock extends Clock {
+  /** Its wall clock stands. */
+  readonly isStopped: boolean;
   stopAt(nowMs: number): void;
-  stopMonotonic(): void;
-  letPass(durationMs: number): void;
   run(): void;
 }
 
-/** Its wall clock is that of the control plane, as far as nobody stops it. Its monotonic time comes in whole milliseconds, so that ages can be told exactly. */
+/** Its wall clock is that of the control plane, as far as nobody stops it. */
 function movableClock(of: Clock): MovableClock {
   let stoppedAtMs: number | null = null;
-  let monotonicStoppedAtMs: number | null = null;
-  let aheadMs = 0;
-  const monotonic = () => monotonicStoppedAtMs ?? Math.floor(of.monotonic()) + aheadMs;
   return {
     now: () => (stoppedAtMs ?? of.now()) as UnixMillis,
-    monotonic: () => monotonic() as MonotonicMillis,
+    monotonic: of.monotonic,
+    get isStopped() {
+      return stoppedAtMs !== null;
+    },
     stopAt: (nowMs) => {
       stoppedAtMs = nowMs;
     },
-    stopMonotonic: () => {
-      monotonicStoppedAtMs = monotonic();
-    },
-    letPass: (durationMs) => {
-      aheadMs += durationMs;
-      if (monotonicStoppedAtMs !== null) monotonicStoppedAtMs += durationMs;
-    },
     run: () => {
       stoppedAtMs = null;
-      monotonicStoppedAtMs = null;
     },
   };
 }

@@ -10,7 +10,9 @@ import type { Bus } from '../../../shared/bus/bus.ts';
 import { redisBus } from '../../../shared/bus/redis.ts';
 import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
 import { controlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
 import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
 import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
@@ -150,7 +152,9 @@ async function startFollower(
   const logger = silentLogger;
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
   const client = controlPlaneClient({ origin: options.origin, apiKey: options.apiKey, sidecarId, clock });
-  const following = startFollowing({ replica, client, bus, file, clock, random, logger });
+  const time = new ControlPlaneTime(clock);
+  const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
+  const following = startFollowing({ replica, client, bus, file, time, catchUp, random, logger });
   let isReady = false;
   void following.ready.then(() => {
     isReady = true;

@@ -71,6 +71,10 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     isFull: false,
     isKeyValid: true,
     isAccountSuspended: false,
+    mayDecide: true,
+    mayWait: true,
+    /** Requests that wait until it may decide again. */
+    behind: [] as (() => void)[],
     /** What the verifier says at once; null: it holds the question. */
     outcome: null as TokenOutcome | null,
   };
@@ -93,6 +97,16 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     inlineWhenAlone: true,
   });
   const made = enforcer({
+    catchUp: {
+      get mayDecide() {
+        return world.mayDecide;
+      },
+      wait: (resume) => {
+        if (!world.mayWait) return false;
+        world.behind.push(resume);
+        return true;
+      },
+    },
     state: {
       get accountId() {
         return world.accountId;
@@ -240,6 +254,22 @@ describe('the enforcer', () => {
     world.asked[1]?.(outcome);
     expect(bodies(suspended)[0]).toMatchObject({ error: { code: 'account_suspended' } });
     expect([world.spooled.length, [...world.enforcer.decisions].length]).toEqual([0, 0]);
+  });
+
+  it('decides nothing while it catches up, and by what it has learned then', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.world.mayDecide = false;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.mayWait = false;
+    const oneTooMany = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(oneTooMany)[0]).toMatchObject({ error: { code: 'overloaded' } });
+    expect([world.spooled.length, client.replies.length]).toEqual([0, 0]);
+    world.world.mayDecide = true;
+    world.world.standing = { ...active, status: 'revoked' };
+    for (const resume of world.world.behind) resume();
+    expect(world.spooled.map(({ record }) => record.reason)).toEqual(['passport_revoked']);
   });
 
   it('decides by what is in force after verification, not before', async () => {

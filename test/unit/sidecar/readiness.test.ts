@@ -35,7 +35,16 @@ describe('the readiness of a sidecar', () => {
   ])('shows that its clock differs by more than a second: %s ms', (offsetMs, isOff) => {
     const { status, control_plane } = readinessOf(observed(offsetMs), false);
     expect(control_plane).toMatchObject({ clock_offset_ms: offsetMs, clock_is_off: isOff });
-    // Windows are named by the grantor's clock and counted down on a monotonic one: nothing is wrong with its decisions.
+    // It decides by the control plane's time: nothing is wrong with its decisions.
     expect(status).toBe('ready');
+  });
+
+  it.each([
+    [60_000, 'ready'],
+    [60_001, 'not_ready'],
+    [-60_000, 'ready'],
+    [-60_001, 'not_ready'],
+  ])('ends where its clock is off by more than a minute: %s ms', (offsetMs, wanted) => {
+    expect(readinessOf(observed(offsetMs), false).status).toBe(wanted);
   });
 });

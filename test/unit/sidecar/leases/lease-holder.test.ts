@@ -7,14 +7,13 @@ import type { MicroUsd } from '../../../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../../../shared/model/time.ts';
 import type { WindowName } from '../../../../shared/quota/window.ts';
 import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
-import { systemClock } from '../../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../../../sidecar/leases/lease-holder.ts';
 import type { Taken } from '../../../../sidecar/leases/taken.ts';
 import type { AskOutcome } from '../../../../sidecar/leases/waiters.ts';
 import type { LimitedGate, LimitedPassport } from '../../../../sidecar/leases/window-book.ts';
-import { fakedTimers } from '../../../support/faked-timers.ts';
+import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
 import { ModelLedger } from '../../../support/model-ledger.ts';
 
 /** Twenty seconds into a minute: no window ends unless a test waits for it. */
@@ -24,7 +23,7 @@ let ledger: ModelLedger;
 let holder: LeaseHolder;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: [...fakedTimers], now: startMs });
-  ledger = new ModelLedger(systemClock);
+  ledger = new ModelLedger(fakedClock);
   holder = newHolder();
 });
 afterEach(async () => {
@@ -40,7 +39,7 @@ afterEach(async () => {
 const newHolder = (windowsMax?: number): LeaseHolder =>
   leaseHolder({
     client: ledger,
-    clock: systemClock,
+    clock: fakedClock,
     random: systemRandom(),
     logger: silentLogger,
     ...(windowsMax !== undefined && { windowsMax }),
@@ -380,8 +379,8 @@ describe('a process that stood still past the end of its window', () => {
   beforeEach(async () => {
     await holder.stop();
     stoodStillMs = 0;
-    const monotonic = () => (systemClock.monotonic() + stoodStillMs) as MonotonicMillis;
-    const clock = { now: systemClock.now, monotonic };
+    const monotonic = () => (fakedClock.monotonic() + stoodStillMs) as MonotonicMillis;
+    const clock = { now: fakedClock.now, monotonic };
     holder = leaseHolder({ client: ledger, clock, random: systemRandom(), logger: silentLogger });
   });
 

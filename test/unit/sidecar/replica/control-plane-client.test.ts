@@ -59,10 +59,12 @@ async function connected(): Promise<void> {
   await client.connect();
 }
 
+const noSignal = new AbortController().signal;
+
 describe('the client of the control plane', () => {
   it('is not connected at first, and names its connection afterwards', async () => {
     expect(client.connection).toBeNull();
-    await expect(client.changes(position, 0)).rejects.toThrow('not connected');
+    await expect(client.changes(position, 0, noSignal)).rejects.toThrow('not connected');
     expect(seen).toEqual([]);
     await connected();
     expect(client.connection).toEqual({ sidecarId, accountId: numbered.account(1), connectionId: 'conn' });
@@ -95,7 +97,7 @@ describe('the client of the control plane', () => {
       now_ms: 5,
     };
     json(200, { ...body, snapshot_needed: false });
-    await client.changes(position, 700);
+    await client.changes(position, 700, noSignal);
     expect(seen[1]?.url).toBe(
       `/v1/sync/changes?sidecar_id=${sidecarId}&connection_id=conn&account_after=1&account_mark=a&global_after=2&global_mark=g&wait_ms=700`,
     );
@@ -104,7 +106,7 @@ describe('the client of the control plane', () => {
   it('throws the error of the answer, without the key or the connection in its message', async () => {
     await connected();
     error(412, 'precondition_failed');
-    const failure = await client.changes(position, 0).catch((thrown: unknown) => thrown);
+    const failure = await client.changes(position, 0, noSignal).catch((thrown: unknown) => thrown);
     expect(failure).toBeInstanceOf(ControlPlaneError);
     expect(failure).toMatchObject({ status: 412, code: 'precondition_failed', isSuperseded: true });
     expect(String(failure)).not.toContain('conn=');
@@ -150,7 +152,7 @@ describe('the client of the control plane', () => {
   it('forgets a connection that the control plane does not know, so that it is made anew, and no newer one', async () => {
     await connected();
     error(409, 'connection_unknown');
-    await expect(client.changes(position, 0)).rejects.toMatchObject({ isSuperseded: false });
+    await expect(client.changes(position, 0, noSignal)).rejects.toMatchObject({ isSuperseded: false });
     expect(client.connection).toBeNull();
     await connected();
     error(409, 'connection_unknown');
