@@ -20,6 +20,7 @@ import { CatchUp } from './replica/catch-up.ts';
 import { controlPlaneClient } from './replica/control-plane-client.ts';
 import type { ControlPlaneTime } from './replica/control-plane-time.ts';
 import { startFollowing } from './replica/follow.ts';
+import { Reach } from './replica/reach.ts';
 import { Replica } from './replica/replica.ts';
 import { snapshotFile } from './replica/snapshot-file.ts';
 import { verifyPool } from './verify/pool.ts';
@@ -85,7 +86,8 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const file = snapshotFile(folder);
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
 
-  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine });
+  const reach = new Reach(clock);
+  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine, reach });
   started.add('calls to the control plane', () => client.close());
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
   started.add('watch on this loop', async () => catchUp.stop());
@@ -99,6 +101,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     random,
     logger,
   });
+  reach.onBack(() => following.endPause());
   started.add('following', () => following.stop());
   const spool = await openSpool({
     directory: join(folder, 'spool'),
@@ -108,6 +111,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     logger,
   });
   const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  reach.onBack(() => shipper.endPause());
   // Set by close: what was given to nobody is left for the next start at once.
   let closedByMs = Number.NEGATIVE_INFINITY;
   started.add('spool', async () => {
@@ -132,6 +136,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   });
   started.add('verification', () => verifier.close());
   const leases = leaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
+  reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
   const settlements = makeSettlements({
     send: client.settle,

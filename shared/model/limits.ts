@@ -216,7 +216,7 @@ export const limits = {
   shipIntervalMs: 100,
   /** Retry of the shipper and of the pull, doubling from first to last. */
   retryFirstMs: 50,
-  retryLastMs: 2 * secondMs,
+  retryLastMs: secondMs,
   /** A call from one of our programs to another that brings no answer is given up after this. */
   internalCallMsMax: 10 * secondMs,
   /** DRAIN_GRACE_MS: longer than any load balancer takes to notice that `/readyz` fails. */
@@ -253,8 +253,12 @@ export const limits = {
   leaseHoldersPerTrimMax: 10,
   /** A PERMIT that arrives this long after its window has ended counts for no alert any more: nobody could act on one. */
   spendCountedMs: 7 * dayMs,
-  /** A sidecar leases so much ahead, by what was taken of late: many times what a call takes, and a fraction of a second for others to miss it. */
+  /** A sidecar leases so much ahead near a limit, by what was taken of late: many times what a call takes, and a fraction of a second for others to miss it. */
   leaseAheadMs: 200,
+  /** And so much far from it: a restart of the control plane or of PostgreSQL takes less. */
+  leaseReserveMs: 5 * secondMs,
+  /** The pace by which that is counted is the mean of one to two such spans: requests that ended are forgotten after a second. */
+  leasePaceMs: 500,
   /** Demand is measured over no less: the requests of one event-loop turn are no rate. */
   leaseSampleMsMin: 20,
   /** Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s with the call (decisions §6). */
@@ -481,7 +485,8 @@ mustHold(
   'a loop that is merely busy does not count as stopped',
 );
 mustHold(
-  2 * limits.leaseIdleMs + limits.leaseSweepMs <= 1.5 * secondMs,
+  Math.max(2 * limits.leaseIdleMs + limits.leaseSweepMs, 2 * (limits.leasePaceMs + limits.leaseSweepMs)) <=
+    1.5 * secondMs,
   'idle units are on their way early enough to be back within 2 s',
 );
 mustHold(

@@ -1,9 +1,21 @@
 import { limits } from '../model/limits.ts';
 
+/** How much of a counter will be wanted, if it goes on as of late. */
+export interface Ahead {
+  /** In the next `limits.leaseAheadMs`: rises at once with what is measured. */
+  readonly soon: number;
+  /** In the next `limits.leaseReserveMs`, by the pace of the last second or so. */
+  readonly later: number;
+}
+
 /**
- * How much of a counter will be wanted soon, judged by what was taken of late. It rises at once with what is measured and falls as time
- * goes by, because too little ahead makes requests wait, and too much goes back within a second or two. A counter that is used
- * now and then has no demand ahead: a lease for a request that may never come would cost two calls for nothing.
+ * How much of a counter will be wanted, judged by what was taken of late. A counter that is used now and then has no demand ahead: a lease for
+ * a request that may never come would cost two calls for nothing. `soon` rises at once with what is measured and falls as time goes by, because
+ * too little makes requests wait. `later` is the mean over the last one to two spans of `limits.leasePaceMs`: steady where requests come one by one,
+ * and 0 as soon as the spans in which they came are over, so that what was leased for more of them is idle then.
+ *
+ *     spans of leasePaceMs      │ before │  this  │
+ *     takes                      x  x  x   x x ^now      later = 5 takes in the time of both so far, times leaseReserveMs
  */
 export class Demand {
   #units = 0;
@@ -11,18 +23,30 @@ export class Demand {
   #unitsPerMs = 0;
   #takesPerMs = 0;
   #sinceMs: number;
+  #spanAtMs: number;
+  #spanUnits = 0;
+  #spanTakes = 0;
+  #unitsBefore = 0;
+  #takesBefore = 0;
 
   constructor(nowMs: number) {
     this.#sinceMs = nowMs;
+    this.#spanAtMs = nowMs;
   }
 
   note(units: number): void {
     this.#units += units;
     this.#takes++;
+    this.#spanUnits += units;
+    this.#spanTakes++;
   }
 
-  /** Units for the next `limits.leaseAheadMs`; 0 where these would not serve two requests. Monotonic time. */
-  ahead(nowMs: number): number {
+  /** Units; 0 where these would not serve two requests. Monotonic time. */
+  ahead(nowMs: number): Ahead {
+    return { soon: this.#soon(nowMs), later: this.#later(nowMs) };
+  }
+
+  #soon(nowMs: number): number {
     const elapsedMs = nowMs - this.#sinceMs;
     if (elapsedMs >= limits.leaseSampleMsMin) {
       this.#unitsPerMs = follow(this.#unitsPerMs, this.#units, elapsedMs);
@@ -33,6 +57,21 @@ export class Demand {
     }
     const requests = this.#takesPerMs * limits.leaseAheadMs;
     return requests < 2 ? 0 : Math.floor(this.#unitsPerMs * limits.leaseAheadMs);
+  }
+
+  #later(nowMs: number): number {
+    const spanMs = nowMs - this.#spanAtMs;
+    if (spanMs >= limits.leasePaceMs) {
+      const isNext = spanMs < 2 * limits.leasePaceMs;
+      this.#unitsBefore = isNext ? this.#spanUnits : 0;
+      this.#takesBefore = isNext ? this.#spanTakes : 0;
+      this.#spanUnits = 0;
+      this.#spanTakes = 0;
+      this.#spanAtMs = isNext ? this.#spanAtMs + limits.leasePaceMs : nowMs;
+    }
+    if (this.#takesBefore + this.#spanTakes < 2) return 0;
+    const measuredMs = limits.leasePaceMs + nowMs - this.#spanAtMs;
+    return Math.floor(((this.#unitsBefore + this.#spanUnits) / measuredMs) * limits.leaseReserveMs);
   }
 }
 

@@ -244,14 +244,26 @@ export class Lease {
   }
 
   /**
-   * Looks at the demand again. A lease is renewed at half of what is wanted ahead: 100 ms before it runs out, which is many times what a call
-   * takes. Where the ledger gives less than asked, because the window runs dry, the mark follows what it gave: otherwise one holder
-   * would ask again and again and get, slice by slice, what should be left for the others.
+   * Looks at the demand again, and settles how much is wanted ahead.
+   *
+   * Far from the limit that is `limits.leaseReserveMs` of demand, so that a control plane that restarts is not missed; no more than lasts until the
+   * window ends, and no more than one part in `limits.leaseAheadPart` of what the ledger had left when it last answered. As the window runs dry this
+   * part shrinks below what is wanted within `limits.leaseAheadMs`, which is then all, and what lies here beyond it goes back: near the limit nobody
+   * keeps what somebody else needs now.
+   *
+   * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane goes; the rest at half, 100 ms before it runs
+   * out, which is many times what a call takes. Where the ledger gives less than asked, because the window runs dry, the mark follows what it gave:
+   * otherwise one holder would ask again and again and get, slice by slice, what should be left for the others.
    */
   plan(nowMs: number): void {
-    this.#target = Math.min(this.#demand.ahead(nowMs), this.#limit);
+    const { soon, later } = this.#demand.ahead(nowMs);
     const isHeld = this.#startsAtMs !== null;
-    this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) / 2) : 0;
+    const untilEnd = Math.min(1, Math.max(0, this.#overAtMs - nowMs) / limits.leaseReserveMs);
+    const free = Math.max(0, this.#limit - this.#leased);
+    const reserve = Math.floor(Math.min(later * untilEnd, free / limits.leaseAheadPart));
+    this.#target = Math.min(Math.max(soon, reserve), this.#limit);
+    const mark = reserve > soon ? 4 / 5 : 1 / 2;
+    this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) * mark) : 0;
   }
 
   /** How much should be asked for besides, once `needed` units are taken from what is there. By the last `plan`. */
@@ -260,13 +272,16 @@ export class Lease {
   }
 
   /**
-   * The units that have lain idle for `limits.leaseIdleMs`, without those that will be wanted soon; 0 while that time is not over. Whoever asks
+   * The units that are idle: that nobody has taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs` where nothing is wanted ahead any more, and that
+   * are not wanted ahead. A little more than is wanted is none, or each change of the pace would cost a call. 0 while that time is not over. Whoever asks
    * sends them back: the time begins anew. By the last `plan`.
    */
   takeSurplus(nowMs: number): number {
     this.endIfOver(nowMs);
-    if (nowMs - this.#markedAtMs < limits.leaseIdleMs) return 0;
-    const surplus = Math.max(0, this.#lowest - this.#lowWater);
+    const idleMs = this.#target === 0 ? limits.leaseSweepMs : limits.leaseIdleMs;
+    if (nowMs - this.#markedAtMs < idleMs) return 0;
+    const beyond = this.#lowest - this.#target;
+    const surplus = beyond > 0 && beyond >= this.#target / 4 ? beyond : 0;
     this.#lowest = this.#available - surplus;
     this.#markedAtMs = nowMs;
     return surplus;

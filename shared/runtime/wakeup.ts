@@ -1,6 +1,8 @@
 /** A sleep that somebody can end. A `wake` that comes while nobody sleeps ends the next sleep at once, so none is lost. */
 export interface Wakeup {
   wake(): void;
+  /** Ends the sleep under way, and does nothing where nobody sleeps. */
+  interrupt(): void;
   /** Resolves after the time, or when woken. One sleeper at a time. */
   sleep(timeMs: number): Promise<void>;
 }
@@ -13,6 +15,7 @@ export function makeWakeup(): Wakeup {
       isWoken = true;
       resume?.();
     },
+    interrupt: () => resume?.(),
     sleep: async (timeMs) => {
       if (!isWoken && timeMs > 0) {
         await new Promise<void>((resolve) => {

@@ -49,6 +49,8 @@ export interface Shipper {
   drain(timeoutMs: number): Promise<boolean>;
   /** Counts the records that the control plane has not taken, after `drain`; null where the disk does not say. */
   countLeft(): Promise<number | null>;
+  /** The control plane is there again: what waits for its next attempt is shipped at once. */
+  endPause(): void;
   /** Stops after the call in flight. */
   stop(): Promise<void>;
 }
@@ -131,6 +133,10 @@ class SpoolShipper implements Shipper {
       logger.warn({ err: error }, 'the records left in the spool could not be counted');
       return null;
     }
+  }
+
+  endPause(): void {
+    this.#wakeup.interrupt();
   }
 
   async stop(): Promise<void> {

@@ -33,6 +33,8 @@ export interface LeaseCaller {
   call(body: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome>;
   /** Another holder, who holds nothing. Not while a call is under way. */
   beginAnew(): void;
+  /** Ends the pause between two attempts: the control plane is there again. */
+  endPause(): void;
   /** Ends the pause between two attempts, and makes none after it. */
   stop(): void;
 }
@@ -98,6 +100,7 @@ export function leaseCaller(options: {
       holder = newName();
       lastSeq = 0;
     },
+    endPause: wakeup.interrupt,
     stop: () => {
       isStopped = true;
       wakeup.wake();

@@ -87,6 +87,11 @@ export class LeaseCalls {
     };
   }
 
+  /** The control plane is there again. */
+  endPause(): void {
+    this.#caller.endPause();
+  }
+
   /** The lease is low: more is leased before it runs out. */
   renew(window: HeldWindow): void {
     if (this.#low.has(window)) return;

@@ -56,6 +56,8 @@ export interface LeaseHolder {
    */
   ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
   readonly counts: LeaseCounts;
+  /** The control plane is there again: a call that waits for its next attempt is made at once. */
+  endPause(): void;
   /**
    * Everybody who waits hears `unavailable`, and all that is not taken goes back in last calls, for at most `limits.leaseStopMsMax`. To be called
    * after the last request was answered. Never rejects.
@@ -173,6 +175,10 @@ class CallingHolder implements LeaseHolder {
     onOutcome: (outcome: AskOutcome) => void,
   ): void {
     this.#calls.ask({ view, need, untilMs, onOutcome, refused: null });
+  }
+
+  endPause(): void {
+    this.#calls.endPause();
   }
 
   stop(): Promise<void> {

@@ -29,6 +29,7 @@ import {
   parseShipAnswer,
   parseSignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
+import { Reach } from './reach.ts';
 
 /** As what the control plane knows this process. */
 interface ControlPlaneConnection {
@@ -119,7 +120,9 @@ export interface ControlPlaneClientOptions {
   readonly apiKey: string;
   readonly sidecarId: SidecarId;
   /** Of this machine: the control plane reports by how much it is off. */
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
+  /** Learns from every call. Default: nobody shares what this one finds. */
+  readonly reach?: Reach;
 }
 
 /** Answers that are read whole, but are never larger. */
@@ -135,7 +138,21 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
   const headers = { authorization: `Bearer ${options.apiKey}` };
   let connection: ControlPlaneConnection | null = null;
 
+  const { reach = new Reach(clock) } = options;
   const call = async (request: Call): Promise<Answer> => {
+    try {
+      const answer = await attempt(request);
+      if (answer.status < 500) reach.noteAnswer();
+      else reach.noteAway();
+      return answer;
+    } catch (error) {
+      // One that was ended by its own caller says nothing about the control plane.
+      if (request.signal?.aborted !== true) reach.noteAway();
+      throw error;
+    }
+  };
+
+  const attempt = async (request: Call): Promise<Answer> => {
     const timeIsOver = AbortSignal.timeout(request.timeMsMax ?? limits.internalCallMsMax);
     const { statusCode, body } = await (request.by ?? pool).request({
       method: request.body === undefined ? 'GET' : 'POST',

@@ -53,6 +53,8 @@ export interface Following {
   /** Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is away. */
   readonly ready: Promise<void>;
   readonly status: FollowStatus;
+  /** The control plane is there again: what waits for its next attempt is tried at once. */
+  endPause(): void;
   /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
   stop(): Promise<void>;
 }
@@ -81,8 +83,10 @@ class Follower implements Following {
   readonly #acknowledger: Acknowledger;
   /** Something makes the next pull urgent. */
   readonly #news = makeWakeup();
-  /** Something ends a pause that news do not. */
+  /** Something ends the least pause between two pulls, which news do not. */
   readonly #paused = makeWakeup();
+  /** Something ends the pause after a failure. */
+  readonly #retrying = makeWakeup();
   /** Ends the pull of this round. */
   #round = new AbortController();
   #becomeReady: () => void = () => undefined;
@@ -140,8 +144,13 @@ class Follower implements Following {
     return null;
   }
 
+  endPause(): void {
+    this.#retrying.interrupt();
+  }
+
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#retrying.wake();
     this.#news.wake();
     this.#paused.wake();
     await Promise.all(this.#unsubscribe.map((unsubscribe) => unsubscribe()));
@@ -164,7 +173,7 @@ class Follower implements Following {
         // Given up for a fresh call: it says nothing about the control plane.
         if (this.#round.signal.aborted) continue;
         await this.#noteFailure(error);
-        await this.#paused.sleep(this.#retry.nextMs());
+        await this.#retrying.sleep(this.#retry.nextMs());
       }
     }
   }
@@ -174,7 +183,8 @@ class Follower implements Following {
     this.#round.abort();
     this.#retry.reset();
     this.#news.wake();
-    this.#paused.wake();
+    this.#paused.interrupt();
+    this.#retrying.interrupt();
   }
 
   /** One round; answers how long there is nothing to do, in milliseconds. */

@@ -134,13 +134,24 @@ describe('the end of a lease', () => {
   });
 });
 
+/** So much is left in the window that a reserve may be leased, or so little that only what is needed soon may. */
+const far = 0;
+const near = 999_700;
+
 /** One unit every millisecond from `fromMs` on, each leased when it is needed. */
-function demandOf(lease: Lease, fromMs: number, lengthMs: number): void {
+function demandOf(lease: Lease, fromMs: number, lengthMs: number, leased = near): void {
   for (let nowMs = fromMs; nowMs < fromMs + lengthMs; nowMs++) {
-    lease.grant(grantOf(1, { sentAtMs: nowMs }), nowMs);
+    lease.grant(grantOf(1, { sentAtMs: nowMs, leased }), nowMs);
     lease.take(1);
   }
 }
+
+/** At that moment the ledger answers an ask for units ahead. */
+const aheadAt = (
+  lease: Lease,
+  nowMs: number,
+  { granted, of, leased }: { granted: number; of: number; leased: number },
+): void => lease.grant(grantOf(granted, { sentAtMs: nowMs, leased, unitsNeeded: 0, unitsAhead: of }), nowMs);
 
 describe('what a lease wants ahead', () => {
   it('is nothing for a counter that is used now and then', () => {
@@ -150,41 +161,68 @@ describe('what a lease wants ahead', () => {
     expect(lease.aheadOf(1)).toBe(0);
   });
 
-  it('is what is taken in 200 ms where requests keep coming', () => {
-    const lease = leaseWith(0);
-    demandOf(lease, 0, 400);
-    lease.plan(400);
-    expect(lease.aheadOf(1)).toBeGreaterThanOrEqual(limits.leaseAheadMs * 0.9);
-    expect(lease.aheadOf(1)).toBeLessThanOrEqual(limits.leaseAheadMs * 1.1);
+  it.each([
+    ['five seconds', 'far from', far, limits.leaseReserveMs],
+    ['200 ms', 'near', near, limits.leaseAheadMs],
+  ])('is what is taken in %s %s the limit, where requests keep coming', (_, __, leased, aheadMs) => {
+    const lease = leaseWith(0, { leased });
+    demandOf(lease, 0, 1_500, leased);
+    lease.plan(1_500);
+    expect(lease.aheadOf(1)).toBeGreaterThanOrEqual(aheadMs * 0.9);
+    expect(lease.aheadOf(1)).toBeLessThanOrEqual(aheadMs * 1.1);
   });
 
-  it('is gone when no request has come for a while', () => {
-    const lease = leaseWith(0);
-    demandOf(lease, 0, 400);
-    for (const nowMs of [600, 800]) lease.plan(nowMs);
+  it('is no more than a sixteenth of what the ledger had left', () => {
+    const leased = 1_000_000 - 16 * 1_000;
+    const lease = leaseWith(0, { leased });
+    demandOf(lease, 0, 1_500, leased);
+    lease.plan(1_500);
+    expect(lease.aheadOf(1)).toBe(1_000);
+  });
+
+  it('is no more than lasts until the window ends', () => {
+    const lease = leaseWith(0, { leftMs: 3_500 });
+    for (let nowMs = 0; nowMs < 1_500; nowMs++) {
+      lease.grant(grantOf(1, { sentAtMs: nowMs, leftMs: 3_500 - nowMs }), nowMs);
+      lease.take(1);
+    }
+    lease.plan(1_500);
+    expect(lease.aheadOf(1)).toBeGreaterThan(2_000 * 0.9);
+    expect(lease.aheadOf(1)).toBeLessThan(2_000 * 1.1);
+  });
+
+  it.each([far, near])('is gone when no request has come for a while, of %s leased', (leased) => {
+    const lease = leaseWith(0, { leased });
+    demandOf(lease, 0, 400, leased);
+    const goneAtMs = 400 + 2 * limits.leasePaceMs;
+    for (let nowMs = 400; nowMs <= goneAtMs; nowMs += limits.leaseSweepMs) lease.plan(nowMs);
+    lease.plan(goneAtMs);
     expect(lease.aheadOf(1)).toBe(0);
   });
 
-  it('is renewed before it runs out: when half of it is left', () => {
-    const lease = leaseWith(0);
-    demandOf(lease, 0, 400);
-    lease.grant(grantOf(200, { sentAtMs: 400, unitsNeeded: 0, unitsAhead: 200 }), 400);
-    const mark = lease.available / 2;
+  it.each([
+    ['a fifth of a reserve is used', far, 5_000, 4 / 5],
+    ['half is left near the limit', near, 200, 1 / 2],
+  ])('is renewed before it runs out: when %s', (_, leased, wanted, part) => {
+    const lease = leaseWith(0, { leased });
+    demandOf(lease, 0, 1_500, leased);
+    aheadAt(lease, 1_500, { granted: wanted, of: wanted, leased });
+    const mark = lease.available * part;
     while (!lease.isLow) lease.take(1);
     expect(lease.available).toBeGreaterThan(mark * 0.8);
     expect(lease.available).toBeLessThan(mark * 1.2);
   });
 
   it('is not asked for again and again where the window runs dry', () => {
-    const lease = leaseWith(0);
+    const lease = leaseWith(0, { leased: near });
     demandOf(lease, 0, 400);
-    lease.grant(grantOf(8, { sentAtMs: 400, unitsNeeded: 0, unitsAhead: 200 }), 400);
+    aheadAt(lease, 400, { granted: 8, of: 200, leased: near });
     // Of a whole lease, 100 units were the mark.
     lease.take(4);
     expect(lease.isLow).toBe(false);
     lease.take(1);
     expect(lease.isLow).toBe(true);
-    lease.grant(grantOf(0, { sentAtMs: 401, unitsNeeded: 0, unitsAhead: 200 }), 401);
+    aheadAt(lease, 401, { granted: 0, of: 200, leased: near });
     lease.take(1);
     expect(lease.isLow).toBe(false);
   });
@@ -192,18 +230,32 @@ describe('what a lease wants ahead', () => {
 
 describe('what goes back', () => {
   it('is at once what nobody took, without what is wanted ahead', () => {
-    const lease = leaseWith(0);
+    const lease = leaseWith(0, { leased: near });
     demandOf(lease, 0, 400);
-    lease.grant(grantOf(201, { sentAtMs: 400, unitsNeeded: 1, unitsAhead: 200 }), 400);
+    const asked = { unitsNeeded: 1, unitsAhead: 200 };
+    lease.grant(grantOf(201, { sentAtMs: 400, leased: near, ...asked }), 400);
     expect(lease.spare).toBeGreaterThan(0);
     expect(lease.spare).toBeLessThan(50);
   });
 
   it('is at once all that nobody took, where the ledger has nothing to give ahead', () => {
-    const lease = leaseWith(0);
+    const lease = leaseWith(0, { leased: near });
     demandOf(lease, 0, 400);
-    lease.grant(grantOf(1, { sentAtMs: 400, unitsNeeded: 1, unitsAhead: 200 }), 400);
+    const asked = { unitsNeeded: 1, unitsAhead: 200 };
+    lease.grant(grantOf(1, { sentAtMs: 400, leased: near, ...asked }), 400);
     expect(lease.spare).toBe(1);
+  });
+
+  it('is a reserve, once the ledger says that little is left', () => {
+    const lease = leaseWith(0);
+    demandOf(lease, 0, 1_500, far);
+    aheadAt(lease, 1_500, { granted: 5_000, of: 5_000, leased: far });
+    lease.takeSurplus(1_500);
+    // Others have used the window meanwhile.
+    aheadAt(lease, 1_600, { granted: 0, of: 0, leased: near });
+    expect(lease.takeSurplus(1_500 + limits.leaseIdleMs)).toBeGreaterThanOrEqual(
+      5_000 - 1.3 * limits.leaseAheadMs,
+    );
   });
 
   it('is what nobody has needed for a while', () => {

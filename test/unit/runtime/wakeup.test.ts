@@ -26,6 +26,19 @@ describe('a sleep that can be ended', () => {
     await second;
   });
 
+  it('ends when it is interrupted, and the next one is not shorter for it', async () => {
+    const wakeup = makeWakeup();
+    wakeup.interrupt();
+    let isOver = false;
+    const sleep = wakeup.sleep(never).then(() => {
+      isOver = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isOver).toBe(false);
+    wakeup.interrupt();
+    await sleep;
+  });
+
   it('ends by itself when the time is over, and at once where there is none', async () => {
     const wakeup = makeWakeup();
     const startedAtMs = performance.now();
