@@ -14,13 +14,14 @@ import type { Heartbeat } from '../../shared/wire/sync.ts';
  * What was held back on its way, by chance or by intent, counts as old as it is.
  */
 export class ControlPlaneTime {
+  /** The clocks of this machine. */
   readonly machine: Clock;
   /**
    * The control plane's time, for whatever is judged or recorded here (decisions §6). All replicas go by one clock, that of the database. This
    * machine's until the first answer: a cold start without the control plane has no other.
    */
   readonly clock: CarriedClock;
-  /** By replica, because each has a clock of its own: our monotonic clock minus theirs, at least. */
+  /** By replica, because each carries that clock by itself: our monotonic clock minus theirs, at least. */
   readonly #earliest = new Map<string, number>();
   /** By replica and feed: the time of its last heartbeat. */
   readonly #lastBeats = new Map<string, UnixMillis>();

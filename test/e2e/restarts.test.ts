@@ -65,7 +65,7 @@ async function during(work: () => Promise<unknown>): Promise<Tally> {
   await pause(3 * secondMs);
   load.take();
   await work();
-  await pause(2 * secondMs);
+  await pause(4 * secondMs);
   return load.take();
 }
 
@@ -109,6 +109,16 @@ describe('a gate that is far from its limits', () => {
     // On a machine that is so busy that a restart takes longer than units are leased ahead for, nothing is promised.
     if (awayMs < 3 * secondMs) expect(tally['quota_unavailable'] ?? 0).toBe(0);
     expect(sum(tally)).toBeGreaterThan(100);
+  });
+
+  it('decides again soon after the control planes are back, where its state had become stale', async () => {
+    await Promise.all(controlPlanes.map((each) => each.stop('SIGKILL')));
+    const hasSeen = (what: string) => () => (load.take()[what] ?? 0) > 0;
+    await until(hasSeen('state_stale'), { what: 'a stale state' });
+    await controlPlanes[0].start();
+    load.take();
+    await within(1.5 * secondMs, hasSeen('PERMIT'), 'a PERMIT');
+    await controlPlanes[1].start();
   });
 
   it('has back within two seconds what was leased ahead, once the requests end', async () => {
