@@ -52,15 +52,22 @@ export async function appendRecords(
   if (records.length === 0) return [];
   const linked = await appendToChains(tx, deps, records);
   await emitDecisions(tx, deps, linked);
-  const attestations = linked.map(({ attestation }) => attestation);
-  await countUse(tx, attestations);
-  await commitSpend(tx, deps, attestations);
+  const counted = linked.filter(countsForPassport).map(({ attestation }) => attestation);
+  await countUse(tx, counted);
+  await commitSpend(tx, deps, counted);
   await postUnits(
     tx,
     records.flatMap(({ record, took }) => (took === undefined ? [] : [{ record, took }])),
   );
-  return attestations;
+  return linked.map(({ attestation }) => attestation);
 }
+
+/**
+ * A record counts where its gate can be looked up, or where it comes from the passport's own account (decisions §9). What somebody else
+ * says of a passport, and of no gate, is on record and counts nowhere.
+ */
+const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
+  attestation.gateId !== null || attestation.sourceAccount === reader.accountId;
 
 /** Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction, and nobody else's. */
 async function appendToChains(

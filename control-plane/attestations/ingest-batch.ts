@@ -51,15 +51,15 @@ export async function ingestBatch(
 ): Promise<IngestedBatch> {
   const items = numberItems(batch, accountId);
   const nextSeq = nextSeqOf(batch.firstSeq, items);
-  return deps.sql.begin(async (tx): Promise<IngestedBatch> => {
+  const take = async (tx: Transaction): Promise<IngestedBatch> => {
     const sender = await readConnectionStanding(tx, { ...batch, accountId });
-    if (sender !== 'newest') return refusing({ kind: sender === 'unknown' ? 'reconnect' : sender });
+    if (sender !== 'newest') throw new NothingTaken({ kind: sender === 'unknown' ? 'reconnect' : sender });
     const lastSeq = await lockEpoch(tx, batch);
-    if (batch.firstSeq > lastSeq + 1) return refusing({ kind: 'gap', expectedSeq: lastSeq + 1 });
+    if (batch.firstSeq > lastSeq + 1) throw new NothingTaken({ kind: 'gap', expectedSeq: lastSeq + 1 });
     const fresh = items.filter(({ seq }) => seq > lastSeq);
     const nowMs = deps.clock.now();
     const { accepted, refused } = await judge(tx, { accountId, nowMs }, fresh);
-    if (refused.length > 0) return refusing({ kind: 'refused', refused });
+    if (refused.length > 0) throw new NothingTaken({ kind: 'refused', refused });
     await appendRecords(tx, deps, accepted);
     // Voids may reach over what was taken before; the number never goes back.
     if (nextSeq - 1 > lastSeq)
@@ -67,10 +67,25 @@ export async function ingestBatch(
     const end = batch.end === null ? null : await endEpoch(tx, { ...batch, ...batch.end }, nowMs);
     const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
     return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void'), end };
-  });
+  };
+  try {
+    return await deps.sql.begin(take);
+  } catch (error) {
+    if (!(error instanceof NothingTaken)) throw error;
+    return { answer: error.answer, appended: 0, voided: [], end: null };
+  }
 }
 
-const refusing = (answer: ShipAnswer): IngestedBatch => ({ answer, appended: 0, voided: [], end: null });
+/** Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow, not a failure. */
+class NothingTaken extends Error {
+  override readonly name = 'NothingTaken';
+  readonly answer: ShipAnswer;
+
+  constructor(answer: ShipAnswer) {
+    super('nothing of this batch was taken');
+    this.answer = answer;
+  }
+}
 
 /** It is a record, and says what it took from leases. */
 const saysAll = (item: NumberedItem): boolean => item.kind === 'record' && item.took !== null;
@@ -88,7 +103,7 @@ function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: Ac
 const nextSeqOf = (firstSeq: number, items: readonly NumberedItem[]): number =>
   (items.at(-1)?.seq ?? firstSeq - 1) + 1;
 
-/** The last number that was taken of this epoch; 0 for a new one. A row with 0 that a refused batch leaves behind says nothing. */
+/** The last number that was taken of this epoch; 0 for a new one. */
 async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): Promise<number> {
   await tx`
     INSERT INTO sidecar_epochs (sidecar_id, epoch, last_seq) VALUES (${sidecarId}, ${epoch}, 0)

@@ -10,6 +10,7 @@ import type { Transaction } from '../deps.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
+import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
 
 /** Which sidecar speaks, and when. */
 export interface RecordSender {
@@ -26,8 +27,8 @@ export type RecordVerdict =
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * Whether a sidecar may say these things (decisions §9): of gates of its account only, and of passports only whose token it has seen. The
- * records are well formed: parseBatchItem has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or
+ * Whether a sidecar may say these things (decisions §9): of gates of its account only, of passports only whose token it has seen, and
+ * nothing that the database contradicts. The records are well formed: parseBatchItem has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or
  * with a settlement, it is judged here.
  */
 export async function judgeRecords(
@@ -61,7 +62,7 @@ const isCopy = (record: AttestationRecord, stored: AttestationRecord): boolean =
 const contentHash = (record: AttestationRecord): string =>
   recordHash({ ...record, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
 
-interface PassportFact extends Owner {
+interface PassportFact extends Owner, PassportTerms {
   readonly tokenHash: string;
 }
 
@@ -73,21 +74,25 @@ interface KnownThings {
 }
 
 function whyNot(
-  { record, tokenHash }: ShippedRecord,
+  { record, tokenHash, callerMode }: ShippedRecord,
   sender: RecordSender,
   known: KnownThings,
 ): string | null {
   if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms lies in the future';
   // Also of a deleted gate: its last decisions may come after its end.
-  if (record.gateId !== null && known.gates.get(record.gateId)?.accountId !== sender.accountId) {
+  const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
+  if (record.gateId !== null && gate?.accountId !== sender.accountId) {
     return 'gate_id is no gate of the account of this sidecar';
   }
-  if (record.passportId !== null && known.passports.get(record.passportId)?.tokenHash !== tokenHash) {
+  if (record.passportId === null) {
+    const isOwnChain = record.gateId !== null || record.chainId === sender.accountId;
+    return isOwnChain ? null : 'chain_id is not the account of this sidecar';
+  }
+  const passport = known.passports.get(record.passportId);
+  if (passport === undefined || passport.tokenHash !== tokenHash) {
     return 'token_hash does not show that this sidecar has seen the token of passport_id';
   }
-  const isOwnChain =
-    record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
-  return isOwnChain ? null : 'chain_id is not the account of this sidecar';
+  return findContradiction(record, passport, gate?.mode ?? callerMode);
 }
 
 function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownThings): NewRecord {
@@ -108,20 +113,27 @@ async function lookUp(tx: Transaction, shipped: readonly ShippedRecord[]): Promi
   const ids = shipped.map(({ record }) => record.id);
   const gates = await tx<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
-  const passports = await tx<
-    { passport_id: PassportId; account_id: AccountId; mode: Mode; token_hash: string }[]
-  >`
-    SELECT passport_id, account_id, mode, token_hash FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
+  const passports = await tx<PassportRow[]>`
+    SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
+      issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
+    FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
   const stored = await tx<AttestationRow[]>`
     SELECT ${tx(attestationColumns)} FROM attestations WHERE attestation_id = ANY(${ids}::text[])`;
   return {
     gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
-    passports: new Map(
-      passports.map((row) => [
-        row.passport_id,
-        { accountId: row.account_id, mode: row.mode, tokenHash: row.token_hash },
-      ]),
-    ),
+    passports: new Map(passports.map((row) => [row.passportId, factOf(row)])),
     stored: new Map(stored.map((row) => [row.attestation_id, attestationOf(row)])),
   };
 }
+
+interface PassportRow extends Omit<PassportFact, 'permissions' | 'ownChecks'> {
+  readonly passportId: PassportId;
+  readonly permissions: readonly string[];
+  readonly constraints: unknown;
+}
+
+const factOf = ({ permissions, constraints, ...row }: PassportRow): PassportFact => ({
+  ...row,
+  permissions: new Set(permissions),
+  ownChecks: checksOfPassport(constraints),
+});

@@ -7,7 +7,6 @@ import {
   type DecisionReason,
   decisionReasons,
   type Outcome,
-  outcomes,
 } from '../model/decision.ts';
 import { type AccountId, type GateId, isId, type PassportId, type SidecarId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
@@ -195,7 +194,8 @@ const readers: Readonly<Record<keyof SpooledRecord, Reader>> & Readonly<Record<s
   chain_id: (value) => isId('pass', value) || isId('gate', value) || isId('acct', value),
   passport_id: orNull((value) => isId('pass', value)),
   gate_id: orNull((value) => isId('gate', value)),
-  decision: oneOf(outcomes),
+  // A SUSPEND is attested by the control plane, when it is resolved (decisions §8).
+  decision: oneOf(['PERMIT', 'BLOCK'] satisfies Outcome[]),
   reason: orNull(oneOf(decisionReasons)),
   request_hash: (value) => isText(value, /^sha256:[0-9a-f]{64}$/),
   permission_key: orNull(isGrantablePermission),

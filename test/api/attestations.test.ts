@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
-import { connectSidecar, expectSoundStore, recordOf, refusedRecordOf } from '../support/test-sidecar.ts';
+import {
+  connectSidecar,
+  expectSoundStore,
+  predatePassport,
+  recordOf,
+  refusedRecordOf,
+} from '../support/test-sidecar.ts';
 
 let api: Api;
 let accountId: string;
@@ -24,6 +30,7 @@ beforeAll(async () => {
   other = await api.createAccount();
   testKey = (await api.createKey({ scopes: ['admin:*'], mode: 'test' })).key;
   startMs = api.deps.clock.now() - 3_600_000;
+  await predatePassport(api, passport.passport_id, 7_200_000);
   const records = Array.from({ length: 9 }, (_, i) =>
     recordOf(
       api,

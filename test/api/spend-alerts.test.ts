@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { connectSidecar, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { connectSidecar, predatePassport, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
 
 let api: Api;
 let sidecar: TestSidecar;
@@ -15,6 +15,7 @@ beforeAll(async () => {
   api.advance(windowAt('month', nowMs).endsAtMs - nowMs + dayMs / 2);
   sidecar = await connectSidecar(api);
   passport = await api.issuePassport();
+  await predatePassport(api, passport.passport_id, 62 * dayMs);
   await subscribe();
 });
 afterAll(() => api.close());
@@ -121,7 +122,7 @@ describe('spend_limit.approaching', () => {
     const gateIds = [
       await gateOf({ per_transaction_usd: 9 }),
       await gateOf({ per_transaction_usd: 9 }),
-      null,
+      await gateOf({ per_transaction_usd: 9 }),
     ];
     for (const gateId of gateIds) {
       await ship(recordOf(api, { gateId, passport: visitor }, { amount_micro_usd: 3_000_000 }));

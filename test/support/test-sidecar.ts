@@ -69,7 +69,14 @@ export function recordOf(
   change: Partial<SpooledRecord> = {},
 ): SpooledRecord {
   const nowMs = api.deps.clock.now();
-  return spooledRecord({
+  const plain = spooledRecord();
+  return {
+    ...plain,
+    // A PERMIT has passed what the passport itself limits.
+    constraints_evaluated: [
+      ...plain.constraints_evaluated,
+      ...(about.passport.constraints?.spend_limits === undefined ? [] : ['spend_limit']),
+    ],
     id: api.deps.random.newId('att', nowMs),
     chain_id: about.passport.passport_id,
     passport_id: about.passport.passport_id,
@@ -77,7 +84,13 @@ export function recordOf(
     token_hash: sha256Hex(about.passport.jwt),
     timestamp_ms: nowMs,
     ...change,
-  });
+  };
+}
+
+/** Makes a passport older than it is, so that records of earlier times can be about it. */
+export async function predatePassport(api: Api, passportId: string, durationMs: number): Promise<void> {
+  await api.deps.sql`
+    UPDATE passports SET issued_at_ms = issued_at_ms - ${durationMs} WHERE passport_id = ${passportId}`;
 }
 
 /** The same about a token that did not verify. Without a gate the record belongs to the chain of the account. */
@@ -151,6 +164,7 @@ async function expectTrueCounters(sql: Transaction): Promise<void> {
   const countedPassports = await sql`
     SELECT passport_id, count(*) AS use_count, max(timestamp_ms) AS last_used_at_ms FROM attestations
     WHERE passport_id IS NOT NULL AND decision = 'PERMIT' AND resolution IS NULL AND NOT test
+      AND (gate_id IS NOT NULL OR source_account = reader_account_id)
     GROUP BY passport_id ORDER BY passport_id`;
   expect([...passports]).toEqual([...countedPassports]);
 }
