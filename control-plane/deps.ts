@@ -8,6 +8,7 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import type { SigningKeys } from './signing-keys/signing-keys.ts';
 import type { DecisionTurns } from './storage/decision-turns.ts';
+import type { FairShare } from './storage/fair-share.ts';
 import type { GuardedFetch } from './webhooks/guarded-fetch.ts';
 
 /** PostgreSQL's `bigint` arrives as a JavaScript number: counts, revisions and milliseconds all stay below 2^53. */
@@ -39,6 +40,8 @@ export interface Deps {
   readonly draining: Draining;
   /** Decisions of one account must not hold all connections while they wait for each other. */
   readonly turns: DecisionTurns;
+  /** All searches of strangers together have a share of the database of their own (decisions §10). */
+  readonly discoveries: FairShare<'everybody'>;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
   readonly sealer: Sealer;
   /** The only way to addresses that callers of the API have chosen. */

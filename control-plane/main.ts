@@ -21,6 +21,7 @@ import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-ac
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import type { Database, Deps } from './deps.ts';
+import { discoveryShare } from './discovery/discovery-share.ts';
 import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing-keys/load-signing-keys.ts';
 import { masterKeyOf } from './signing-keys/master-key.ts';
@@ -125,6 +126,7 @@ async function startAll(
     appending: { isStopped: false },
     draining: { isDraining: false },
     turns: decisionTurns(),
+    discoveries: discoveryShare(),
     sealer: masterSealer,
     outbound,
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,

@@ -3,55 +3,72 @@ import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
 import { readStoredEntry } from '../catalogs/catalog-store.ts';
 import type { Database, Deps } from '../deps.ts';
+import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor.ts';
 
 type Fragment = PendingQuery<Row[]>;
 
-/** `GET /discover`: open to everybody, with no scope at all. */
-export async function discoverGates({ sql }: Pick<Deps, 'sql'>, query: DiscoveryQuery) {
-  const { offers, total } = await findOffers(sql, query);
-  return { results: offers.map(renderOffer), total, query };
-}
-
 /**
- * The offers that match, and how many there are (decisions §10). Both are made for a million entries: docs/catalogs.md shows the plans.
- * They are read side by side, not from one snapshot: a catalog that is published in between counts in one and not the other.
+ * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are (decisions §10). Both queries are
+ * made for a million entries: docs/catalogs.md shows the plans. They are read one after the other, not from one snapshot: a catalog that
+ * is published in between counts in one and not the other.
+ *
+ * Strangers ask, so all of them together have `limits.discoveriesAtOnceMax` connections, one each. Throws `overloaded` beyond that and a
+ * short queue, `invalid_request` for a cursor of another query.
  */
-async function findOffers(
-  sql: Database,
+export async function discoverGates(
+  { sql, discoveries }: Pick<Deps, 'sql' | 'discoveries'>,
   query: DiscoveryQuery,
-): Promise<{ readonly offers: readonly Offer[]; readonly total: number }> {
-  const [rows, totals] = await Promise.all([offersQuery(sql, query), totalQuery(sql, query)]);
-  return { offers: rows.map(toOffer), total: must(totals[0], 'an aggregate has a row').total };
+) {
+  const after = placeOfQuery(query);
+  return discoveries('everybody', async () => {
+    const rows = await offersQuery(sql, query, after);
+    const [totals] = await totalQuery(sql, query);
+    const page = rows.slice(0, query.limit);
+    const last = page.at(-1);
+    return {
+      results: page.map((row) => renderOffer(toOffer(row))),
+      total: must(totals, 'an aggregate has a row').total,
+      next_cursor: rows.length > page.length && last !== undefined ? renderOfferCursor(last, query) : null,
+      query,
+    };
+  });
 }
 
 /** A capability with a colon is a permission key; without, an area or a category. No entry is found by both. */
 const columnsOf = (sql: Database, { capability }: DiscoveryQuery): readonly Fragment[] =>
   capability.includes(':') ? [sql`permission_key`] : [sql`area`, sql`category`];
 
-type OfferRow = Omit<Offer, 'entry' | 'catalog'> & Offer['catalog'] & { readonly entry: unknown };
+type OfferRow = Omit<Offer, 'entry' | 'catalog'> &
+  Offer['catalog'] &
+  OfferPlace & { readonly entry: unknown };
 
-/** The page, in order. */
-export function offersQuery(sql: Database, query: DiscoveryQuery): PendingQuery<OfferRow[]> {
+/** The page, in order, and one row more where there is one. `after`: the page begins behind that offer. */
+export function offersQuery(
+  sql: Database,
+  query: DiscoveryQuery,
+  after: OfferPlace | null = null,
+): PendingQuery<OfferRow[]> {
   const { limit, offset } = query;
   const order = orderOf(sql, query);
   // Each part is read off its index alone and stops when it has enough; where the entries say more, only the page is looked up.
   const parts = columnsOf(sql, query).flatMap((column) =>
-    partsOf(sql, query).map(
+    partsOf(sql, query, after).map(
       (part) => sql`(
         SELECT gate_id, permission_key, price_cents, uptime_basis_points, response_time_ms
         FROM discovery_entries
         WHERE ${column} = ${query.capability} AND ${filtersOf(sql, query)} ${part.where}
-        ORDER BY ${part.order}, gate_id, permission_key LIMIT ${limit + offset})`,
+        ORDER BY ${part.order}, gate_id, permission_key LIMIT ${limit + offset + 1})`,
     ),
   );
   // The tables that are only looked up have the database's collation, and their indexes with them.
   return sql<OfferRow[]>`
     WITH found AS MATERIALIZED (
       SELECT * FROM (${parts.reduce((all, part) => sql`${all} UNION ALL ${part}`)}) AS parts
-      ORDER BY ${order}, gate_id, permission_key LIMIT ${limit} OFFSET ${offset}
+      ORDER BY ${order}, gate_id, permission_key LIMIT ${limit + 1} OFFSET ${offset}
     )
     SELECT g.gate_id AS "gateId", g.name AS "gateName", g.trust_level AS "trustLevel", e.entry, c.version,
-      c.content_hash AS "contentHash", c.signature, c.signing_key_id AS "signingKeyId"
+      c.content_hash AS "contentHash", c.signature, c.signing_key_id AS "signingKeyId",
+      found.${figureOf(sql, query)} AS figure, found.permission_key AS "permissionKey"
     FROM found
     JOIN discovery_entries d USING (gate_id, permission_key)
     JOIN gates g ON g.gate_id = d.gate_id COLLATE "default"
@@ -73,26 +90,49 @@ const toOffer = (row: OfferRow): Offer => ({
   },
 });
 
-/** Nulls last, whichever way. `of`: the table, with its dot. */
-function orderOf(sql: Database, { sort }: DiscoveryQuery, of = sql``): Fragment {
-  const orders = {
-    price_asc: sql`${of}price_cents NULLS LAST`,
-    price_desc: sql`${of}price_cents DESC NULLS LAST`,
-    uptime_desc: sql`${of}uptime_basis_points DESC NULLS LAST`,
-    response_asc: sql`${of}response_time_ms NULLS LAST`,
+/** The column that the offers are sorted by. */
+function figureOf(sql: Database, { sort }: DiscoveryQuery): Fragment {
+  const figures = {
+    price_asc: sql`price_cents`,
+    price_desc: sql`price_cents`,
+    uptime_desc: sql`uptime_basis_points`,
+    response_asc: sql`response_time_ms`,
   };
-  return orders[sort];
+  return figures[sort];
 }
 
-/** The index by price, read backwards, has its nulls first: priced and unpriced entries are read apart. */
-function partsOf(
-  sql: Database,
-  query: DiscoveryQuery,
-): readonly { readonly where: Fragment; readonly order: Fragment }[] {
-  if (query.sort !== 'price_desc') return [{ where: sql``, order: orderOf(sql, query) }];
-  const priced = { where: sql`AND price_cents IS NOT NULL`, order: sql`price_cents DESC` };
-  const unpriced = { where: sql`AND price_cents IS NULL`, order: sql`price_cents` };
-  return mustBePriced(query) ? [priced] : [priced, unpriced];
+const isDescending = ({ sort }: DiscoveryQuery): boolean => sort === 'price_desc' || sort === 'uptime_desc';
+
+/** Nulls last, whichever way. `of`: the table, with its dot. */
+const orderOf = (sql: Database, query: DiscoveryQuery, of = sql``): Fragment =>
+  sql`${of}${figureOf(sql, query)} ${isDescending(query) ? sql`DESC` : sql``} NULLS LAST`;
+
+interface Part {
+  readonly where: Fragment;
+  readonly order: Fragment;
+}
+
+/**
+ * Ranges of the index that make up the results together. From the first page on they are one; but the index by price, read backwards, has
+ * its nulls first, so that priced and unpriced entries are read apart. Behind a place they are what has its figure, what has a figure
+ * behind it, and what has none: as one condition with OR, the index would be read from its start.
+ */
+function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null): readonly Part[] {
+  const figure = figureOf(sql, query);
+  const order = orderOf(sql, query);
+  const without: Part = { where: sql`AND ${figure} IS NULL`, order: figure };
+  if (after === null) {
+    if (query.sort !== 'price_desc') return [{ where: sql``, order }];
+    const priced: Part = { where: sql`AND price_cents IS NOT NULL`, order: sql`price_cents DESC` };
+    return mustBePriced(query) ? [priced] : [priced, without];
+  }
+  const isBehind = sql`AND (gate_id, permission_key) > (${after.gateId}, ${after.permissionKey})`;
+  if (after.figure === null) return [{ ...without, where: sql`${without.where} ${isBehind}` }];
+  const same: Part = { where: sql`AND ${figure} = ${after.figure}::bigint ${isBehind}`, order: figure };
+  const further: Part = isDescending(query)
+    ? { where: sql`AND ${figure} < ${after.figure}::bigint`, order: sql`${figure} DESC` }
+    : { where: sql`AND ${figure} > ${after.figure}::bigint`, order: figure };
+  return [same, further, without];
 }
 
 /** Unpriced entries pass unless a price or a model is asked for. */

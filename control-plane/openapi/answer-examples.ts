@@ -316,6 +316,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
         },
       ],
       total: 1,
+      next_cursor: null,
       query: { capability: 'orders:create', sort: 'price_asc', currency: 'USD', limit: 50, offset: 0 },
     },
   ],

@@ -160,7 +160,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Find gates by a capability, with their prices',
     description:
       'A capability is a permission key, a bare area (`orders`) or a category. Each result carries the hash, signature and key id of its ' +
-      'catalog, so that it can be verified without trust in this service.',
+      'catalog, so that it can be verified without trust in this service. `offset` reaches the first 1,000; `next_cursor` leads on ' +
+      'from any page. Searches share a small part of the service: 503 `overloaded` says to try again in a moment.',
     errors: ofPublicReads,
   },
 

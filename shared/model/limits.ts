@@ -362,8 +362,8 @@ export const limits = {
   oauthFormBytesMax: 4 * 1024,
   /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */
   requestReadMsMax: 30 * secondMs,
-  /** A record may carry a time this far ahead: finds seconds taken for milliseconds, not clocks that drift. */
-  recordAheadMsMax: dayMs,
+  /** A record of a sidecar may carry a time this far ahead (decisions §9): clocks that keep time differ by less. */
+  recordAheadMsMax: minuteMs,
   /** Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within exportStallMsMax. */
   exportSliceRowsMax: 200,
   /** Each running export keeps a database connection and a snapshot; the others get 503 `overloaded`. */
@@ -399,6 +399,16 @@ export const limits = {
   presentedKeysMax: 1_000,
   /** Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100. */
   databaseConnectionsMax: 20,
+  /**
+   * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many wait, which is a quarter second at
+   * most, and what comes beyond is answered 503 `overloaded`.
+   */
+  discoveriesAtOnceMax: 2,
+  discoveriesWaitingMax: 64,
+  /** Offers that a search passes over by offset; a cursor leads on from there. */
+  discoveryOffsetMax: 1_000,
+  /** A cursor holds a figure, a gate and a permission key: at most 300 characters. */
+  discoveryCursorCharsMax: 512,
   /**
    * Transactions that decide, of all accounts and of one: they may wait for each other's locks, each on a connection. The other connections look keys
    * up, grant leases and take records.
@@ -518,7 +528,8 @@ mustHold(
 );
 mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
 mustHold(
-  limits.decisionsAtOnceMax + limits.exportsAtOnceMax + 4 <= limits.databaseConnectionsMax,
+  limits.decisionsAtOnceMax + limits.exportsAtOnceMax + limits.discoveriesAtOnceMax + 4 <=
+    limits.databaseConnectionsMax,
   'decisions that wait for each other leave connections for everybody else',
 );
 mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves turns for the others');

@@ -22,7 +22,10 @@ export const DiscoveryQuery = Type.Object({
   currency: Type.String({ ...Currency, default: 'USD' }),
   min_security_profile: Type.Optional(Tier),
   sort: Type.Enum(discoverySorts, { default: 'price_asc' }),
-  ...pagingQuery,
+  limit: pagingQuery.limit,
+  offset: Type.Integer({ minimum: 0, maximum: limits.discoveryOffsetMax, default: 0 }),
+  /** `next_cursor` of an answer to the same query: the page begins behind it. Excludes `offset`. */
+  cursor: Type.Optional(Type.String({ maxLength: limits.discoveryCursorCharsMax })),
 });
 export type DiscoveryQuery = Static<typeof DiscoveryQuery>;
 
@@ -50,10 +53,11 @@ export const DiscoveryResult = Type.Object({
 });
 export type DiscoveryResult = Static<typeof DiscoveryResult>;
 
-/** `query`: what was asked, with the defaults filled in. */
+/** `query`: what was asked, with the defaults filled in. `next_cursor` leads to the next page; null on the last one. */
 export const DiscoveryAnswer = Type.Object({
   results: Type.Array(DiscoveryResult),
   total: Type.Integer(),
+  next_cursor: nullable(Type.String()),
   query: FreeForm,
 });
 

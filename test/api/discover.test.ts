@@ -88,6 +88,7 @@ describe('GET /discover', () => {
         },
       ],
       total: 1,
+      next_cursor: null,
       query: { capability: entry.key, currency: 'USD', sort: 'price_asc', limit: 50, offset: 0 },
     });
     const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
@@ -196,6 +197,44 @@ describe('GET /discover', () => {
     },
   );
 
+  it.each(['price_asc', 'price_desc', 'uptime_desc', 'response_asc'])(
+    'walks %s by cursor without a gap or a repeat, whatever the length of each page',
+    async (sort) => {
+      const { area } = await market();
+      const whole = (await discover({ capability: area, sort })).body;
+      expect(whole.next_cursor).toBeNull();
+      for (const limits of [[1], [2], [1, 3], [5]]) {
+        const pages = [];
+        let more: { cursor?: string } = {};
+        for (let turn = 0; ; turn++) {
+          const limit = String(limits[turn % limits.length]);
+          const { body } = await discover({ capability: area, sort, limit, ...more });
+          expect(body.total).toBe(5);
+          pages.push(...body.results);
+          if (body.next_cursor === null) break;
+          more = { cursor: body.next_cursor };
+        }
+        expect(pages).toEqual(whole.results);
+      }
+    },
+  );
+
+  it('400: takes a cursor of the same query only, as it was given, and without an offset', async () => {
+    const { area } = await market();
+    const asked = { capability: area, limit: '2' };
+    const cursor: string = (await discover(asked)).body.next_cursor;
+    expect((await discover({ ...asked, cursor })).status).toBe(200);
+    expectError(await discover({ ...asked, cursor, offset: '1' }), 'invalid_request', 'offset');
+    const place = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    const moved = Buffer.from(JSON.stringify([0, ...place.slice(1)])).toString('base64url');
+    for (const wrong of [moved, cursor.slice(1), `${cursor}=`, 'AAAA', '']) {
+      expectError(await discover({ ...asked, cursor: wrong }), 'invalid_request', 'cursor');
+    }
+    for (const other of [{ sort: 'price_desc' }, { currency: 'EUR' }, { capability: 'elsewhere' }]) {
+      expectError(await discover({ ...asked, ...other, cursor }), 'invalid_request', 'cursor');
+    }
+  });
+
   it('echoes what was asked', async () => {
     const query = {
       capability: 'nothing',
@@ -216,7 +255,12 @@ describe('GET /discover', () => {
       limit: 7,
       offset: 3,
     };
-    expect((await discover(query)).body).toEqual({ results: [], total: 0, query: { ...query, ...numbers } });
+    expect((await discover(query)).body).toEqual({
+      results: [],
+      total: 0,
+      next_cursor: null,
+      query: { ...query, ...numbers },
+    });
   });
 
   it.each<[string, string]>([
@@ -240,7 +284,7 @@ describe('GET /discover', () => {
     ['capability=a&limit=0', 'limit'],
     ['capability=a&limit=201', 'limit'],
     ['capability=a&offset=-1', 'offset'],
-    ['capability=a&offset=1000001', 'offset'],
+    ['capability=a&offset=1001', 'offset'],
     ['capability=a&max_price=5', 'max_price'],
     ['capability=a%00', 'capability'],
   ])('400: refuses ?%s, naming %s', async (query, param) => {

@@ -188,7 +188,7 @@ function oracle(asked: Query) {
   return { names: all.slice(offset, offset + (asked.limit ?? 50)).map(name), total: all.length };
 }
 
-async function discover(asked: Query) {
+async function discover(asked: Query & { readonly cursor?: string }) {
   const text = Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]);
   const { status, body } = await api.call({
     url: `/v1/discover?${new URLSearchParams(text)}`,
@@ -198,7 +198,19 @@ async function discover(asked: Query) {
   const names = body.results.map(
     (each: Record<string, string>) => `${each['gate_id']} ${each['permission_key']}`,
   );
-  return { names, total: body.total };
+  return { names, total: body.total, cursor: body.next_cursor };
+}
+
+/** All pages, each by the cursor of the one before. */
+async function walk(asked: Query): Promise<readonly string[]> {
+  const names: string[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const page = await discover(cursor === '' ? asked : { ...asked, cursor });
+    names.push(...page.names);
+    cursor = page.cursor;
+  }
+  return names;
 }
 
 async function expectCountsToHold(): Promise<void> {
@@ -228,7 +240,11 @@ it('finds what a slow search finds, in its order, and counts it', async () => {
         for (const move of moves) await play(move);
         for (const asked of queries) {
           const expected = oracle(asked);
-          expect(await discover(asked)).toEqual(expected);
+          expect(await discover(asked)).toMatchObject(expected);
+          const { offset: _, limit, ...walked } = asked;
+          expect(await walk({ ...walked, limit: limit ?? 3 })).toEqual(
+            oracle({ ...walked, limit: 1e9 }).names,
+          );
           found += expected.names.length;
         }
         await expectCountsToHold();

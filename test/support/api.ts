@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
 import { build } from '../../control-plane/app.ts';
 import type { Database, Deps } from '../../control-plane/deps.ts';
+import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
 import { decisionTurns } from '../../control-plane/storage/decision-turns.ts';
@@ -97,6 +98,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     appending: { isStopped: false },
     draining: { isDraining: false },
     turns: decisionTurns(),
+    discoveries: discoveryShare(),
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     baseUrl: 'http://127.0.0.1:8080/v1',

@@ -1,0 +1,57 @@
+import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+import type { DiscoveryQuery } from '../../shared/wire/discovery.ts';
+
+/** The last offer of a page: the next one begins right behind it. */
+export interface OfferPlace {
+  /** What the offers are sorted by: price, uptime or response time. Null stands last. */
+  readonly figure: number | null;
+  readonly gateId: string;
+  readonly permissionKey: string;
+}
+
+/**
+ * An opaque place in the results of one query: base64url of JSON with a check that ties it to the query, so that a cursor which was cut,
+ * changed or taken to another query is refused instead of leading to a wrong page. It is no secret: it names an offer that was answered.
+ */
+export const renderOfferCursor = (place: OfferPlace, query: DiscoveryQuery): string =>
+  encodeBase64url(Buffer.from(JSON.stringify([...membersOf(place), checkOf(place, query)])));
+
+/** The place in the cursor of a query; null where the query has none. Throws `invalid_request` for a cursor of anything else. */
+export function placeOfQuery(query: DiscoveryQuery): OfferPlace | null {
+  const { cursor, offset } = query;
+  if (cursor === undefined) return null;
+  if (offset > 0) throw invalidRequest('offset', 'A cursor says where the page begins: leave offset out.');
+  const place = readPlace(cursor);
+  if (place === null || renderOfferCursor(place, query) !== cursor) {
+    throw invalidRequest('cursor', 'Must be next_cursor of an answer to the same query.');
+  }
+  return place;
+}
+
+function readPlace(cursor: string): OfferPlace | null {
+  const bytes = decodeBase64url(cursor);
+  if (bytes === null) return null;
+  try {
+    const [figure, gateId, permissionKey] = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const isPlace =
+      (figure === null || Number.isSafeInteger(figure)) &&
+      typeof gateId === 'string' &&
+      typeof permissionKey === 'string';
+    return isPlace ? { figure, gateId, permissionKey } : null;
+  } catch {
+    return null;
+  }
+}
+
+const membersOf = ({ figure, gateId, permissionKey }: OfferPlace) => [figure, gateId, permissionKey];
+
+/** Pages of one walk may differ in length: limit and offset are no part of it. */
+function checkOf(place: OfferPlace, { limit: _, offset: __, cursor: ___, ...asked }: DiscoveryQuery): string {
+  const query = Object.entries(asked).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return sha256Hex(`agent-trust.discovery-cursor.v1:${JSON.stringify([membersOf(place), query])}`).slice(
+    0,
+    16,
+  );
+}
