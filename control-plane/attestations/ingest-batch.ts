@@ -1,5 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import {
   type Malformed,
   parseBatchItem,
@@ -103,13 +104,22 @@ function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: Ac
 const nextSeqOf = (firstSeq: number, items: readonly NumberedItem[]): number =>
   (items.at(-1)?.seq ?? firstSeq - 1) + 1;
 
-/** The last number that was taken of this epoch; 0 for a new one. */
+/**
+ * The last number that was taken of this epoch; 0 for a new one. A sidecar ships older epochs first, so once it has begun several newer
+ * ones an old row says nothing more, and goes.
+ */
 async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): Promise<number> {
-  await tx`
+  const begun = await tx`
     INSERT INTO sidecar_epochs (sidecar_id, epoch, last_seq) VALUES (${sidecarId}, ${epoch}, 0)
     ON CONFLICT (sidecar_id, epoch) DO NOTHING`;
   const [row] = await tx<{ last_seq: number }[]>`
     SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
+  if (begun.count > 0) {
+    await tx`
+      DELETE FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND place <= (
+        SELECT place FROM sidecar_epochs WHERE sidecar_id = ${sidecarId}
+        ORDER BY place DESC OFFSET ${limits.epochsPerSidecarMax} LIMIT 1)`;
+  }
   return must(row, 'the row was just put there').last_seq;
 }
 

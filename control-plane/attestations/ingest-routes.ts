@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Counter } from 'prom-client';
 import { unreachable } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
+import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { ingestBatch } from './ingest-batch.ts';
 
@@ -29,13 +31,22 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     registers: [deps.metrics],
   });
 
+  const share = fairShare<AccountId>({
+    atOnceMax: limits.ingestsAtOnceMax,
+    perOwnerMax: limits.ingestsPerAccountMax,
+    waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
+  });
+
   return async (app) => {
     app.post(
       '/sync/attestations',
       { config: { scope: 'sidecars:connect' }, bodyLimit: limits.ingestBodyBytesMax },
       async (request, reply) => {
         const batch = parseAttestationBatch(request.body);
-        const { answer, appended, voided, end } = await ingestBatch(deps, callerOf(request).accountId, batch);
+        const { accountId } = callerOf(request);
+        const { answer, appended, voided, end } = await share(accountId, () =>
+          ingestBatch(deps, accountId, batch),
+        );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);
         for (const { seq, reason, count } of voided) {

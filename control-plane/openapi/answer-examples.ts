@@ -368,7 +368,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       status: 'revoked',
       revoked_at: '2026-11-20T10:36:41.995Z',
       reason: 'laptop stolen',
-      propagation: { revision: 1, sidecars: 0, acknowledged: 0 },
+      propagation: { revision: 1, sidecars: 0, acknowledged: 0, silent: [] },
     },
   ],
   Template: [

@@ -33,7 +33,9 @@ export const glossary: Readonly<Record<string, string>> = {
   expired: 'The same as `is_expired`.',
   is_revoked: 'Whether the passport is revoked.',
   revoked: 'The same as `is_revoked`.',
-  propagation: 'How far the sidecars have got with this change.',
+  propagation: 'How far the sidecars that serve passports of this account have got with this change.',
+  silent:
+    'Sidecars that were connected in the last minutes and are not now. They go on with what they knew, for as long as the trust level allows.',
   revision: 'The number of this change among all.',
   sidecars: 'How many sidecars are connected.',
   acknowledged: 'How many of them have this change in force.',

@@ -73,13 +73,14 @@ export const revokePassportCall = {
   ): Promise<Static<typeof RevocationAnswer>> => {
     const passportId = passportIdOf(id);
     const revocation = await revokePassport(deps, caller, { passportId, reason });
+    const propagation = await propagationOf(deps, caller, revocation.globalRevision, { waitMs });
     return {
       passport_id: passportId,
       id: passportId,
       status: 'revoked',
       revoked_at: renderTime(revocation.revokedAtMs),
       reason: revocation.reason,
-      propagation: await propagationOf(deps, revocation.globalRevision, { waitMs }),
+      propagation: { ...propagation, silent: [...propagation.silent] },
     };
   },
 } as const satisfies Call<

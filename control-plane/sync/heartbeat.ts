@@ -5,11 +5,12 @@ import { feedChannel } from '../../shared/wire/sync.ts';
 import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
 import type { Deps } from '../deps.ts';
 import { readHeardHeads, trimChanges } from './feed-store.ts';
+import { trimSidecars } from './sidecar-store.ts';
 
 /**
  * Once every `limits.heartbeatIntervalMs` tells each feed that a connected sidecar follows where its head is, as read from PostgreSQL in
  * that moment (ARCHITECTURE.md, "The change feed"). Every replica does so. While the database is away there is no heartbeat, and sidecars see their state
- * age. Now and then it also removes old changes. Nothing here ever throws; trouble is logged when it begins and when it ends.
+ * age. Now and then it also removes old changes, and sidecars that are gone. Nothing here ever throws; trouble is logged when it begins and when it ends.
  */
 export function startHeartbeat(
   deps: Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
@@ -33,9 +34,10 @@ export function startHeartbeat(
     trimmedAtMs = deps.clock.monotonic();
     try {
       await trimChanges(deps.sql, deps.clock.now());
+      await trimSidecars(deps.sql);
     } catch (error) {
       // Nothing is lost: the same rows are still there a minute later.
-      deps.logger.warn({ err: error }, 'old changes could not be removed');
+      deps.logger.warn({ err: error }, 'old changes and sidecars could not be removed');
     }
   };
 

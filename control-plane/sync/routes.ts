@@ -1,11 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
-import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
 import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
+import { fairShare } from '../storage/fair-share.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';
 import { type Connection, connectSidecar, noteSidecar } from './sidecar-store.ts';
@@ -48,17 +50,14 @@ export function syncRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       } satisfies ConnectAnswer;
     });
 
-    let snapshots = 0;
+    const snapshots = fairShare<AccountId>({
+      atOnceMax: limits.snapshotsAtOnceMax,
+      perOwnerMax: limits.snapshotsPerAccountMax,
+      waitingPerOwnerMax: limits.snapshotsWaitingPerAccountMax,
+    });
     app.get('/sync/snapshot', { config }, async (request) => {
-      if (snapshots >= limits.snapshotsAtOnceMax) {
-        throw new ApiError('overloaded', { message: 'Other sidecars are loading their state. Try again.' });
-      }
-      snapshots += 1;
-      try {
-        return await takeSnapshot(deps, callerOf(request).accountId);
-      } finally {
-        snapshots -= 1;
-      }
+      const { accountId } = callerOf(request);
+      return snapshots(accountId, () => takeSnapshot(deps, accountId));
     });
 
     app.get('/sync/changes', { config, schema: { querystring: ChangesQuery } }, async (request, reply) => {

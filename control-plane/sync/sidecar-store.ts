@@ -1,7 +1,9 @@
+import type { PendingQuery, Row } from 'postgres';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -50,7 +52,7 @@ export async function connectSidecar(
 
 /**
  * Whoever asks for a wait at a revocation waits for every connected sidecar, and no plan counts what sidecars call: so an account has only so
- * many. Of the silent ones that never shipped a record the longest silent are forgotten; one that comes back connects like a new one. Two
+ * many. Of the silent ones the longest silent are forgotten, those that never shipped a record first; one that comes back connects like a new one. Two
  * that connect at once may both find the last place, which does no harm.
  */
 async function makeRoom(
@@ -73,8 +75,18 @@ async function makeRoom(
     DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
       SELECT sidecar_id FROM sidecars
       WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId} AND last_seen_at_ms <= ${connectedSinceMs}
-        AND NOT EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id)
-      ORDER BY last_seen_at_ms LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      ORDER BY EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id), last_seen_at_ms
+      LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+}
+
+/** Forgets sidecars that were not heard of for `limits.sidecarForgottenMs`, a bounded number at a time; replicas do not wait for each other. */
+export async function trimSidecars(sql: Database): Promise<number> {
+  const removed = await sql`
+    DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
+      SELECT sidecar_id FROM sidecars
+      WHERE last_seen_at_ms < ${databaseNowMs(sql)} - ${limits.sidecarForgottenMs}::bigint
+      ORDER BY last_seen_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+  return removed.count;
 }
 
 /**
@@ -123,14 +135,49 @@ export async function noteSidecar(
   });
 }
 
-/** The sidecars that are connected, and how many of them have this revision of the global feed in force. */
-export async function countAcknowledged(
+/**
+ * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were shown. One step of an index for
+ * each such gate, at most `limits.servingGatesMax` of them.
+ */
+export async function findServingAccounts(sql: Database, { accountId, mode }: Owner): Promise<AccountId[]> {
+  const nextGate = (after: PendingQuery<Row[]>) => sql`
+    SELECT gate_id FROM attestations
+    WHERE reader_account_id = ${accountId} AND reader_mode = ${mode} AND other_reader_account_id IS NOT NULL ${after}
+    ORDER BY gate_id LIMIT 1`;
+  const rows = await sql<{ accountId: AccountId }[]>`
+    WITH RECURSIVE shown_at AS (
+      (SELECT gate_id, 1 AS place FROM (${nextGate(sql``)}) AS first)
+      UNION ALL
+      SELECT next.gate_id, place + 1
+      FROM shown_at CROSS JOIN LATERAL (${nextGate(sql`AND attestations.gate_id > shown_at.gate_id`)}) AS next
+      WHERE place < ${limits.servingGatesMax}
+    )
+    SELECT DISTINCT account_id AS "accountId" FROM shown_at JOIN gates USING (gate_id)`;
+  return [accountId, ...rows.map((row) => row.accountId)];
+}
+
+/** Of the sidecars of these accounts: how many are connected and have this revision of the global feed in force, and which fell silent. */
+export async function lookAtSidecars(
   sql: Database,
+  accountIds: readonly AccountId[],
   globalRevision: number,
-): Promise<{ readonly sidecars: number; readonly acknowledged: number }> {
-  const rows = await sql<{ sidecars: number; acknowledged: number }[]>`
-    SELECT count(*) AS sidecars,
-      count(*) FILTER (WHERE acked_global_revision >= ${globalRevision}) AS acknowledged
-    FROM sidecars WHERE last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint`;
-  return must(rows[0], 'a count has a row');
+): Promise<{
+  readonly sidecars: number;
+  readonly acknowledged: number;
+  readonly silent: readonly SidecarId[];
+}> {
+  const rows = await sql<{ sidecarId: SidecarId; isConnected: boolean; hasAcknowledged: boolean }[]>`
+    SELECT sidecar_id AS "sidecarId", acked_global_revision >= ${globalRevision} AS "hasAcknowledged",
+      last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected"
+    FROM sidecars
+    WHERE account_id = ANY(${[...accountIds]}::text[])
+      AND last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarSilentMs}::bigint
+    ORDER BY last_seen_at_ms DESC`;
+  const connected = rows.filter(({ isConnected }) => isConnected);
+  const silent = rows.filter(({ isConnected }) => !isConnected);
+  return {
+    sidecars: connected.length,
+    acknowledged: connected.filter(({ hasAcknowledged }) => hasAcknowledged).length,
+    silent: silent.slice(0, limits.silentSidecarsMax).map(({ sidecarId }) => sidecarId),
+  };
 }

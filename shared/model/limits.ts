@@ -118,6 +118,11 @@ export const limits = {
   longPollMsMax: secondMs,
   /** A sidecar is connected while it was heard of within this time. */
   sidecarConnectedMs: 3 * secondMs,
+  /** One that was heard of within this time, and is not connected, is named where a revocation is told who has heard of it. */
+  sidecarSilentMs: 10 * minuteMs,
+  silentSidecarsMax: 64,
+  /** Foreign gates at which passports of one account were shown, as far as that answer looks for their sidecars: 10 us each. */
+  servingGatesMax: 1_000,
   /** `?wait_ms=` of a revocation (decisions §3). */
   propagationWaitMsMax: 5 * secondMs,
   /** Changes in one pull; more are fetched by the next one. */
@@ -129,8 +134,21 @@ export const limits = {
   changeTrimIntervalMs: minuteMs,
   /** A snapshot with a million revoked passports has about 130 MB, mostly escaped quotes. */
   snapshotBytesMax: 256 * 1024 * 1024,
-  /** Each is read as a whole and holds a database connection; the others get 503 `overloaded` and come again. */
+  /**
+   * Each is read as a whole and holds a database connection. One account takes half of them; its next ones wait, and beyond that its sidecars
+   * get 503 `overloaded` and come again.
+   */
   snapshotsAtOnceMax: 4,
+  snapshotsPerAccountMax: 2,
+  snapshotsWaitingPerAccountMax: 16,
+  /** Batches of records that are taken at once, of all accounts and of one; those that wait are held in memory, at most one of each sidecar. */
+  ingestsAtOnceMax: 4,
+  ingestsPerAccountMax: 2,
+  ingestsWaitingPerAccountMax: 32,
+  /** Starts of one sidecar of which the last record is remembered: it ships the oldest first, and has few that are not shipped to the end. */
+  epochsPerSidecarMax: 32,
+  /** A sidecar that was not heard of for so long is forgotten, with its epochs; one that comes back connects like a new one. */
+  sidecarForgottenMs: 30 * dayMs,
   /** Connected sidecars of one account, and as many silent ones remembered: more than a fleet has, and no flood of rows. */
   sidecarsPerAccountMax: 256,
   /** Silent sidecars forgotten by one that connects: they go faster than they come. */
@@ -398,7 +416,7 @@ export const limits = {
   /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
   presentedKeysMax: 1_000,
   /** Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100. */
-  databaseConnectionsMax: 20,
+  databaseConnectionsMax: 28,
   /**
    * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many wait, which is a quarter second at
    * most, and what comes beyond is answered 503 `overloaded`.
@@ -528,7 +546,12 @@ mustHold(
 );
 mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
 mustHold(
-  limits.decisionsAtOnceMax + limits.exportsAtOnceMax + limits.discoveriesAtOnceMax + 4 <=
+  limits.decisionsAtOnceMax +
+    limits.exportsAtOnceMax +
+    limits.discoveriesAtOnceMax +
+    limits.snapshotsAtOnceMax +
+    limits.ingestsAtOnceMax +
+    4 <=
     limits.databaseConnectionsMax,
   'decisions that wait for each other leave connections for everybody else',
 );

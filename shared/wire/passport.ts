@@ -79,11 +79,15 @@ export const RevocationAnswer = Type.Object({
   status: Type.Literal('revoked'),
   revoked_at: Timestamp,
   reason: Type.String(),
-  /** How far the sidecars have got: how many are connected, and how many of them have acknowledged. */
+  /**
+   * How far the sidecars that serve the account's passports have got: how many are connected, how many of them have acknowledged, and which
+   * fell silent in the last minutes.
+   */
   propagation: Type.Object({
     revision: Type.Integer(),
     sidecars: Type.Integer(),
     acknowledged: Type.Integer(),
+    silent: Type.Array(Type.String()),
   }),
 });
 

@@ -29,7 +29,7 @@ describe('POST /passports/:id/revoke', () => {
       status: 'revoked',
       revoked_at: expect.stringMatching(/\.\d{3}Z$/),
       reason: 'key leaked',
-      propagation: { revision: before + 1, sidecars: 0, acknowledged: 0 },
+      propagation: { revision: before + 1, sidecars: 0, acknowledged: 0, silent: [] },
     });
     expect((await globalChanges()).slice(before)).toEqual([standing(id, 'revoked', expires_at)]);
     expect((await api.call({ url: `/v1/passports/${id}` })).body).toMatchObject({

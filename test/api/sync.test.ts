@@ -5,13 +5,16 @@ import { propagationOf } from '../../control-plane/sync/propagation.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Change, feedChannel, globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import { parseChangesAnswer, parseSignedSnapshot, parseSnapshot } from '../../shared/wire/sync-schema.ts';
 import { changeVerifies, snapshotVerifies } from '../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { liveOwner } from '../support/exports.ts';
 import { measureStall } from '../support/machine-stall.ts';
+import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
@@ -181,7 +184,8 @@ describe('POST /v1/sync/connect', () => {
 });
 
 describe('GET /v1/sync/snapshot', () => {
-  it('is taken by so many at once, and 503 for the next, until one is done', async () => {
+  it('is taken by so many of an account as may run or wait, and 503 for the next, until one is done', async () => {
+    const room = limits.snapshotsPerAccountMax + limits.snapshotsWaitingPerAccountMax;
     let release: () => void = () => undefined;
     let holding: Promise<unknown> = Promise.resolve();
     await new Promise<void>((isLocked) => {
@@ -193,14 +197,14 @@ describe('GET /v1/sync/snapshot', () => {
         });
       });
     });
-    const calls = Array.from({ length: limits.snapshotsAtOnceMax + 1 }, () =>
+    const calls = Array.from({ length: room + 1 }, () =>
       api.call({ url: '/v1/sync/snapshot', key: sidecarKey }),
     );
     expectError(await Promise.race(calls), 'overloaded');
     release();
     await holding;
     const statuses = (await Promise.all(calls)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(limits.snapshotsAtOnceMax);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(room);
     expect((await api.call({ url: '/v1/sync/snapshot', key: sidecarKey })).status).toBe(200);
   });
 
@@ -415,6 +419,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     const write = () => changeTransaction(api.deps, (_tx, change) => change(globalFeed, revoke()));
     early = await write();
     late = await write();
+    owner = liveOwner(accountId);
   });
 
   const ack = async (connection: object, globalRevision: number, mark?: string) =>
@@ -430,14 +435,28 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
       },
     });
   const forgetOthers = () => api.deps.sql`UPDATE sidecars SET last_seen_at_ms = 0`;
-  const seen = (waitMs = 0) => propagationOf(api.deps, late, { waitMs });
+  let owner: Owner;
+  const seen = (waitMs = 0) => propagationOf(api.deps, owner, late, { waitMs });
 
   it('counts the connected sidecars and those that have acknowledged', async () => {
     await forgetOthers();
     const [fast, slow] = [await connected(), await connected()];
     expect((await ack(fast, late)).status).toBe(200);
     await ack(slow, early);
-    expect(await seen()).toEqual({ revision: late, sidecars: 2, acknowledged: 1 });
+    expect(await seen()).toEqual({ revision: late, sidecars: 2, acknowledged: 1, silent: [] });
+  });
+
+  it('speaks of the sidecars that serve the passports of the account, and of no stranger’s', async () => {
+    await forgetOthers();
+    const stranger = await api.createAccount();
+    const host = await api.createAccount();
+    for (const { key } of [stranger, host]) {
+      const foreign = await connectSidecar(api, { key });
+      if (key !== host.key) continue;
+      const gateId = (await api.createGate({}, key)).gate_id;
+      await foreign.send(1, [recordOf(api, { gateId, passport: await api.issuePassport({}, accountKey) })]);
+    }
+    expect(await seen()).toEqual({ revision: late, sidecars: 1, acknowledged: 0, silent: [] });
   });
 
   it('waits until the last connected sidecar has acknowledged', async () => {
@@ -446,7 +465,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     const waiting = seen(5_000);
     await ack(slow, early);
     await ack(slow, late);
-    expect(await waiting).toEqual({ revision: late, sidecars: 1, acknowledged: 1 });
+    expect(await waiting).toEqual({ revision: late, sidecars: 1, acknowledged: 1, silent: [] });
   });
 
   it('sees an acknowledgement that another replica received', async () => {
@@ -456,7 +475,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     await api.deps
       .sql`UPDATE sidecars SET acked_global_revision = ${late} WHERE sidecar_id = ${slow.sidecar_id}`;
     // Long before it would have given up: by then the sidecar would not count as connected any more.
-    expect(await waiting).toEqual({ revision: late, sidecars: 1, acknowledged: 1 });
+    expect(await waiting).toEqual({ revision: late, sidecars: 1, acknowledged: 1, silent: [] });
   });
 
   it('gives up when the time is over, and when the last silent sidecar no longer counts as connected', async () => {
@@ -465,7 +484,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     expect(await seen(60)).toMatchObject({ sidecars: 1, acknowledged: 0 });
     await api.deps.sql`
       UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarConnectedMs} WHERE sidecar_id = ${sidecar_id}`;
-    expect(await seen(5_000)).toMatchObject({ sidecars: 0 });
+    expect(await seen(5_000)).toMatchObject({ sidecars: 0, silent: [sidecar_id] });
   });
 
   it.each([4_000, -4_000])(
@@ -475,9 +494,15 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
       const now = () => (api.deps.clock.now() + aheadMs) as UnixMillis;
       const other = { ...api.deps, clock: { ...api.deps.clock, now } };
       const sidecar = await connected();
-      expect(await propagationOf(other, late, { waitMs: 0 })).toMatchObject({ sidecars: 1, acknowledged: 0 });
+      expect(await propagationOf(other, owner, late, { waitMs: 0 })).toMatchObject({
+        sidecars: 1,
+        acknowledged: 0,
+      });
       await ack(sidecar, late);
-      expect(await propagationOf(other, late, { waitMs: 0 })).toMatchObject({ sidecars: 1, acknowledged: 1 });
+      expect(await propagationOf(other, owner, late, { waitMs: 0 })).toMatchObject({
+        sidecars: 1,
+        acknowledged: 1,
+      });
     },
   );
 

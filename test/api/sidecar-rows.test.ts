@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { trimSidecars } from '../../control-plane/sync/sidecar-store.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
+
+let api: Api;
+let gateId: string;
+let passport: Reply['body'];
+beforeAll(async () => {
+  api = await startApi();
+  gateId = (await api.createGate()).gate_id;
+  passport = await api.issuePassport();
+});
+afterAll(() => api.close());
+
+const epochsOf = async (sidecarId: string): Promise<string[]> => {
+  const rows = await api.deps.sql<{ epoch: string }[]>`
+    SELECT epoch FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} ORDER BY place`;
+  return rows.map(({ epoch }) => epoch);
+};
+const epochNumber = (number: number) => number.toString(16).padStart(32, '0');
+
+it('a sidecar that starts again and again leaves a bounded number of epochs, and no record twice', async () => {
+  const sidecar = await connectSidecar(api);
+  const records = Array.from({ length: limits.epochsPerSidecarMax + 3 }, () =>
+    recordOf(api, { gateId, passport }),
+  );
+  for (const [number, record] of records.entries()) {
+    expect((await sidecar.send(1, [record], { epoch: epochNumber(number) })).status).toBe(200);
+  }
+  const kept = await epochsOf(sidecar.sidecarId);
+  expect(kept).toEqual(records.map((_, number) => epochNumber(number)).slice(-limits.epochsPerSidecarMax));
+
+  // What was forgotten may come once more: its records are known by their ids.
+  const again = await sidecar.send(1, records.slice(0, 1), { epoch: epochNumber(0) });
+  expect(again.body).toEqual({ next_seq: 2 });
+  const stored = await expectSoundStore(api);
+  expect(stored.filter((id) => id === records[0]?.id)).toHaveLength(1);
+});
+
+it('a sidecar that was not heard of for a month is forgotten with its epochs, and may come back', async () => {
+  const [gone, kept] = [await connectSidecar(api), await connectSidecar(api)];
+  for (const each of [gone, kept]) await each.send(1, [recordOf(api, { gateId, passport })]);
+  await api.deps.sql`
+    UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarForgottenMs} - 60000
+    WHERE sidecar_id = ${gone.sidecarId}`;
+  expect(await trimSidecars(api.deps.sql)).toBe(1);
+  expect(await epochsOf(gone.sidecarId)).toEqual([]);
+  expect(await epochsOf(kept.sidecarId)).toHaveLength(1);
+  const back = await connectSidecar(api, { sidecarId: gone.sidecarId });
+  expect((await back.send(1, [recordOf(api, { gateId, passport })])).status).toBe(200);
+});

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api?.close());
+
+it('batches of one account that all wait hold its own share, and others ship and are served beside them', async () => {
+  const busy = await api.createAccount();
+  const quiet = await api.createAccount();
+  const worldOf = async (key: string) => {
+    const passport = await api.issuePassport({}, key);
+    const gateId = (await api.createGate({}, key)).gate_id;
+    return { passport, gateId, make: () => recordOf(api, { gateId, passport }) };
+  };
+  const [busyWorld, quietWorld] = [await worldOf(busy.key), await worldOf(quiet.key)];
+  const room = limits.ingestsPerAccountMax + limits.ingestsWaitingPerAccountMax;
+  const [first, ...others] = await Promise.all(
+    Array.from({ length: room + 1 }, () => connectSidecar(api, { key: busy.key })),
+  );
+  if (first === undefined) throw new Error('there is a sidecar');
+  expect((await first.send(1, [busyWorld.make()])).status).toBe(200);
+  const quietSidecar = await connectSidecar(api, { key: quiet.key });
+
+  const other = connect({ url: api.databaseUrl, connectionsMax: 2 });
+  const sent: ReturnType<typeof first.send>[] = [];
+  try {
+    await other.begin(async (tx) => {
+      await tx`SELECT FROM chains WHERE chain_id = ${busyWorld.passport.passport_id} FOR UPDATE`;
+      for (const each of others) sent.push(each.send(1, [busyWorld.make()]));
+      const waiting = async () => {
+        const [row] = await other<{ waiting: number }[]>`
+          SELECT count(*) AS waiting FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND datname = current_database() AND backend_type = 'client backend'`;
+        return row?.waiting ?? 0;
+      };
+      await until(async () => (await waiting()) === limits.ingestsPerAccountMax, {
+        what: 'as many batches in the database as one account may have',
+      });
+      expect((await quietSidecar.send(1, [quietWorld.make()])).status).toBe(200);
+      expect((await api.call({ url: '/v1/gates', key: busy.key })).status).toBe(200);
+      expectError(await first.send(2, [busyWorld.make()]), 'overloaded');
+    });
+    for (const reply of await Promise.all(sent)) expect(reply.status).toBe(200);
+    // What was turned away comes again, as a shipper does.
+    expect((await first.send(2, [busyWorld.make()])).status).toBe(200);
+  } finally {
+    await Promise.allSettled(sent);
+    await other.end();
+  }
+  await expectSoundStore(api);
+});
