@@ -118,7 +118,10 @@ function waysOf(sql: Database, owner: Owner, { passportId, gateId }: Attestation
   return [reader, otherReader] as const;
 }
 
-/** One of the records that the owner may read; null where there is none of that id. */
+/**
+ * A record that the owner may read, or whose id its call was answered with: `/enforce` without a gate records in the chain of a passport that may be
+ * another account's (decisions §5). Null where there is none of that id.
+ */
 export async function findAttestation(
   sql: Database,
   owner: Owner,
@@ -145,7 +148,8 @@ async function findRow(
 ): Promise<AttestationRow | null> {
   const [row] = await sql<AttestationRow[]>`
     SELECT ${sql(attestationColumns)} FROM attestations
-    WHERE attestation_id = ${attestationId} AND (${isReader(sql, owner)} OR ${isOtherReader(sql, owner)})`;
+    WHERE attestation_id = ${attestationId}
+      AND (${isReader(sql, owner)} OR ${isOtherReader(sql, owner)} OR ${isSource(sql, owner)})`;
   return row ?? null;
 }
 
@@ -154,3 +158,8 @@ const isReader = (sql: Database, { accountId, mode }: Owner) =>
 
 const isOtherReader = (sql: Database, { accountId, mode }: Owner) =>
   sql`(other_reader_account_id = ${accountId} AND other_reader_mode = ${mode})`;
+
+/** The caller's mode is that of the passport, to which `reader_mode` belongs, but where that was the very reason of the BLOCK. */
+const isSource = (sql: Database, { accountId, mode }: Owner) =>
+  sql`(source_account = ${accountId} AND gate_id IS NULL
+    AND (reader_mode = ${mode}) <> (reason IS NOT DISTINCT FROM 'mode_mismatch'))`;

@@ -66,7 +66,7 @@ export async function judgeRequest(
   { asksNobody }: { readonly asksNobody: boolean },
 ): Promise<Judgement> {
   const gate = call.gateId === null ? null : await readGate(tx, call.caller, call.gateId);
-  const policy = gate ?? noGate(call.caller.mode);
+  const policy = gate ?? noGate(call.caller);
   const facts = await readFacts(tx, call.verdict);
   const nowMs = deps.clock.now();
   const passport = facts.kind === 'verified' ? facts.passport : null;

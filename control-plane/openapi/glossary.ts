@@ -63,6 +63,8 @@ export const glossary: Readonly<Record<string, string>> = {
   per_transaction_usd: 'The most that one request may spend.',
   daily_usd: 'The most that may be spent in a UTC day.',
   monthly_usd: 'The most that may be spent in a UTC month.',
+  unpriced:
+    'What a request without an amount and without a catalog price gets where a spend limit or `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as 0.',
   alert_at: 'The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.',
   allowed_domains: 'Domains that a request may be for: `api.example.com` or `*.example.com`.',
   pii_controls: 'What happens to personal data in requests.',
@@ -74,7 +76,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'PassportConstraints.permissions': 'Requests for these permissions.',
   expires_in_s: 'How long an approval is waited for, in seconds. Default 300.',
   trusted_issuers:
-    "Ids of issuers whose passports count, or `*` for all. Absent: those of the gate's own account.",
+    "Ids of issuers whose passports count, and `own` for those of the gate's own account; or `*` alone for all. Absent: the own ones.",
   proof_of_possession: 'Whether the agent must sign the request with its own key.',
   stats: 'Counts of all decisions at the gate, tests left out.',
   total_requests: 'Decisions at the gate.',

@@ -51,6 +51,14 @@ export function demandedApprovalMs(
   return ofGate === null ? own.expiresInMs : Math.min(ofGate, own.expiresInMs);
 }
 
+/** Whether an `above_usd` is to judge an amount that nobody named. */
+export const lacksAmountToApprove = (
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  amount: MicroUsd | null,
+): boolean =>
+  amount === null && (policy.approvals?.needsAmount === true || passport.approvals?.needsAmount === true);
+
 const isDemandedByGate = (
   policy: CompiledPolicy,
   requested: PermissionKey | null,

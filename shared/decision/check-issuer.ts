@@ -12,10 +12,8 @@ export function checkIssuer(
   return isTrusted(policy, passport) ? null : 'issuer_untrusted';
 }
 
-/** A list of issuers replaces the default: an issuer of the own account that it does not name is not trusted. */
-function isTrusted(policy: CompiledPolicy, passport: VerifiedPassport): boolean {
-  const trusted = policy.trustedIssuers;
-  if (trusted === 'any') return true;
-  if (trusted === 'own') return passport.accountId === policy.accountId;
-  return trusted.has(passport.issuerId);
+/** A list of issuers replaces the default: an issuer of the own account that it does not name, by its id or as `own`, is not trusted. */
+function isTrusted({ trustedIssuers, ownAccountId }: CompiledPolicy, passport: VerifiedPassport): boolean {
+  if (trustedIssuers === 'any' || trustedIssuers.named.has(passport.issuerId)) return true;
+  return trustedIssuers.own && passport.accountId === ownAccountId;
 }

@@ -25,6 +25,13 @@ export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport
   policy.spendWindows.length > 0 ||
   passport.spendWindows.length > 0;
 
+/** Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it (decisions §4 and §5). */
+export const lacksAmountToSpend = (
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  amount: MicroUsd | null,
+): boolean => amount === null && (policy.spendNeedsAmount || passport.spendNeedsAmount);
+
 /**
  * How the amount misses the limits on money: first the one on a single transaction, where waiting never helps, then the windows. Nothing is needed
  * of a window for no money, and for money that an approval holds already (decisions §8).

@@ -17,7 +17,7 @@ export function checkTrustLevel(
 }
 
 function isVouchedFor(policy: CompiledPolicy, passport: VerifiedPassport): boolean {
-  if (passport.accountId === policy.accountId) return true;
-  const trusted = policy.trustedIssuers;
-  return typeof trusted === 'object' && trusted.has(passport.issuerId);
+  if (passport.accountId === policy.ownAccountId) return true;
+  const { trustedIssuers } = policy;
+  return trustedIssuers !== 'any' && trustedIssuers.named.has(passport.issuerId);
 }

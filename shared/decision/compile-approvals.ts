@@ -1,15 +1,25 @@
-import type { ApprovalRule } from '../model/constraints.ts';
+import type { Constraints } from '../model/constraints.ts';
 import type { MicroUsd } from '../model/money.ts';
 
 /** When a gate or a passport wants somebody to be asked. */
 export interface CompiledApprovalRule {
   readonly aboveMicroUsd: MicroUsd | null;
+  /** A request without an amount is blocked, because nobody can say that it stays below `aboveMicroUsd`. */
+  readonly needsAmount: boolean;
   /** Keys, or whole areas (`orders:*`). Null: none, and no area has to be spelled out to look for it. */
   readonly permissions: ReadonlySet<string> | null;
   readonly expiresInMs: number;
 }
 
-export const compileApprovals = (rule: ApprovalRule | null): CompiledApprovalRule | null =>
-  rule === null
-    ? null
-    : { ...rule, permissions: rule.permissions.length === 0 ? null : new Set(rule.permissions) };
+export function compileApprovals({
+  approvals: rule,
+  spendLimits,
+}: Pick<Constraints, 'approvals' | 'spendLimits'>): CompiledApprovalRule | null {
+  if (rule === null) return null;
+  return {
+    aboveMicroUsd: rule.aboveMicroUsd,
+    needsAmount: rule.aboveMicroUsd !== null && spendLimits?.unpriced !== 'permit',
+    permissions: rule.permissions.length === 0 ? null : new Set(rule.permissions),
+    expiresInMs: rule.expiresInMs,
+  };
+}

@@ -8,16 +8,18 @@ import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import { type CompiledApprovalRule, compileApprovals } from './compile-approvals.ts';
 import { type CompiledDomains, compileDomains } from './compile-domains.ts';
-import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
+import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 
-/** Whose passports are let in: the own account's (`'own'`), anybody's (`'any'`), or those of the named issuers and no others. */
-type TrustedIssuers = 'own' | 'any' | ReadonlySet<IssuerId>;
+/** Whose passports are let in: anybody's (`'any'`), or those of the named issuers, the own account's with them (`own`) or not. */
+type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };
 
 /** What a passport and a request have to meet. A gate is one; `/enforce` without a gate has the one of `noGate`. */
 export interface CompiledPolicy {
   readonly mode: Mode;
-  /** Whose gate it is. Null: nobody's. */
+  /** Whose gate it is. Null: there is none. */
   readonly accountId: AccountId | null;
+  /** The account whose issuers are the own ones: that of the gate, and without one that of the caller. */
+  readonly ownAccountId: AccountId;
   /** Null: no tier is demanded. */
   readonly trustLevel: TrustTier | null;
   /** Knowledge about a passport that is older than this decides nothing. Null: any age will do (decisions §4). */
@@ -31,6 +33,8 @@ export interface CompiledPolicy {
   readonly pii: PiiControls | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
+  /** There are limits on money, and a request without an amount is blocked by them. */
+  readonly spendNeedsAmount: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
 }
@@ -62,11 +66,11 @@ export function compileGate(
   },
   catalog: CatalogTerms | null = null,
 ): CompiledGate {
-  const { allowedDomains, spendLimits, rateLimits, trustedIssuers, piiControls, approvals } =
-    gate.constraints;
+  const { allowedDomains, spendLimits, rateLimits, trustedIssuers, piiControls } = gate.constraints;
   return {
     mode: gate.mode,
     accountId: gate.accountId,
+    ownAccountId: gate.accountId,
     trustLevel: gate.trustLevel,
     stateAgeMsMax: stateAgeMsMaxOf[gate.trustLevel],
     trustedIssuers: compileTrustedIssuers(trustedIssuers),
@@ -76,43 +80,43 @@ export function compileGate(
     pii: piiControls,
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
     spendWindows: compileSpendWindows(spendLimits, 'gate'),
+    spendNeedsAmount: spendNeedsAmount(spendLimits),
     rateWindows: compileRateWindows(rateLimits, 'gate'),
-    approvals: compileApprovals(approvals),
+    approvals: compileApprovals(gate.constraints),
     gateId: gate.gateId,
     version: gate.version,
     policyVersion: gate.policyVersion,
   };
 }
 
+const ownIssuers: TrustedIssuers = Object.freeze({ own: true, named: new Set<IssuerId>() });
+
 function compileTrustedIssuers(configured: Constraints['trustedIssuers']): TrustedIssuers {
-  if (configured === null) return 'own';
-  return configured === 'any' ? 'any' : new Set(configured);
+  if (configured === null) return ownIssuers;
+  if (configured === 'any') return 'any';
+  return { own: configured.own, named: new Set(configured.named) };
 }
-
-const withoutGate = (mode: Mode): CompiledPolicy =>
-  Object.freeze({
-    mode,
-    accountId: null,
-    trustLevel: null,
-    stateAgeMsMax: null,
-    trustedIssuers: 'any',
-    requiresPermission: false,
-    catalog: null,
-    allowedDomains: null,
-    pii: null,
-    perTransactionMicroUsd: null,
-    spendWindows: [],
-    rateWindows: [],
-    approvals: null,
-  });
-
-const policiesWithoutGate: Readonly<Record<Mode, CompiledPolicy>> = {
-  live: withoutGate('live'),
-  test: withoutGate('test'),
-};
 
 /**
  * The policy of `/enforce` without a gate (decisions §5): the passport alone, with its own constraints. No tier is
- * demanded and no issuer is preferred, but the passport must be of the world of the key that the caller came with.
+ * demanded, but its issuer must be one of the caller's own account, and it must be of the world of the key that the caller came with.
  */
-export const noGate = (callerMode: Mode): CompiledPolicy => policiesWithoutGate[callerMode];
+export const noGate = (caller: { readonly accountId: AccountId; readonly mode: Mode }): CompiledPolicy => ({
+  mode: caller.mode,
+  accountId: null,
+  ownAccountId: caller.accountId,
+  trustLevel: null,
+  stateAgeMsMax: null,
+  trustedIssuers: ownIssuers,
+  requiresPermission: false,
+  catalog: null,
+  allowedDomains: null,
+  pii: null,
+  perTransactionMicroUsd: null,
+  spendWindows: noWindowLimits,
+  spendNeedsAmount: false,
+  rateWindows: noWindowLimits,
+  approvals: null,
+});
+
+const noWindowLimits: readonly WindowLimit[] = Object.freeze([]);

@@ -1,7 +1,7 @@
 import type { PassportClaims } from '../model/passport-claims.ts';
 import { compileApprovals } from './compile-approvals.ts';
 import { compileDomains } from './compile-domains.ts';
-import { compileRateWindows, compileSpendWindows } from './compile-windows.ts';
+import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 import type { VerifiedPassport } from './facts.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { VerifiedPassport } from './facts.ts';
  * signature verified: `keyId` is the key that did, `tokenHash` the hex SHA-256 of the whole token.
  */
 export function compilePassport(claims: PassportClaims, keyId: string, tokenHash: string): VerifiedPassport {
-  const { allowedDomains, spendLimits, rateLimits, approvals } = claims.constraints;
+  const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
     passportId: claims.passportId,
     issuerId: claims.issuerId,
@@ -23,8 +23,9 @@ export function compilePassport(claims: PassportClaims, keyId: string, tokenHash
     allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),
     perTransactionMicroUsd: spendLimits?.perTransactionMicroUsd ?? null,
     spendWindows: compileSpendWindows(spendLimits, 'passport'),
+    spendNeedsAmount: spendNeedsAmount(spendLimits),
     rateWindows: compileRateWindows(rateLimits, 'passport'),
-    approvals: compileApprovals(approvals),
+    approvals: compileApprovals(claims.constraints),
     keyId,
     tokenHash,
   };

@@ -24,6 +24,14 @@ export const compileSpendWindows = (limits: SpendLimits | null, holder: Holder):
         ['month', limits.monthlyMicroUsd],
       ]);
 
+/** `unpriced` alone, or `alert_at`, is no limit on money. */
+export const spendNeedsAmount = (limits: SpendLimits | null): boolean =>
+  limits !== null &&
+  limits.unpriced === 'block' &&
+  (limits.perTransactionMicroUsd !== null ||
+    limits.dailyMicroUsd !== null ||
+    limits.monthlyMicroUsd !== null);
+
 const scopeOf = ({ per }: { readonly per: LimitScope }, holder: Holder): LimitScope =>
   holder === 'passport' ? 'passport' : per;
 

@@ -3,7 +3,12 @@ import type { PiiFinding } from '../model/attestation.ts';
 import type { DecisionReason } from '../model/decision.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { UnixMillis } from '../model/time.ts';
-import { checkPresentedApproval, demandedApprovalMs, hasApprovalRule } from './check-approval.ts';
+import {
+  checkPresentedApproval,
+  demandedApprovalMs,
+  hasApprovalRule,
+  lacksAmountToApprove,
+} from './check-approval.ts';
 import { checkDomain, hasDomainList } from './check-domain.ts';
 import { checkFreshness } from './check-freshness.ts';
 import { checkIssuer } from './check-issuer.ts';
@@ -12,7 +17,7 @@ import { checkPermission } from './check-permission.ts';
 import { checkPii, reportedFindings } from './check-pii.ts';
 import { hasRateLimit, missedRate } from './check-rate.ts';
 import { type CheckSet, check, listChecks } from './check-set.ts';
-import { countedAmount, hasSpendLimit, isDollars, missedSpend } from './check-spend.ts';
+import { countedAmount, hasSpendLimit, isDollars, lacksAmountToSpend, missedSpend } from './check-spend.ts';
 import { checkTrustLevel } from './check-trust-level.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type {
@@ -125,6 +130,7 @@ function decideOnCost(
   const isHeld = request.approval !== 'none';
   if (hasSpendLimit(policy, passport)) {
     reached |= check.spend_limit;
+    if (lacksAmountToSpend(policy, passport, amount)) return block('amount_missing', reached, amount, pii);
     const miss = missedSpend(policy, passport, amount, { quota, isHeld });
     if (miss === 'unknown') return undecided('leases', reached, amount, pii);
     if (miss !== null) return block('spend_limit_exceeded', reached, amount, pii, miss);
@@ -139,6 +145,7 @@ function decideOnCost(
 
   if (hasApprovalRule(policy, passport, request)) {
     reached |= check.approval;
+    if (lacksAmountToApprove(policy, passport, amount)) return block('amount_missing', reached, amount, pii);
     if (request.approval === 'pending') return suspend(null, reached, amount, pii);
     const demandedMs = demandedApprovalMs(policy, passport, request, amount);
     if (demandedMs !== null) {

@@ -39,6 +39,7 @@ export interface VerifiedPassport {
   readonly allowedDomains: CompiledDomains | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
+  readonly spendNeedsAmount: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
   /** The key that signed it. */

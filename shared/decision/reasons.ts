@@ -37,6 +37,7 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   domain_missing: final('Only certain domains are allowed, and the request names none.'),
   pii_detected: final('The request holds personal data, or more text than is scanned for them.'),
   currency_unsupported: final('Only amounts in USD are supported.'),
+  amount_missing: final('A money rule applies, and the request names no amount.'),
   spend_limit_exceeded: final('The amount passes a spend limit.'),
   rate_limit_exceeded: passing('The rate limit is used up.', null),
   quota_unavailable: passing(

@@ -12,6 +12,10 @@ export interface RateLimits {
   readonly per: LimitScope;
 }
 
+/** What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or it counts as 0 (decisions §4). */
+export const unpricedRules = ['block', 'permit'] as const;
+export type UnpricedRule = (typeof unpricedRules)[number];
+
 export interface SpendLimits {
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly dailyMicroUsd: MicroUsd | null;
@@ -19,6 +23,8 @@ export interface SpendLimits {
   readonly per: LimitScope;
   /** Fraction of a window's limit at which `spend_limit.approaching` fires. */
   readonly alertAt: number;
+  /** Binds the spend limits beside it, and `approvals.above_usd` of the same constraints. */
+  readonly unpriced: UnpricedRule;
 }
 
 export const piiModes = ['log_only', 'redact', 'block'] as const;
@@ -38,6 +44,12 @@ export interface ApprovalRule {
   readonly expiresInMs: number;
 }
 
+/** The issuers that a gate names. `own`: those of its account are among them, whichever they are. */
+export interface TrustedIssuerList {
+  readonly own: boolean;
+  readonly named: readonly IssuerId[];
+}
+
 /**
  * The policy of a gate, and the part of it that a passport may carry for itself (decisions §4).
  * Every field is null when it is not configured; nothing is ever "configured but ignored".
@@ -50,7 +62,7 @@ export interface Constraints {
   readonly piiControls: PiiControls | null;
   readonly approvals: ApprovalRule | null;
   /** Gate only. Null: the issuers of the gate's own account. `'any'`: every issuer of this service. */
-  readonly trustedIssuers: readonly IssuerId[] | 'any' | null;
+  readonly trustedIssuers: TrustedIssuerList | 'any' | null;
   /** Gate only. */
   readonly proofOfPossession: 'off' | 'required';
 }

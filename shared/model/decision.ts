@@ -23,6 +23,7 @@ export const decisionReasons = [
   'domain_missing',
   'pii_detected',
   'currency_unsupported',
+  'amount_missing',
   'spend_limit_exceeded',
   'rate_limit_exceeded',
   'quota_unavailable',

@@ -8,6 +8,9 @@ const microPerUsd = 1_000_000;
 /** The largest amount that a request or a limit may name (decisions §5); 1e15 micro-USD is still an exact integer. */
 const amountUsdMax = 1e9;
 
+/** Relative, as decisions §5 has it. */
+const binaryNoise = 1e-9;
+
 /**
  * Reads a JSON number of dollars: finite, >= 0, at most 1e9, at most 6 decimals (decisions §5).
  * Returns null for everything else. `-0` is 0.
@@ -16,8 +19,9 @@ export function parseUsd(amountUsd: unknown): MicroUsd | null {
   if (typeof amountUsd !== 'number' || !Number.isFinite(amountUsd)) return null;
   if (amountUsd < 0 || amountUsd > amountUsdMax) return null;
   const micro = Math.round(amountUsd * microPerUsd);
-  // Rounding must lose nothing: 0.1234567 is not an amount of whole micro-dollars.
-  return micro / microPerUsd === amountUsd ? ((micro + 0) as MicroUsd) : null;
+  // Rounding may lose the noise of binary fractions (3 * 1.1), and nothing else: 0.1234567 is not an amount of whole micro-dollars.
+  const isNoise = Math.abs(micro / microPerUsd - amountUsd) <= amountUsd * binaryNoise;
+  return isNoise ? ((micro + 0) as MicroUsd) : null;
 }
 
 export const renderUsd = (amount: MicroUsd): number => amount / microPerUsd;

@@ -9,6 +9,8 @@ import {
   piiTypes,
   type RateLimits,
   type SpendLimits,
+  type TrustedIssuerList,
+  unpricedRules,
 } from '../model/constraints.ts';
 import { type IssuerId, isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
@@ -49,6 +51,7 @@ const spends = {
   per_transaction_usd: Type.Optional(Usd),
   daily_usd: Type.Optional(Usd),
   monthly_usd: Type.Optional(Usd),
+  unpriced: Type.Optional(Type.Enum(unpricedRules)),
 };
 
 /** The constraints of a gate or template, in the public shape. */
@@ -170,6 +173,7 @@ const parseSpendLimits = (
   monthlyMicroUsd: parseMoney(given.monthly_usd, `${param}.monthly_usd`),
   per: given.per ?? 'gate',
   alertAt: given.alert_at ?? alertAtDefault,
+  unpriced: given.unpriced ?? 'block',
 });
 
 function parseMoney(amountUsd: number | undefined, param: string): MicroUsd | null {
@@ -210,17 +214,26 @@ function parsePermissions(given: readonly string[], param: string): readonly Per
   return [...new Set(keys)];
 }
 
-function parseTrustedIssuers(given: readonly string[], param: string): readonly IssuerId[] | 'any' {
+/** Stands in `trusted_issuers` for every issuer of the gate's account. */
+const ownIssuers = 'own';
+
+function parseTrustedIssuers(given: readonly string[], param: string): TrustedIssuerList | 'any' {
   if (given.length === 1 && given[0] === '*') return 'any';
-  const issuers = given.map((text, index) => {
-    if (isId('iss', text)) return text;
-    throw invalidRequest(
-      `${param}.${index}`,
-      `${param}.${index} must be an issuer_id; "*" for every issuer stands alone.`,
-    );
-  });
-  return [...new Set(issuers)];
+  const named = new Set<IssuerId>();
+  for (const [index, text] of given.entries()) {
+    if (isId('iss', text)) named.add(text);
+    else if (text !== ownIssuers) {
+      throw invalidRequest(
+        `${param}.${index}`,
+        `${param}.${index} must be an issuer_id or "own"; ["*"] alone means every issuer.`,
+      );
+    }
+  }
+  return { own: given.includes(ownIssuers), named: [...named] };
 }
+
+const renderTrustedIssuers = (trusted: TrustedIssuerList | 'any'): string[] =>
+  trusted === 'any' ? ['*'] : [...(trusted.own ? [ownIssuers] : []), ...trusted.named];
 
 /**
  * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read back is what
@@ -234,9 +247,7 @@ export function renderConstraints(constraints: Constraints): GateConstraints {
     ...(allowedDomains === null ? {} : { allowed_domains: [...allowedDomains] }),
     ...(piiControls === null ? {} : { pii_controls: renderPiiControls(piiControls) }),
     ...(approvals === null ? {} : { approvals: renderApprovals(approvals) }),
-    ...(trustedIssuers === null
-      ? {}
-      : { trusted_issuers: trustedIssuers === 'any' ? ['*'] : [...trustedIssuers] }),
+    ...(trustedIssuers === null ? {} : { trusted_issuers: renderTrustedIssuers(trustedIssuers) }),
     ...(constraints.proofOfPossession === 'off' ? {} : { proof_of_possession: 'required' as const }),
   };
 }
@@ -256,6 +267,7 @@ const renderSpendLimits = (spend: SpendLimits): NonNullable<GateConstraints['spe
   ...(spend.monthlyMicroUsd === null ? {} : { monthly_usd: renderUsd(spend.monthlyMicroUsd) }),
   ...(spend.per === 'gate' ? {} : { per: spend.per }),
   ...(spend.alertAt === alertAtDefault ? {} : { alert_at: spend.alertAt }),
+  ...(spend.unpriced === 'block' ? {} : { unpriced: spend.unpriced }),
 });
 
 const renderPiiControls = (pii: PiiControls): NonNullable<GateConstraints['pii_controls']> => ({

@@ -75,7 +75,7 @@ export function decideCall(deps: SectionDeps, call: Call): Step {
   // The key may have been deleted while the body was on its way.
   deps.authenticate(call.authorization, 'enforcement:check', nowMs);
   const gate = call.gateId === null ? null : findGate(state, call.gateId, call.caller);
-  const policy = gate ?? noGate(call.caller.mode);
+  const policy = gate ?? policyWithoutGate(deps, call);
   const facts = factsOf(state, must(call.token, 'a call is decided when its token is settled'));
   const isScanned = facts.kind === 'refused' || policy.pii === null || call.scannedFor === policy.pii.types;
   if (!isScanned && deps.scans.isSpent) return 'later';
@@ -105,6 +105,9 @@ export function decideCall(deps: SectionDeps, call: Call): Step {
   deps.spool.append(recordOf(made, aboutRecord(deps, call, gate)), call);
   return 'recorded';
 }
+
+const policyWithoutGate = ({ state }: SectionDeps, { caller }: Call): CompiledPolicy =>
+  noGate({ accountId: must(state.accountId, 'a state that was loaded stays'), mode: caller.mode });
 
 /** Who asked may see only gates of his own mode; another mode's gate does not exist for him (decisions §2). */
 export function findGate(state: EnforcementState, gateId: string, caller: Caller): CompiledGate {

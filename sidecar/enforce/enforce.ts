@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { noGate } from '../../shared/decision/compile-gate.ts';
 import { permitCharge } from '../../shared/decision/decide.ts';
 import type { RequestFacts } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
@@ -256,7 +255,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   #answerFirst(call: Call, first: FirstPermit): void {
-    const { pii } = madeOf(call).gate ?? noGate(call.caller.mode);
+    // Without a gate there are no PII controls.
+    const pii = madeOf(call).gate?.pii ?? null;
     const redacted =
       pii?.mode === 'redact' && first.pii.length > 0
         ? this.#section.scans.spend(() => redactedOf(call, pii))

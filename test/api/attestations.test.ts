@@ -256,10 +256,10 @@ describe('who sees an attestation', () => {
     );
   });
 
-  it('of a passport without a gate: the account of the passport, whoever asked', async () => {
+  it('of a passport without a gate: the account of the passport, and the one that asked', async () => {
     await expectSeenBy(await arrive(recordOf(api, { gateId: null, passport }), other.key), {
       own: true,
-      other: false,
+      other: true,
       test: false,
     });
   });

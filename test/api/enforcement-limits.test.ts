@@ -319,7 +319,7 @@ describe('a BLOCK', () => {
     );
     expect(await api.deps.sql`SELECT * FROM quota_windows ORDER BY 1, 2, 3`).toEqual(before);
     // Of two limits it misses one: the other is not touched either.
-    await check(gateId, jwt, at);
+    await check(gateId, jwt, { ...at, amount: 0 });
     expect((await check(gateId, jwt, { ...at, amount: 1 })).body.reason).toBe('rate_limit_exceeded');
     expect(await usedOf(`gate_spend:${gateId}`, 'day')).toBe(4_000_000);
     expect(await usedOf(`gate_rate:${gateId}`, 'day')).toBe(2);
@@ -348,7 +348,10 @@ describe('a gate test', () => {
       requested: 8,
       reset_at: endOf('day'),
     });
-    expect((await ask()).body).toMatchObject({ decision: 'block', reason: 'rate_limit_exceeded' });
+    expect((await ask({ amount: 0 })).body).toMatchObject({
+      decision: 'block',
+      reason: 'rate_limit_exceeded',
+    });
     expect(await usedOf(`gate_rate:${gateId}`, 'day')).toBe(1);
   });
 });

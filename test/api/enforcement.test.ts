@@ -196,6 +196,37 @@ describe('a token that our key signed and that was not issued here', () => {
 });
 
 describe('POST /enforce', () => {
+  it('trusts the issuers of its caller alone, who may read the record that it was answered with, and no other', async () => {
+    const [stranger, bystander] = [await api.createAccount(), await api.createAccount()];
+    const { jwt, passport_id } = await api.issuePassport({}, stranger.key);
+    const { body } = await api.call({ url: '/v1/enforce', body: { passport: jwt, request: {} } });
+    expect(body).toMatchObject({ decision: 'BLOCK', reason: 'issuer_untrusted' });
+    const read = (key: string, id = body.attestation_id) => api.call({ url: `/v1/attestations/${id}`, key });
+    expect((await read(api.adminKey)).body).toMatchObject({ id: body.attestation_id, passport_id });
+    expect((await read(stranger.key)).status).toBe(200);
+    expect((await read(bystander.key)).body.error.code).toBe('attestation_not_found');
+    const testKey = (await api.createKey({ scopes: ['admin:*'], mode: 'test' })).key;
+    expect((await read(testKey)).body.error.code).toBe('attestation_not_found');
+    // The stranger's own decisions about the same passport stay the stranger's.
+    const own = await api.call({
+      url: '/v1/enforce',
+      key: stranger.key,
+      body: { passport: jwt, request: {} },
+    });
+    expect(own.body.decision).toBe('PERMIT');
+    expect((await read(api.adminKey, own.body.attestation_id)).body.error.code).toBe('attestation_not_found');
+    const mismatch = await api.call({
+      url: '/v1/enforce',
+      key: testKey,
+      body: { passport: jwt, request: {} },
+    });
+    expect(mismatch.body.reason).toBe('mode_mismatch');
+    expect((await read(testKey, mismatch.body.attestation_id)).status).toBe(200);
+    expect((await read(api.adminKey, mismatch.body.attestation_id)).body.error.code).toBe(
+      'attestation_not_found',
+    );
+  });
+
   const enforce = (passport: string, request: object, key = api.adminKey): Promise<Reply> =>
     api.call({ url: '/v1/enforce', key, body: { passport, request } });
 

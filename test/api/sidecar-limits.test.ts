@@ -101,8 +101,8 @@ describe('limits over two sidecars', () => {
     expect((await check(0, gateId, token, ofDollars(2))).body.decision).toBe('PERMIT');
     expect((await check(1, second, token, ofDollars(3.5))).body.reason).toBe('spend_limit_exceeded');
     expect((await check(1, second, token, ofDollars(3))).body.decision).toBe('PERMIT');
-    expect((await check(0, null, token, order)).body.decision).toBe('PERMIT');
-    expect((await check(1, null, token, order)).body.reason).toBe('rate_limit_exceeded');
+    expect((await check(0, null, token, ofDollars(0))).body.decision).toBe('PERMIT');
+    expect((await check(1, null, token, ofDollars(0))).body.reason).toBe('rate_limit_exceeded');
   });
 
   it('are untouched by a request that is blocked, for whatever reason', async () => {
@@ -121,7 +121,9 @@ describe('limits over two sidecars', () => {
     expect((await check(0, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
     // The money is there, the request is not the last one.
     expect((await check(1, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
-    expect((await check(0, gateId, token, allowed)).body.reason).toBe('rate_limit_exceeded');
+    expect((await check(0, gateId, token, { ...allowed, amount: 0 })).body.reason).toBe(
+      'rate_limit_exceeded',
+    );
   });
 
   it('say what was missed by how much, and when to come again', async () => {

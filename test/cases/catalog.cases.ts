@@ -78,7 +78,7 @@ export const catalogCases: readonly CaseData[] = [
     gate: { catalog: priced, constraints: { spend_limits: { per_transaction_usd: 0 } } },
     passport: { permissions: ['orders:read'] },
     request: { permission_key: 'orders:read' },
-    want: permit(...atL1, 'spend_limit'),
+    want: block('amount_missing', ...atL1, 'spend_limit'),
   },
   {
     name: 'has no amount where the price is not per call',
@@ -86,7 +86,7 @@ export const catalogCases: readonly CaseData[] = [
       catalog: catalogOf({ key: 'orders:create', pricing: { ...perCall(25), model: 'per_minute' } }),
       constraints: { spend_limits: { per_transaction_usd: 0 } },
     },
-    want: permit(...atL1, 'spend_limit'),
+    want: block('amount_missing', ...atL1, 'spend_limit'),
   },
   {
     name: 'has no amount where the price is in another currency',
@@ -94,7 +94,7 @@ export const catalogCases: readonly CaseData[] = [
       catalog: catalogOf({ key: 'orders:create', pricing: { ...perCall(25), currency: 'EUR' } }),
       constraints: { spend_limits: { per_transaction_usd: 0 } },
     },
-    want: permit(...atL1, 'spend_limit'),
+    want: block('amount_missing', ...atL1, 'spend_limit'),
   },
   {
     name: 'blocks another currency also where the price is in dollars',

@@ -159,12 +159,13 @@ const spendCases: readonly CaseData[] = [
     name: 'lets no money pass a limit of 0, and what costs nothing does',
     gate: spends({ daily_usd: 0 }),
     request: paying(0.01),
-    earlier: [{ request: paying(0) }, { request: order }],
+    earlier: [{ request: paying(0) }],
     want: { ...block('spend_limit_exceeded', ...withSpend), limit: 0, requested: 0.01 },
   },
   {
     name: 'permits what costs nothing when the day has been spent',
     gate: spends({ daily_usd: 6 }),
+    request: paying(0),
     earlier: [{ request: paying(6) }],
     want: permit(...withSpend),
   },
@@ -245,6 +246,70 @@ const spendCases: readonly CaseData[] = [
   },
 ];
 
+/** A misspelt amount must not open a rule about money (decisions §4 and §5). */
+const unpricedCases: readonly CaseData[] = [
+  {
+    name: 'blocks a misspelt amount where money is limited',
+    gate: spends({ daily_usd: 100 }),
+    request: { ...order, ammount: 5_000 },
+    want: { ...block('amount_missing', ...withSpend), retryable: false },
+  },
+  {
+    name: 'blocks a missing amount where one transaction is limited',
+    gate: spends({ per_transaction_usd: 100 }),
+    want: block('amount_missing', ...withSpend),
+  },
+  {
+    name: 'blocks a missing amount where an approval depends on it',
+    gate: { constraints: { approvals: { above_usd: 100 } } },
+    want: block('amount_missing', ...atL1, 'approval'),
+  },
+  {
+    name: 'blocks a missing amount before it asks a person for the permission',
+    gate: { constraints: { approvals: { above_usd: 100, permissions: ['orders:create'] } } },
+    want: block('amount_missing', ...atL1, 'approval'),
+  },
+  {
+    name: 'needs no amount for an approval that depends on the permission alone',
+    gate: { constraints: { approvals: { permissions: ['orders:delete'] } } },
+    want: permit(...atL1, 'approval'),
+  },
+  {
+    name: "blocks a missing amount by the passport's own limit, also without a gate",
+    gate: null,
+    passport: spends({ monthly_usd: 10 }),
+    want: block('amount_missing', 'passport', 'issuer', 'permission', 'spend_limit'),
+  },
+  {
+    name: 'counts a missing amount as nothing where the gate says so',
+    gate: spends({ daily_usd: 10, per_transaction_usd: 1, unpriced: 'permit' }),
+    want: permit(...withSpend),
+  },
+  {
+    name: 'asks nobody about a missing amount where the gate says so',
+    gate: { constraints: { approvals: { above_usd: 1 }, spend_limits: { unpriced: 'permit' } } },
+    want: permit(...atL1, 'approval'),
+  },
+  {
+    name: "does not let the gate open the passport's own limit",
+    gate: spends({ daily_usd: 10, unpriced: 'permit' }),
+    passport: spends({ daily_usd: 10 }),
+    want: block('amount_missing', ...withSpend),
+  },
+  {
+    name: 'takes an amount of nothing for an amount',
+    gate: spends({ daily_usd: 0 }),
+    request: paying(0),
+    want: permit(...withSpend),
+  },
+  {
+    name: 'counts an amount without the noise of binary fractions',
+    gate: spends({ daily_usd: 3.3 }),
+    request: paying(3 * 1.1),
+    want: permit(...withSpend),
+  },
+];
+
 /** What a sidecar answers that cannot reach the ledger and holds no units. */
 const awayCases: readonly CaseData[] = [
   {
@@ -263,6 +328,7 @@ const awayCases: readonly CaseData[] = [
   {
     name: 'needs no ledger for a request that draws on no limit',
     gate: spends({ daily_usd: 6 }),
+    request: paying(0),
     circumstances: ['control plane away'],
     want: permit(...withSpend),
   },
@@ -281,4 +347,4 @@ const awayCases: readonly CaseData[] = [
 ];
 
 /** Limits on calendar windows: what came before counts, exactly. */
-export const limitCases: readonly CaseData[] = [...rateCases, ...spendCases, ...awayCases];
+export const limitCases: readonly CaseData[] = [...rateCases, ...spendCases, ...unpricedCases, ...awayCases];

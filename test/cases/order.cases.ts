@@ -85,9 +85,8 @@ export const orderCases: readonly CaseData[] = [
     want: permit('passport', 'issuer'),
   },
   {
-    name: 'without a gate: prefers no issuer',
+    name: 'without a gate: needs no permission',
     gate: null,
-    passport: { issued_by: 'foreign' },
     request: {},
     want: permit('passport', 'issuer'),
   },

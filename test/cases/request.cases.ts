@@ -197,11 +197,6 @@ export const requestCases: readonly CaseData[] = [
     want: permit(...withSpend),
   },
   {
-    name: 'counts a request without an amount as free',
-    gate: { constraints: { spend_limits: { per_transaction_usd: 1 } } },
-    want: permit(...withSpend),
-  },
-  {
     name: 'asks nothing of the amount where there is no limit',
     request: { ...order, amount: 1_000_000_000 },
     want: permit(...atL1),

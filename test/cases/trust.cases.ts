@@ -105,6 +105,29 @@ export const trustCases: readonly CaseData[] = [
     want: permit(...atL1),
   },
   {
+    name: 'permits an issuer of the own account where the list says own',
+    gate: { trust_level: 'L3', constraints: { trusted_issuers: ['own', foreignIssuer] } },
+    passport: { trust_tier: 'L3' },
+    want: permit(...atL2),
+  },
+  {
+    name: 'lets no other issuer in by own',
+    gate: { constraints: { trusted_issuers: ['own'] } },
+    passport: { issued_by: 'foreign' },
+    want: block('issuer_untrusted', 'passport', 'trust_level', 'issuer'),
+  },
+  {
+    name: 'permits an issuer of the own account where there is no gate',
+    gate: null,
+    want: permit('passport', 'issuer', 'permission'),
+  },
+  {
+    name: 'blocks an issuer of another account where there is no gate',
+    gate: null,
+    passport: { issued_by: 'foreign' },
+    want: block('issuer_untrusted', 'passport', 'issuer'),
+  },
+  {
     name: 'lets nobody in where the list is empty',
     gate: { constraints: { trusted_issuers: [] } },
     want: block('issuer_untrusted', 'passport', 'trust_level', 'issuer'),

@@ -68,4 +68,5 @@ const kinds: readonly string[] = [
   'domain_not_allowed',
   'pii_detected',
   'currency_unsupported',
+  'amount_missing',
 ];

@@ -83,13 +83,12 @@ export function oracle(situation: Situation): Expected {
 
 /** §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */
 function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation): readonly Check[] {
-  const isOwn = gate !== null && passport.account === 0;
+  const isOwn = passport.account === 0;
   const isNamed = gate !== null && Array.isArray(gate.trusted) && gate.trusted.includes(passport.issuer);
   const tierThatCounts = isOwn || isNamed ? passport.tier : 'L1';
+  const trusted = gate?.trusted ?? (['own'] as const);
   const isTrusted =
-    gate === null ||
-    gate.trusted === 'any' ||
-    (gate.trusted === null ? isOwn : gate.trusted.includes(passport.issuer));
+    trusted === 'any' || isNamed || (isOwn && (trusted as readonly unknown[]).includes('own'));
   const isStale =
     (gate?.level === 'L2' && standing.stateAgeMs > 60_000) ||
     (gate?.level === 'L3' && standing.stateAgeMs > 5_000);
@@ -167,8 +166,13 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
       name: 'approval',
       isConfigured: Boolean(hasRule) || presented,
       // §8: an approval is bound to a gate.
-      objection: () =>
-        gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null,
+      objection: () => {
+        const isUnjudged = [gate, passport].some(
+          (each) => each && typeof each.approvals?.above === 'number' && !each.isUnpricedPermitted,
+        );
+        if (isUnjudged && amountOf(situation) === null) return says('amount_missing');
+        return gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null;
+      },
     },
   ];
 }
@@ -229,9 +233,20 @@ function reported({ gate, request }: Situation): Expected['pii'] {
   return [...found.slice(0, 31), { pointer: '', type: 'unscanned' }];
 }
 
+const hasStrictLimit = ({
+  perTransaction,
+  day,
+  month,
+  isUnpricedPermitted,
+}: Pick<Situation['passport'], 'perTransaction' | 'day' | 'month' | 'isUnpricedPermitted'>) =>
+  !isUnpricedPermitted && [perTransaction, day, month].some((limit) => limit !== null);
+
 function spendObjection(situation: Situation): Objection | null {
   const { gate, passport, request } = situation;
   if (!isInDollars(situation)) return says('currency_unsupported');
+  if (amountOf(situation) === null && [gate, passport].some((each) => each && hasStrictLimit(each))) {
+    return says('amount_missing');
+  }
   const amount = amountOf(situation) ?? 0;
   const lowest = Math.min(...present([gate?.perTransaction, passport.perTransaction]));
   if (amount > lowest) {

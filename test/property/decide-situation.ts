@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledPolicy, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
-import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import {
+  compileRateWindows,
+  compileSpendWindows,
+  spendNeedsAmount,
+} from '../../shared/decision/compile-windows.ts';
 import type {
   PassportFacts,
   PassportStanding,
@@ -53,6 +57,7 @@ interface Limits {
   readonly minuteRate: Window | null;
   readonly hourRate: Window | null;
   readonly approvals: Rule | null;
+  readonly isUnpricedPermitted: boolean;
 }
 
 /** Everything that a decision depends on, in words of the decisions page; few values each, so that they often meet. */
@@ -60,7 +65,7 @@ export interface Situation {
   readonly gate:
     | (Limits & {
         readonly level: TrustTier;
-        readonly trusted: readonly number[] | 'any' | null;
+        readonly trusted: readonly (0 | 1 | 'own')[] | 'any' | null;
         readonly catalog: readonly Offer[] | null;
         readonly pii: PiiMode | null;
       })
@@ -124,6 +129,7 @@ const limits = {
   month: seldom(7, window),
   minuteRate: seldom(7, window),
   hourRate: seldom(7, window),
+  isUnpricedPermitted: fc.boolean(),
   approvals: seldom(
     7,
     fc.record({
@@ -146,7 +152,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
     fc.record({
       ...limits,
       level: fc.constantFrom<TrustTier>('L1', 'L2', 'L3'),
-      trusted: fc.oneof(fc.constant(null), fc.constant('any' as const), fc.subarray([0, 1])),
+      trusted: fc.oneof(fc.constant(null), fc.constant('any' as const), fc.subarray([0, 1, 'own'] as const)),
       catalog: seldom(7, fc.uniqueArray(offer, { selector: ({ key }) => key, minLength: 1 })),
       pii: seldom(5, fc.constantFrom<PiiMode>('log_only', 'redact', 'block')),
     }),
@@ -201,12 +207,13 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
 
 const microOrNull = (amount: number | null) => amount as MicroUsd | null;
 
-const spendLimitsOf = ({ perTransaction, day, month }: Limits): SpendLimits => ({
+const spendLimitsOf = ({ perTransaction, day, month, isUnpricedPermitted }: Limits): SpendLimits => ({
   perTransactionMicroUsd: microOrNull(perTransaction),
   dailyMicroUsd: microOrNull(day?.limit ?? null),
   monthlyMicroUsd: microOrNull(month?.limit ?? null),
   per: 'gate',
   alertAt: 0.8,
+  unpriced: isUnpricedPermitted ? 'permit' : 'block',
 });
 const rateLimitsOf = ({ minuteRate, hourRate }: Limits): RateLimits => ({
   requestsPerMinute: minuteRate?.limit ?? null,
@@ -224,7 +231,7 @@ const ruleOf = ({ approvals }: Limits): ApprovalRule | null =>
       };
 
 export function policyOf({ gate, mode }: Situation): CompiledPolicy {
-  if (gate === null) return noGate(mode);
+  if (gate === null) return noGate({ accountId: accounts[0], mode });
   const { trusted } = gate;
   const catalog: CatalogTerms | null =
     gate.catalog === null
@@ -245,7 +252,10 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
     trustedIssuers:
       trusted === null || trusted === 'any'
         ? trusted
-        : trusted.map((index) => (index === 0 ? issuers[0] : issuers[1])),
+        : {
+            own: trusted.includes('own'),
+            named: trusted.flatMap((each) => (each === 'own' ? [] : [issuers[each]])),
+          },
   };
   return compileGate(
     {
@@ -276,8 +286,9 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     allowedDomains: passport.domains === null ? null : compileDomains(passport.domains),
     perTransactionMicroUsd: microOrNull(passport.perTransaction),
     spendWindows: compileSpendWindows(spendLimitsOf(passport), 'passport'),
+    spendNeedsAmount: spendNeedsAmount(spendLimitsOf(passport)),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
-    approvals: compileApprovals(ruleOf(passport)),
+    approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
     keyId: 'key-1',
     tokenHash: 'hash-1',
   };

@@ -4,7 +4,17 @@ import { decide } from '../../../shared/decision/decide.ts';
 import { noWindows } from '../../../shared/decision/facts.ts';
 import type { PresentedApproval } from '../../../shared/model/approval.ts';
 import type { CatalogTerms } from '../../../shared/model/catalog.ts';
-import { aPassport, aRequest, aStanding, aWindow, decideAt, nowMs, permissionKey, usd } from './samples.ts';
+import {
+  aGate,
+  aPassport,
+  aRequest,
+  aStanding,
+  aWindow,
+  decideAt,
+  nowMs,
+  permissionKey,
+  usd,
+} from './samples.ts';
 
 const above10 = { approvals: { above_usd: 10, expires_in_s: 600 } };
 const withApproval = ['passport', 'trust_level', 'issuer', 'permission', 'approval'];
@@ -19,8 +29,10 @@ describe('the rule of a gate', () => {
     expect(decision).toMatchObject({ outcome, evaluated: withApproval });
   });
 
-  it('asks for nothing of a request without an amount', () => {
-    expect(decideAt({ constraints: above10 }).outcome).toBe('PERMIT');
+  it('blocks a request without an amount, unless the gate lets it count as nothing', () => {
+    expect(decideAt({ constraints: above10 })).toMatchObject({ outcome: 'BLOCK', reason: 'amount_missing' });
+    const lenient = { ...above10, spend_limits: { unpriced: 'permit' } };
+    expect(decideAt({ constraints: lenient }).outcome).toBe('PERMIT');
   });
 
   it('holds the money and no request', () => {
@@ -85,7 +97,7 @@ describe("a passport's own rule", () => {
 
   const decideWithoutGate = (approval: PresentedApproval) =>
     decide(
-      noGate('live'),
+      noGate(aGate()),
       { kind: 'verified', passport, standing: aStanding() },
       aRequest({ ...twenty, approval }),
       noWindows,

@@ -68,11 +68,12 @@ describe('a gate with a catalog', () => {
     });
   });
 
-  it('permits what is in it for nothing, and charges nothing', () => {
+  it('blocks what is in it without a price, where the request names no amount', () => {
     expect(decideFor({ permission_key: 'orders:read' })).toMatchObject({
-      outcome: 'PERMIT',
+      outcome: 'BLOCK',
+      reason: 'amount_missing',
       amountMicroUsd: null,
-      charge: { moneyMicroUsd: 0, requests: 1 },
+      charge: null,
     });
   });
 

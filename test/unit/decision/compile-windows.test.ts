@@ -30,7 +30,7 @@ describe('the windows of a gate', () => {
     for (const policy of [
       compileGate(aGate()),
       compileGate(aGate({ rate_limits: {}, spend_limits: {} })),
-      noGate('live'),
+      noGate(aGate()),
     ]) {
       expect(policy.rateWindows).toEqual([]);
       expect(policy.spendWindows).toEqual([]);

@@ -356,6 +356,8 @@ describe('the enforcer', () => {
       const outcome = await world.outcomeOf(token === 'forged' ? withWrongSignature(good) : good);
       world.world.outcome = outcome;
       world.world.standing = { ...active, isKeyCompromised: token === 'compromised' };
+      // Without a gate its issuer must be an own one.
+      if (!isAtGate && outcome.kind === 'verified') world.world.accountId = outcome.passport.accountId;
       const gateId = isAtGate ? world.gate.gateId : null;
       send(world.enforcer, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
       const passportId =

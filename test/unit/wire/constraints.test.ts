@@ -38,19 +38,20 @@ describe('constraints of a gate', () => {
         monthlyMicroUsd: 1e15,
         per: 'passport',
         alertAt: 0.5,
+        unpriced: 'block',
       },
       rateLimits: { requestsPerMinute: 0, requestsPerHour: 10, requestsPerDay: 100, per: 'passport' },
       piiControls: { mode: 'redact', types: ['email', 'iban'] },
       approvals: { aboveMicroUsd: 500_000, permissions: ['orders:*'], expiresInMs: 60_000 },
       allowedDomains: ['api.example.com', '*.xn--bcher-kva.example'],
-      trustedIssuers: [issuerId],
+      trustedIssuers: { own: false, named: [issuerId] },
     });
   });
 
   it('keep an empty list, which allows nothing, apart from no list', () => {
     expect(gate({ allowed_domains: [], trusted_issuers: [] })).toMatchObject({
       allowedDomains: [],
-      trustedIssuers: [],
+      trustedIssuers: { own: false, named: [] },
     });
   });
 
@@ -58,9 +59,24 @@ describe('constraints of a gate', () => {
     const given = { rate_limits: {}, spend_limits: {}, pii_controls: { mode: 'block' }, approvals: {} };
     expect(gate(given)).toMatchObject({
       rateLimits: { requestsPerMinute: null, requestsPerHour: null, requestsPerDay: null, per: 'gate' },
-      spendLimits: { perTransactionMicroUsd: null, dailyMicroUsd: null, per: 'gate', alertAt: 0.8 },
+      spendLimits: {
+        perTransactionMicroUsd: null,
+        dailyMicroUsd: null,
+        per: 'gate',
+        alertAt: 0.8,
+        unpriced: 'block',
+      },
       piiControls: { types: ['email', 'phone', 'payment_card', 'iban', 'us_ssn', 'ip_address'] },
       approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 300_000 },
+    });
+  });
+
+  it('read own in a list as the issuers of the account, and write it back', () => {
+    const read = gate({ trusted_issuers: [issuerId, 'own'], spend_limits: { unpriced: 'permit' } });
+    expect(read.trustedIssuers).toEqual({ own: true, named: [issuerId] });
+    expect(renderConstraints(read)).toEqual({
+      trusted_issuers: ['own', issuerId],
+      spend_limits: { unpriced: 'permit' },
     });
   });
 
