@@ -26,6 +26,7 @@ export async function createAccount(
     name: 'First key',
     scopes: ['admin:*'],
     expiresAtMs: null,
+    endsWithKeyId: null,
   });
   await insertAccount(tx, account);
   await createFeed(tx, account.accountId);

@@ -151,6 +151,7 @@ async function ensureKey(
     last4: wanted.key.slice(-4),
     createdAtMs: nowMs,
     expiresAtMs: null,
+    endsWithKeyId: null,
     revokedAtMs: null,
     lastUsedAtMs: null,
   });

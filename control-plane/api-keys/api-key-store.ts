@@ -19,6 +19,7 @@ export interface PresentedKey {
   readonly mode: Mode;
   readonly scopes: readonly Scope[];
   readonly expiresAtMs: UnixMillis | null;
+  readonly endsWithKeyId: ApiKeyId | null;
   readonly lastUsedAtMs: UnixMillis | null;
   readonly accountStatus: AccountStatus;
   readonly isOperatorAccount: boolean;
@@ -40,7 +41,7 @@ export const findKeyOfToken = (sql: Database, keyId: ApiKeyId): Promise<Presente
 async function readPresentedKey(sql: Database, where: PendingQuery<Row[]>): Promise<PresentedKey | null> {
   const [row] = await sql<PresentedKeyRow[]>`
     SELECT k.key_id AS "keyId", k.key_hash AS "keyHash", k.account_id AS "accountId", k.mode, k.scopes,
-      k.expires_at_ms AS "expiresAtMs", k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus",
+      k.expires_at_ms AS "expiresAtMs", k.ends_with_key_id AS "endsWithKeyId", k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus",
       a.is_operator AS "isOperatorAccount", a.plan, a.requests_per_minute AS "requestsPerMinute",
       a.requests_per_day AS "requestsPerDay"
     FROM api_keys k JOIN accounts a USING (account_id)
@@ -60,14 +61,16 @@ export async function touchApiKey(sql: Database, keyId: ApiKeyId, nowMs: UnixMil
 
 export async function insertApiKey(tx: Transaction, key: ApiKey): Promise<void> {
   await tx`
-    INSERT INTO api_keys (key_id, account_id, mode, name, scopes, key_hash, prefix, last4, created_at_ms, expires_at_ms)
+    INSERT INTO api_keys (key_id, account_id, mode, name, scopes, key_hash, prefix, last4, created_at_ms, expires_at_ms,
+      ends_with_key_id)
     VALUES (${key.keyId}, ${key.accountId}, ${key.mode}, ${key.name}, ${[...key.scopes]}, ${key.keyHash},
-      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${key.expiresAtMs})`;
+      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${key.expiresAtMs},
+      ${key.endsWithKeyId})`;
 }
 
 const columns = (sql: Database | Transaction) => sql`
   key_id AS "keyId", account_id AS "accountId", mode, name, scopes, key_hash AS "keyHash", prefix, last4,
-  created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", revoked_at_ms AS "revokedAtMs",
+  created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", ends_with_key_id AS "endsWithKeyId", revoked_at_ms AS "revokedAtMs",
   last_used_at_ms AS "lastUsedAtMs"`;
 
 /** Deleted keys are gone for everybody. */
@@ -116,6 +119,40 @@ export async function beginOverlap(
     WHERE key_id = ${keyId}`;
 }
 
-export async function revokeApiKey(tx: Transaction, keyId: ApiKeyId, nowMs: UnixMillis): Promise<void> {
-  await tx`UPDATE api_keys SET revoked_at_ms = ${nowMs} WHERE key_id = ${keyId}`;
+/** Keeps the key as it is until the transaction ends. False: it has been deleted. */
+export async function holdApiKey(tx: Transaction, keyId: ApiKeyId): Promise<boolean> {
+  const rows = await tx`SELECT FROM api_keys WHERE key_id = ${keyId} AND revoked_at_ms IS NULL FOR SHARE`;
+  return rows.length > 0;
+}
+
+/** Ends the key and, however many steps on, the keys that end with it. Answers all of them: sidecars must forget each. */
+export async function revokeApiKeys(
+  tx: Transaction,
+  keyId: ApiKeyId,
+  nowMs: UnixMillis,
+): Promise<readonly ApiKeyId[]> {
+  const rows = await tx<{ keyId: ApiKeyId }[]>`
+    WITH RECURSIVE ending AS (
+      SELECT ${keyId}::text AS key_id
+      UNION SELECT k.key_id FROM api_keys k JOIN ending e ON k.ends_with_key_id = e.key_id)
+    UPDATE api_keys SET revoked_at_ms = ${nowMs}
+    WHERE key_id IN (SELECT key_id FROM ending) AND revoked_at_ms IS NULL
+    RETURNING key_id AS "keyId"`;
+  return rows.map((row) => row.keyId);
+}
+
+/** Gives an end to the keys that end with this one, unless theirs is earlier. Answers those that it changed. */
+export async function shortenKeysEndingWith(
+  tx: Transaction,
+  keyId: ApiKeyId,
+  endsAtMs: UnixMillis,
+): Promise<readonly ApiKey[]> {
+  return tx<ApiKey[]>`
+    WITH RECURSIVE ending AS (
+      SELECT key_id FROM api_keys WHERE ends_with_key_id = ${keyId}
+      UNION SELECT k.key_id FROM api_keys k JOIN ending e ON k.ends_with_key_id = e.key_id)
+    UPDATE api_keys SET expires_at_ms = ${endsAtMs}
+    WHERE key_id IN (SELECT key_id FROM ending) AND revoked_at_ms IS NULL
+      AND (expires_at_ms IS NULL OR expires_at_ms > ${endsAtMs})
+    RETURNING ${columns(tx)}`;
 }

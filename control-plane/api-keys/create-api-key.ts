@@ -1,7 +1,7 @@
 import { apiKeyRandomBytes, hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -9,7 +9,7 @@ import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-k
 import type { Deps, Transaction } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
-import { insertApiKey } from './api-key-store.ts';
+import { holdApiKey, insertApiKey } from './api-key-store.ts';
 
 /** A key at the only moment at which the key itself is known. */
 export interface IssuedApiKey {
@@ -19,7 +19,8 @@ export interface IssuedApiKey {
 }
 
 /**
- * Creates a key that grants nothing its creator does not hold, in the creator's mode unless `admin:*` chooses (decisions §2). Out of the test
+ * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode unless `admin:*` chooses (decisions §2). Without
+ * `expires_at` it expires when its creator does. Out of the test
  * world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws `invalid_request` for a test key that
  * is to connect sidecars, which installScopes would refuse anyway.
  */
@@ -40,18 +41,34 @@ export async function createApiKey(
   if (mode === 'test' && wanted.scopes.includes('sidecars:connect')) {
     throw invalidRequest('scopes', 'A test key cannot hold sidecars:connect: a sidecar serves both modes.');
   }
-  const issued = makeIssuedKey(deps, { ...wanted, accountId: caller.accountId, mode });
+  // A deletion that comes first must not miss the new key.
+  if (caller.madeKeysEndWith !== null && !(await holdApiKey(tx, caller.madeKeysEndWith))) {
+    throw new ApiError('unauthorized');
+  }
+  const issued = makeIssuedKey(deps, {
+    ...wanted,
+    accountId: caller.accountId,
+    mode,
+    expiresAtMs: expiryWithin(caller, wanted.expiresAtMs),
+    endsWithKeyId: caller.madeKeysEndWith,
+  });
   await addApiKey(tx, change, issued.apiKey);
   return issued;
 }
 
-/** Nobody gains a right by creating or rolling a key. */
+function expiryWithin({ expiresAtMs: latestMs }: Caller, wantedMs: UnixMillis | null): UnixMillis | null {
+  if (latestMs === null || wantedMs === null) return wantedMs ?? latestMs;
+  if (wantedMs <= latestMs) return wantedMs;
+  throw invalidRequest('expires_at', 'expires_at must not be later than that of the key that creates it.');
+}
+
+/** Nobody gains a right by creating or rolling a key, or takes one away from a stronger key by deleting it. */
 export function refuseMoreThanHeld(caller: Caller, scopes: readonly Scope[]): void {
   const missing = scopes.find((scope) => !holdsScope(caller.scopes, scope));
   if (missing === undefined) return;
   throw new ApiError('insufficient_scope', {
     param: 'scopes',
-    message: `A key grants only what it holds itself; yours does not hold ${missing}.`,
+    message: `A key creates, rolls and deletes only keys whose scopes it holds itself; yours does not hold ${missing}.`,
   });
 }
 
@@ -63,6 +80,7 @@ export function makeIssuedKey(
     readonly name: string;
     readonly scopes: readonly Scope[];
     readonly expiresAtMs: UnixMillis | null;
+    readonly endsWithKeyId: ApiKeyId | null;
   },
 ): IssuedApiKey {
   const key = makeApiKey(of.mode, random.bytes(apiKeyRandomBytes));
@@ -78,6 +96,7 @@ export function makeIssuedKey(
     last4: key.slice(-4),
     createdAtMs: nowMs,
     expiresAtMs: of.expiresAtMs,
+    endsWithKeyId: of.endsWithKeyId,
     revokedAtMs: null,
     lastUsedAtMs: null,
   };

@@ -6,13 +6,15 @@ import { administer } from '../audit/administer.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
-import { beginOverlap, type LockedApiKey, lockApiKey, revokeApiKey } from './api-key-store.ts';
+import { beginOverlap, type LockedApiKey, lockApiKey, shortenKeysEndingWith } from './api-key-store.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from './create-api-key.ts';
+import { endApiKey } from './delete-api-key.ts';
 
 /**
  * Replaces a key by a new one of the same name, scopes, mode and expiry, with an id of its own. The old key works on for
  * `overlapMs` and is deleted at once where that is 0. While it does, it can be rolled again, by whoever lost the answer: the expiry is the one
- * that it had before the first time. The caller learns the new key, so it must hold all of its scopes.
+ * that it had before the first time. The caller learns the new key, so it must hold all of its scopes, and end no earlier than it (decisions §2). Keys that
+ * end with the old one do not end with the new one.
  */
 export async function rollApiKey(
   deps: Deps,
@@ -25,6 +27,7 @@ export async function rollApiKey(
     // An expired key has nothing left to hand on.
     if (old === null || isExpired(old, nowMs)) throw new ApiError('api_key_not_found');
     refuseMoreThanHeld(caller, old.scopes);
+    if (keyId !== caller.keyId) refuseToOutlive(caller, old);
     const issued = makeIssuedKey(deps, { ...old, expiresAtMs: old.ownExpiresAtMs });
     await addApiKey(tx, change, issued.apiKey);
     await retireApiKey(tx, change, old, { nowMs, overlapMs });
@@ -36,6 +39,16 @@ export async function rollApiKey(
   });
 }
 
+/** A key that ends must not win a longer life by rolling another one. Its own roll hands on what it has. */
+function refuseToOutlive(caller: Caller, rolled: LockedApiKey): void {
+  const endsInTime =
+    caller.expiresAtMs === null ||
+    (rolled.ownExpiresAtMs !== null && rolled.ownExpiresAtMs <= caller.expiresAtMs);
+  const endsWithSame = caller.madeKeysEndWith === null || rolled.endsWithKeyId === caller.madeKeysEndWith;
+  if (endsInTime && endsWithSame) return;
+  throw new ApiError('insufficient_scope', { message: 'A key cannot roll a key that outlives it.' });
+}
+
 async function retireApiKey(
   tx: Transaction,
   change: WriteChange,
@@ -43,14 +56,15 @@ async function retireApiKey(
   { nowMs, overlapMs }: { readonly nowMs: UnixMillis; readonly overlapMs: number },
 ): Promise<void> {
   if (overlapMs === 0) {
-    await revokeApiKey(tx, old.keyId, nowMs);
-    await change(old.accountId, { kind: 'api_key.delete', body: { key_id: old.keyId } });
+    await endApiKey(tx, change, old, nowMs);
     return;
   }
   const overlapEndMs = (nowMs + overlapMs) as UnixMillis;
   // The overlap never prolongs a key.
   if (old.expiresAtMs !== null && old.expiresAtMs <= overlapEndMs) return;
   await beginOverlap(tx, old, overlapEndMs);
-  const body = renderApiKeyForSidecars({ ...old, expiresAtMs: overlapEndMs });
-  await change(old.accountId, { kind: 'api_key.put', body });
+  const shortened = await shortenKeysEndingWith(tx, old.keyId, overlapEndMs);
+  for (const key of [{ ...old, expiresAtMs: overlapEndMs }, ...shortened]) {
+    await change(old.accountId, { kind: 'api_key.put', body: renderApiKeyForSidecars(key) });
+  }
 }

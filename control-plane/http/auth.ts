@@ -20,6 +20,10 @@ export interface Caller {
   readonly keyId: ApiKeyId;
   readonly mode: Mode;
   readonly scopes: readonly Scope[];
+  /** When the key expires; null: never. No key that it makes expires later. */
+  readonly expiresAtMs: UnixMillis | null;
+  /** The key with which every key ends that this caller makes: it came with an access token, or its own key ends so. Null: none. */
+  readonly madeKeysEndWith: ApiKeyId | null;
   /** Whether it is a live key of the operator's account, which manages the others (decisions §2). */
   readonly isOperator: boolean;
   /** Of the account; see plan-limits.ts. */
@@ -90,6 +94,8 @@ export function installAuth(
       keyId: key.keyId,
       mode: key.mode,
       scopes: key.scopes,
+      expiresAtMs: key.expiresAtMs,
+      madeKeysEndWith: credential === 'access_token' ? key.keyId : key.endsWithKeyId,
       isOperator: key.isOperatorAccount && key.mode === 'live',
       planLimits: key.planLimits,
       actor,

@@ -1,5 +1,5 @@
 import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
-import type { Scope } from '../../shared/model/scopes.ts';
+import { makesKeys, type Scope } from '../../shared/model/scopes.ts';
 
 /** A page as it is answered. */
 export interface Page {
@@ -38,7 +38,7 @@ export function renderConsentPage(facts: ConsentPageFacts): Page {
 <input id="api_key" name="api_key" type="password" autocomplete="off" spellcheck="false" autofocus>
 ${problem === null ? '' : `<p class="problem" role="alert">${escapeHtml(problem)}</p>`}
 <p>${escapeHtml(clientName)} does not get to see the key. It can do no more than the key can, and loses its access when the key is deleted,
-rolled or expires.</p>
+rolled or expires.${scopes.some(makesKeys) ? ' API keys that it creates end with your key, too.' : ''}</p>
 <button name="choice" value="allow">Allow</button>
 <button name="choice" value="deny">Deny</button>
 </form>`;

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Deps } from '../deps.ts';
-import { scopesOfTools } from '../tools/tool-list.ts';
+import { offeredScopes } from '../tools/tool-list.ts';
 import { toolsUrl } from './challenge.ts';
 import { endpoints } from './endpoints.ts';
 
@@ -17,7 +17,7 @@ export function metadataRoutes(deps: Pick<Deps, 'baseUrl'>): FastifyPluginAsync 
     resource,
     resource_name: 'agent-trust tools',
     authorization_servers: [issuer],
-    scopes_supported: scopesOfTools,
+    scopes_supported: offeredScopes,
     bearer_methods_supported: ['header'],
   };
   const authorizationServer = {
@@ -25,7 +25,7 @@ export function metadataRoutes(deps: Pick<Deps, 'baseUrl'>): FastifyPluginAsync 
     authorization_endpoint: issuer + endpoints.authorization,
     token_endpoint: issuer + endpoints.token,
     revocation_endpoint: issuer + endpoints.revocation,
-    scopes_supported: scopesOfTools,
+    scopes_supported: offeredScopes,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],

@@ -5,7 +5,7 @@ import { holdsScope, parseScope, scopes } from '../../shared/model/scopes.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { PresentedKey } from '../api-keys/api-key-store.ts';
 import type { Deps } from '../deps.ts';
-import { scopesOfTools } from '../tools/tool-list.ts';
+import { offeredScopes } from '../tools/tool-list.ts';
 import { readScopes } from './access-token.ts';
 import { toolsUrl } from './challenge.ts';
 import { findUsableKey } from './usable-key.ts';
@@ -59,10 +59,10 @@ function settleForKey(
   if (oidc.params) oidc.params['scope'] = (asked === undefined ? held : readScopes(asked)).join(' ');
 }
 
-/** Nobody knows yet which key will be shown: by default it is what the tools need. What this service does not have is left out. */
+/** Nobody knows yet which key will be shown: by default it is what the tools need, without the scopes that can make keys. What this service does not have is left out. */
 function settleForPerson({ oidc }: KoaContextWithOIDC, { invalidScope }: Refusals): void {
   const asked = oidc.params?.['scope'];
-  const settled = asked === undefined ? scopesOfTools : readScopes(asked);
+  const settled = asked === undefined ? offeredScopes : readScopes(asked);
   if (settled.length === 0) throw invalidScope('this service has none of these scopes');
   if (oidc.params) oidc.params['scope'] = settled.join(' ');
 }

@@ -1,4 +1,4 @@
-import type { Scope } from '../../shared/model/scopes.ts';
+import { makesKeys, type Scope } from '../../shared/model/scopes.ts';
 import { createApiKey } from './api-key-tools.ts';
 import { getAttestation } from './attestation-tools.ts';
 import { discoverGates, testGate } from './gate-tools.ts';
@@ -19,5 +19,10 @@ export const tools: readonly Tool[] = [
 
 export const findTool = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
 
-/** What a token must hold to call every one of them. */
-export const scopesOfTools: readonly Scope[] = [...new Set(tools.flatMap(({ scope }) => scope ?? []))];
+/**
+ * What a token must hold to call every one of them, but for those that make API keys: a client gets such a scope only where it asks for it by
+ * name (decisions §13), and many ask for all that a server lists.
+ */
+export const offeredScopes: readonly Scope[] = [...new Set(tools.flatMap(({ scope }) => scope ?? []))].filter(
+  (scope) => !makesKeys(scope),
+);

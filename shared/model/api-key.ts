@@ -17,6 +17,8 @@ export interface ApiKey {
   readonly last4: string;
   readonly createdAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis | null;
+  /** The key with which this one ends: it was made, directly or not, through an access token that is based on that key. Null: none. */
+  readonly endsWithKeyId: ApiKeyId | null;
   readonly revokedAtMs: UnixMillis | null;
   readonly lastUsedAtMs: UnixMillis | null;
 }

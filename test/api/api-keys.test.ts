@@ -72,6 +72,19 @@ describe('POST /api-keys', () => {
     ]);
   });
 
+  it('outlives no key that makes it: it expires with its maker, or earlier', async () => {
+    const makerEnds = inAnHour();
+    const maker = await api.createKey({ scopes: ['keys:manage', 'gates:read'], expires_at: makerEnds });
+    const wanted = { name: 'a', scopes: ['gates:read'] };
+    const endOf = async (body: object) => (await post('', body, maker.key)).body.expires_at;
+    expect(await endOf(wanted)).toBe(makerEnds);
+    expect(await endOf({ ...wanted, expires_at: null })).toBe(makerEnds);
+    const earlier = new Date(Date.parse(makerEnds) - 1_000).toISOString();
+    expect(await endOf({ ...wanted, expires_at: earlier })).toBe(earlier);
+    const later = new Date(Date.parse(makerEnds) + 1).toISOString();
+    expectError(await post('', { ...wanted, expires_at: later }, maker.key), 'invalid_request', 'expires_at');
+  });
+
   it('lets admin:* choose the mode', async () => {
     const { key } = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
     expect(parseApiKey(key)).toEqual({ mode: 'test' });
@@ -132,6 +145,9 @@ describe('POST /api-keys', () => {
     expectError(await post('', body), 'invalid_request', param);
   });
 });
+
+/** With the milliseconds that answers show. */
+const inAnHour = () => new Date(api.deps.clock.now() + 3_600_000).toISOString();
 
 describe('GET /api-keys', () => {
   it('lists the keys of the account, newest first, without the keys themselves', async () => {
@@ -211,6 +227,15 @@ describe('POST /api-keys/:id/roll', () => {
     expect((await api.call({ url: `/v1/api-keys/${strong.keyId}` })).status).toBe(200);
   });
 
+  it('403: gives a key that ends no key that lasts longer', async () => {
+    const scopes = ['keys:manage', 'gates:read'];
+    const lasting = await api.createKey({ scopes });
+    const ending = await api.createKey({ scopes, expires_at: inAnHour() });
+    expectError(await post(`/${lasting.keyId}/roll`, {}, ending.key), 'insufficient_scope');
+    expect(await opens(lasting.key)).toBe(200);
+    expect((await post(`/${ending.keyId}/roll`, {}, ending.key)).status).toBe(200);
+  });
+
   it.each([-1, 0.5, '60', null, 604_801])('400: refuses an overlap of %j', async (overlap_s) => {
     const { keyId } = await api.createKey({ scopes: ['gates:read'] });
     expectError(await post(`/${keyId}/roll`, { overlap_s }), 'invalid_request', 'overlap_s');
@@ -218,6 +243,14 @@ describe('POST /api-keys/:id/roll', () => {
 });
 
 describe('DELETE /api-keys/:id', () => {
+  it('403: ends no key that can do more than the caller', async () => {
+    const admin = await api.createKey({ scopes: ['admin:*'] });
+    const { key } = await api.createKey({ scopes: ['keys:manage'] });
+    const reply = await api.call({ method: 'DELETE', url: `/v1/api-keys/${admin.keyId}`, key });
+    expectError(reply, 'insufficient_scope', 'scopes');
+    expect(await opens(admin.key)).toBe(200);
+  });
+
   it('deletes the key for good and tells the sidecars', async () => {
     const { keyId } = await api.createKey({ scopes: ['gates:read'] });
     const before = (await api.changes(feed)).length;

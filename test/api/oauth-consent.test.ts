@@ -261,6 +261,13 @@ describe('the consent page', () => {
     expect(html).toContain('read passports <code>passports:read</code>');
     expect(html).toContain('create, roll and delete API keys <code>keys:manage</code>');
     expect(html).not.toContain('passports:revoke');
+    expect(html).toContain('API keys that it creates end with your key, too.');
+  });
+
+  it('offers scopes that can make keys to nobody who has not asked for them by name', async () => {
+    const { html } = await browser.openConsent(ask().url);
+    expect(html).toContain('<code>passports:read</code>');
+    expect(html).not.toMatch(/keys:manage|admin:\*|API keys that it creates/);
   });
 
   it('runs no script, loads nothing, stands in no frame, and is kept by nobody', async () => {

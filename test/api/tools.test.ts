@@ -190,6 +190,37 @@ describe('what the tools do', () => {
     ).toBeUndefined();
   });
 
+  it('makes keys that end with the key behind the token, with all that they make', async () => {
+    const { api } = tools;
+    const scopes = ['keys:manage', 'gates:read'];
+    const opens = async (key: string) => (await api.call({ url: '/v1/gates', key })).status;
+    const made = async () => {
+      const basis = await api.createKey({ scopes });
+      const token = await tools.accessTokenOf(basis, scopes.join(' '));
+      const { result } = await call('create_api_key', { name: 'made', scopes }, token);
+      const child = result.structuredContent;
+      const grandchild = await api.createKey({ scopes }, child.key);
+      expect([await opens(child.key), await opens(grandchild.key)]).toEqual([200, 200]);
+      return { basis, child, grandchild };
+    };
+    const change = (method: 'POST' | 'DELETE', path: string, body?: object, key?: string) =>
+      api.call({ method, url: `/v1/api-keys/${path}`, ...(body ? { body } : {}), ...(key ? { key } : {}) });
+
+    const deleted = await made();
+    await change('DELETE', deleted.basis.keyId);
+    expect([await opens(deleted.child.key), await opens(deleted.grandchild.key)]).toEqual([401, 401]);
+
+    const rolled = await made();
+    // A key that ends with another wins no longer life by rolling one that does not.
+    const lasting = await api.createKey({ scopes });
+    expect((await change('POST', `${lasting.keyId}/roll`, {}, rolled.child.key)).status).toBe(403);
+    const own = await change('POST', `${rolled.child.key_id}/roll`, {}, rolled.child.key);
+    await change('POST', `${rolled.basis.keyId}/roll`, { overlap_s: 60 });
+    expect([await opens(own.body.key), await opens(rolled.grandchild.key)]).toEqual([200, 200]);
+    api.advance(60_000);
+    expect([await opens(own.body.key), await opens(rolled.grandchild.key)]).toEqual([401, 401]);
+  });
+
   it('stays in the account and mode of the key', async () => {
     const { passport_id } = await tools.api.issuePassport();
     const stranger = await tools.api.createAccount();

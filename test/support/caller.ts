@@ -15,6 +15,8 @@ export function callerOfAccount(
     keyId,
     mode: 'live',
     scopes: [],
+    expiresAtMs: null,
+    madeKeysEndWith: null,
     isOperator: false,
     planLimits: { requestsPerMinute: null, requestsPerDay: null },
     actor: { type: 'api_key', id: keyId, clientId: null },
