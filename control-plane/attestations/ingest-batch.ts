@@ -65,7 +65,9 @@ export async function ingestBatch(
     // Voids may reach over what was taken before; the number never goes back.
     if (nextSeq - 1 > lastSeq)
       await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(saysAll) });
-    const end = batch.end === null ? null : await endEpoch(tx, { ...batch, ...batch.end }, nowMs);
+    // An end before what was taken is that of another state of the folder, in which more may be missing.
+    const nothingLost = batch.end?.nothingLost === true && nextSeq > lastSeq;
+    const end = batch.end === null ? null : await endEpoch(tx, { ...batch, nothingLost }, nowMs);
     const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
     return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void'), end };
   };

@@ -14,6 +14,12 @@ import { moveUnits } from './ledger.ts';
  */
 export type EndOutcome = 'returned' | 'kept' | 'known';
 
+interface EndedEpoch {
+  readonly sidecarId: SidecarId;
+  readonly epoch: string;
+  readonly nothingLost: boolean;
+}
+
 /**
  * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. The row of the epoch is locked, and all its records
  * were taken. `nothingLost`: the sidecar's word that every PERMIT that was answered is among them (EpochEnd).
@@ -36,7 +42,7 @@ export type EndOutcome = 'returned' | 'kept' | 'known';
  */
 export async function endEpoch(
   tx: Transaction,
-  { sidecarId, epoch, nothingLost }: { sidecarId: SidecarId; epoch: string; nothingLost: boolean },
+  { sidecarId, epoch, nothingLost }: EndedEpoch,
   nowMs: UnixMillis,
 ): Promise<EndOutcome> {
   const [ended] = await tx<{ isWhole: boolean }[]>`

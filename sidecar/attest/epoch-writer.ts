@@ -101,24 +101,14 @@ export class EpochWriter {
     segment.file = null;
   }
 
-  /**
-   * Nothing more is written. What the path still leads to is read by it from now on, and closed; where the folder is gone, descriptors
-   * are all that is left.
-   */
+  /** Nothing more is written. Segments stay open until they are dropped: a reader may be in the middle of one. */
   async close(): Promise<void> {
-    let canBeFound = false;
-    try {
-      canBeFound = this.isGrounded;
-    } catch {
-      // Read through the descriptor, then.
-    }
     const segment = this.#segment;
     this.#segment = null;
     if (segment !== null) {
       segment.isEnded = true;
       if (segment.bytes === 0) this.release(segment);
     }
-    if (canBeFound) for (const each of this.epoch.segments) this.release(each);
     await this.#commit.finish();
   }
 

@@ -12,11 +12,11 @@ export interface SpoolHold {
 const name = 'writer.sock';
 
 /**
- * Shows to others who opens the same spool that its writer is alive, and finds out whether another one is. The lock of DATA_DIR keeps two
- * processes apart already, but not in two containers that share a volume. A socket in the folder is found by both: who listens is alive,
- * and the kernel ends that with the process, `kill -9` included.
+ * Shows other processes that open the same spool that its writer is alive, and finds out whether another writer is. The lock of DATA_DIR
+ * keeps two processes apart already, but not two containers that share a volume. Both find a socket in the folder: while one listens it is
+ * alive, and the kernel ends that with the process, `kill -9` included.
  *
- * Refuses nobody: where another writer is alive, or the file system has no sockets, the answer is only that nothing is certain.
+ * Refuses nobody: where another writer is alive, or the file system has no sockets, the only consequence is that nothing is certain.
  */
 export async function holdSpool(directory: string): Promise<SpoolHold> {
   // The path of a socket has at most 107 characters; through an open folder it is short.

@@ -34,7 +34,7 @@ export interface SpoolFiles {
    * descriptor a file can be read when its path leads nowhere any more.
    */
   read(file: string | number, buffer: Uint8Array, length: number, position: number): Promise<number>;
-  /** Creates or replaces a file; resolves when content and name would survive a power cut. */
+  /** Creates or replaces a file, and its folder where that is gone; resolves when content and name would survive a power cut. */
   writeDurably(path: string, content: Uint8Array): Promise<void>;
   /** Gives the file a second name in another folder, under which it stays when the first is removed. It may have it already. */
   keep(path: string, as: string): Promise<void>;
@@ -102,6 +102,7 @@ export const nodeFiles: SpoolFiles = {
     }
   },
   async writeDurably(path, content) {
+    await nodeFiles.makeFolder(dirname(path));
     const file = await open(path, 'w', 0o600);
     try {
       await file.writeFile(content);

@@ -8,7 +8,7 @@ import { parseSegmentName, segmentName } from './spool-segment.ts';
  * How a spool lies on the disk:
  *
  *     spool/
- *       writer.sock                    who listens here is the living writer (hold-spool.ts)
+ *       writer.sock                    the living writer listens here (hold-spool.ts)
  *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane knows its end
  *         origin.json                  where it was written (epoch-origin.ts)
  *         0000000000000001.seg         named by the number of its first record

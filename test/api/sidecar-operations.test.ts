@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -73,6 +74,34 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expect(names.map((name) => later(name) - earlier(name))).toEqual([2, 1, 1, 1, 1]);
     expect(later('state_age_seconds')).toBeLessThan(5);
     expect(later('open_requests')).toBe(0);
+  });
+
+  it('measures its spool: what waits and how old it is, what was shipped, and how long the disk takes', async () => {
+    const gate = await api.createGate();
+    const passport = await api.issuePassport();
+    await sidecar.caughtUp();
+    const figure = async (name: string) => {
+      const text: string = (await sidecar.call({ path: '/metrics', key: null })).body;
+      return Number(new RegExp(`^agent_trust_sidecar_spool_${name} (\\S+)$`, 'm').exec(text)?.[1]);
+    };
+    await until(async () => (await figure('oldest_unshipped_seconds')) === 0, { what: 'all is shipped' });
+    const shipped = await figure('shipped_records_total');
+    sidecar.link.cut();
+    await sidecar.check(gate.gate_id, passport.jwt, order);
+    expect(await figure('bytes')).toBeGreaterThan(500);
+    expect(await figure('used_bytes')).toBeGreaterThanOrEqual(await figure('bytes'));
+    expect(await figure('capacity_bytes')).toBe(limits.spoolBytesMax);
+    await until(async () => (await figure('oldest_unshipped_seconds')) > 0.05, {
+      what: 'a record that grows old',
+    });
+    await until(async () => (await figure('fsync_duration_seconds_count')) > 0, { what: 'an fsync' });
+    expect(await figure('fsync_duration_seconds_sum')).toBeGreaterThan(0);
+    sidecar.resume();
+    await until(async () => (await figure('oldest_unshipped_seconds')) === 0, { what: 'it is shipped' });
+    expect(await figure('shipped_records_total')).toBe(shipped + 1);
+    expect(await figure('bytes')).toBe(0);
+    for (const name of ['damaged_places_total', 'torn_ends_total', 'voided_records_total{reason="damaged"}'])
+      expect(await figure(name.replaceAll(/[{}]/g, '\\$&')), name).toBe(0);
   });
 
   it('names no agent, passport, gate or key in its metrics', async () => {

@@ -126,6 +126,13 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([10, 10]);
   });
 
+  it('keeps every unit counted where the folder that ends lacks what was taken before', async () => {
+    const { sidecar, permit, counted } = await leased();
+    expect((await sidecar.send(1, [permit(1), permit(1)])).status).toBe(200);
+    expect((await end(sidecar, 2)).status).toBe(200);
+    expect(await counted()).toEqual([10, 10]);
+  });
+
   it('keeps every unit counted where a PERMIT does not say what it took', async () => {
     const { sidecar, permit, counted } = await leased();
     const { took: _, ...silent } = permit(1);
