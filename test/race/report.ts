@@ -59,7 +59,7 @@ export function strandedLine(windows: readonly UsedWindow[]): string {
   const sum = (of: readonly UsedWindow[]) => of.reduce((total, { stranded }) => total + stranded, 0);
   const money = windows.filter((window) => !isRate(window));
   const places = windows.filter(({ stranded }) => stranded > 0).length;
-  return `Stranded until their windows end: ${sum(windows.filter(isRate))} requests and $${(sum(money) / 1e6).toFixed(2)}, in ${places} of ${windows.length} windows.`;
+  return `Stranded, charges in doubt included: ${sum(windows.filter(isRate))} requests and $${(sum(money) / 1e6).toFixed(2)}, in ${places} of ${windows.length} windows.`;
 }
 
 /** Lines of a table. */
