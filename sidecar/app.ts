@@ -33,6 +33,7 @@ export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse'> {
  */
 export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const { enforcer, observed, clock, random } = deps;
+  const startedAtMs = clock.now();
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
 
@@ -45,7 +46,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);
       case 'readyz': {
-        const readiness = readinessOf(observed, isDraining);
+        const readiness = readinessOf(observed, { isDraining, nowMs: clock.now(), startedAtMs });
         return jsonReply(readiness.status === 'ready' ? 200 : 503, JSON.stringify(readiness), requestId);
       }
       case 'metrics':

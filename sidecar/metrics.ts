@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type MeasuredSpool, spoolMetrics } from './attest/spool-metrics.ts';
+import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import type { Settlements } from './enforce/settle.ts';
 import type { LeaseHolder } from './leases/lease-holder.ts';
@@ -135,6 +136,17 @@ export function sidecarMetrics(
     () => replica.stateAgeMs / 1_000,
     'max',
   );
+  new Gauge({
+    name: 'agent_trust_sidecar_trust_level_blocked_seconds',
+    help: 'For how long gates of this trust level have blocked everything with state_stale; 0 while they decide, +Inf since the start.',
+    labelNames: ['trust_level'],
+    registers,
+    aggregator: 'max',
+    collect() {
+      for (const level of trustLevels)
+        this.set({ trust_level: level }, blockedForMs(level, replica.stateAgeMs) / 1_000);
+    },
+  });
   gauge('standings', 'Revoked and suspended passports in memory.', () => replica.standingCount, 'max');
   counter(
     'sync_refused_total',

@@ -1,7 +1,9 @@
 import type { Ed25519 } from '../shared/crypto/ed25519.ts';
 import { limits } from '../shared/model/limits.ts';
+import type { UnixMillis } from '../shared/model/time.ts';
 import type { Shipper } from './attest/shipper.ts';
 import type { Spool } from './attest/spool.ts';
+import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { ServerPort } from './http/server.ts';
 import type { FollowStatus } from './replica/follow.ts';
 import type { Replica } from './replica/replica.ts';
@@ -16,11 +18,19 @@ export interface Observed {
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
+/** When it is asked, and when this sidecar began to serve. */
+interface Moment {
+  readonly isDraining: boolean;
+  readonly nowMs: UnixMillis;
+  readonly startedAtMs: UnixMillis;
+}
+
 /**
  * What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it is what it is for. A clock of this
  * machine that is more than a minute off does, although nothing goes by it now: after a restart without the control plane everything would.
  */
-export function readinessOf(observed: Observed, isDraining: boolean) {
+export function readinessOf(observed: Observed, moment: Moment) {
+  const { isDraining } = moment;
   const { replica, spool, shipper, server, ed25519 } = observed;
   const { connected, superseded, mustNotServe, clockOffsetMs, lastProblem } = observed.following.status;
   const offsetMs = Math.abs(clockOffsetMs ?? 0);
@@ -37,6 +47,7 @@ export function readinessOf(observed: Observed, isDraining: boolean) {
       account_revision: replica.accountRevision,
       global_revision: replica.globalRevision,
     },
+    blocked_trust_levels: blockedLevelsOf(replica.stateAgeMs, moment),
     control_plane: {
       connected,
       superseded,
@@ -61,3 +72,12 @@ export function readinessOf(observed: Observed, isDraining: boolean) {
     ed25519: ed25519.name,
   } as const;
 }
+
+/** Gates of these levels block everything with `state_stale`; the others decide. A state that never was current blocks from the start. */
+const blockedLevelsOf = (stateAgeMs: number, { nowMs, startedAtMs }: Moment) =>
+  trustLevels.flatMap((level) => {
+    const blockedMs = blockedForMs(level, stateAgeMs);
+    if (blockedMs === 0) return [];
+    const sinceMs = Number.isFinite(blockedMs) ? nowMs - Math.round(blockedMs) : startedAtMs;
+    return [{ trust_level: level, reason: 'state_stale', since: new Date(sinceMs).toISOString() }] as const;
+  });

@@ -48,7 +48,7 @@ export interface CompiledGate extends CompiledPolicy {
   readonly policyVersion: number;
 }
 
-const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
+export const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
   L1: null,
   L2: limits.stateAgeL2MsMax,
   L3: limits.stateAgeL3MsMax,

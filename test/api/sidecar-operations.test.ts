@@ -50,6 +50,25 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     });
   });
 
+  it('says which trust levels an old state blocks, since when, in /readyz and metrics', async () => {
+    const gate = await api.createGate({ trust_level: 'L3' });
+    const passport = await api.issuePassport({ trust_tier: 'L3' });
+    await sidecar.caughtUp();
+    expect((await readyz()).blocked_trust_levels).toEqual([]);
+    await sidecar.ageStateTo(9_000);
+    const { status, blocked_trust_levels: blocked } = await readyz();
+    const text: string = (await sidecar.call({ path: '/metrics', key: null })).body;
+    const { body } = await sidecar.check(gate.gate_id, passport.jwt, order);
+    sidecar.resume();
+    expect(status).toBe('ready');
+    expect(blocked).toEqual([{ trust_level: 'L3', reason: 'state_stale', since: expect.any(String) }]);
+    expect(Math.abs(Date.parse(blocked[0].since) - (api.deps.clock.now() - 4_000))).toBeLessThan(30_000);
+    expect(body).toMatchObject({ decision: 'BLOCK', reason: 'state_stale' });
+    const blockedS = /trust_level_blocked_seconds\{trust_level="L3"\} (\S+)$/m.exec(text)?.[1];
+    expect(Number(blockedS)).toBeCloseTo(4, 2);
+    expect(text).toMatch(/^agent_trust_sidecar_trust_level_blocked_seconds\{trust_level="L2"\} 0$/m);
+  });
+
   it('counts decisions by outcome and reason, and what became of the tokens', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
