@@ -11,6 +11,7 @@ import { discoveryRoutes } from './discovery/routes.ts';
 import { enforcementRoutes } from './enforcement/routes.ts';
 import { gateRoutes } from './gates/routes.ts';
 import { installAuth, installScopes } from './http/auth.ts';
+import { installDatabaseFigures } from './http/database-figures.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installIdempotency } from './http/idempotency.ts';
 import { installJsonBody } from './http/json-body.ts';
@@ -62,6 +63,7 @@ export function build(deps: Deps): FastifyInstance {
   installErrorReplies(app, replies);
   installRequestId(app);
   installRequestMetrics(app, deps);
+  installDatabaseFigures(deps);
   installOpenApi(app, deps);
   installAuth(app, deps);
   installPlanLimits(app, deps);

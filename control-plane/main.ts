@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import type { Bus } from '../shared/bus/bus.ts';
 import { inProcessBus } from '../shared/bus/in-process.ts';
 import { redisBus } from '../shared/bus/redis.ts';
@@ -12,6 +12,8 @@ import { systemClock } from '../shared/runtime/clock.ts';
 import { lockDataDir } from '../shared/runtime/data-dir-lock.ts';
 import { concretePort } from '../shared/runtime/free-port.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
+import { packageVersion } from '../shared/runtime/package-version.ts';
+import { addBuildInfo, addProcessMetrics } from '../shared/runtime/process-metrics.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
 import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
@@ -110,7 +112,8 @@ async function startAll(
   const outbound = guardedFetch({ allowPrivate: settings.WEBHOOK_ALLOW_PRIVATE });
   started.add('connections to webhooks', () => outbound.close());
   const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
+  addProcessMetrics(metrics);
+  addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion(), ed25519: ed25519.name });
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });

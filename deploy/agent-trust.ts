@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
 import { apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
@@ -9,6 +8,7 @@ import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
+import { packageVersion } from '../shared/runtime/package-version.ts';
 import {
   type Program,
   parseSettings,
@@ -50,18 +50,6 @@ function asStartError(error: unknown, dataDir: string): unknown {
   );
 }
 
-/** The package that this file belongs to, wherever it was compiled to. */
-function version(): string {
-  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
-    try {
-      const manifest = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8'));
-      return manifest.version;
-    } catch (error) {
-      if (folder.pathname === '/') throw error;
-    }
-  }
-}
-
 function commands(setExitCode: (code: number) => void): Command {
   const env = process.env;
   const settingsHelp = (programs: readonly Program[]) => () =>
@@ -71,7 +59,7 @@ function commands(setExitCode: (code: number) => void): Command {
     .description(
       'The trust layer for autonomous software agents: passports, gates, decisions and a signed record of each.',
     )
-    .version(version())
+    .version(packageVersion())
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'agent-trust: ')) })
     .exitOverride((end) => process.exit(end.exitCode === 0 ? exitCode.success : exitCode.usage))
     .showHelpAfterError('Add --help for what there is.')

@@ -62,6 +62,12 @@ async function startAll(
   const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
   started.add('lock of DATA_DIR', () => lock.release());
   const server = extras.server ?? (await chooseServer(process.env, settings.SIDECAR_HTTP));
+  if (server.fallbackReason !== null) {
+    logger.warn(
+      { reason: server.fallbackReason },
+      'uWebSockets.js does not load here: node:http answers instead, at about half the speed',
+    );
+  }
   const threads = threadsFor(settings, server, logger);
 
   const leftovers = shipLeftovers(settings, { threads, logger });

@@ -1,9 +1,14 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { Ed25519 } from '../shared/crypto/ed25519.ts';
+import { packageVersion } from '../shared/runtime/package-version.ts';
+import { addBuildInfo, addProcessMetrics } from '../shared/runtime/process-metrics.ts';
 import { type MeasuredSpool, spoolMetrics } from './attest/spool-metrics.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import type { Settlements } from './enforce/settle.ts';
+import type { ServerPort } from './http/server.ts';
 import type { LeaseHolder } from './leases/lease-holder.ts';
+import type { FollowStatus } from './replica/follow.ts';
 import type { Replica } from './replica/replica.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
@@ -14,18 +19,30 @@ export interface Measured extends MeasuredSpool {
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
+  readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
+  readonly answers: AnswerCounts;
+  readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
+  readonly ed25519: Pick<Ed25519, 'name'>;
 }
+
+/** Answers of the HTTP server, by status. */
+export type AnswerCounts = Map<number, number>;
+
+/** What a server tells of each answer. */
+export const countAnswer =
+  (answers: AnswerCounts) =>
+  (status: number): void => {
+    answers.set(status, (answers.get(status) ?? 0) + 1);
+  };
 
 /**
  * The figures of one sidecar in the form of Prometheus. The parts count for themselves with plain numbers, which are read when somebody asks, so
  * that a request pays for no metric. No label ever holds the id of an agent, passport or gate: a series per id has no bound.
  */
-export function sidecarMetrics(
-  { enforcer, leases, settlements, verifier, replica, ...spooling }: Measured,
-  measuresProcess: boolean,
-): Registry {
+export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
+  const { enforcer, leases, settlements, verifier, replica } = measured;
   const registry = new Registry();
-  if (measuresProcess) collectDefaultMetrics({ register: registry });
+  if (measuresProcess) addProcessMetrics(registry);
   const registers = [registry];
   const counter = (name: string, help: string, read: () => number): void => {
     new Counter({
@@ -39,7 +56,7 @@ export function sidecarMetrics(
     });
   };
   /** `of`: what the figure of several threads is. */
-  const gauge = (name: string, help: string, read: () => number, of: 'sum' | 'max' = 'sum'): void => {
+  const gauge = (name: string, help: string, read: () => number, of: 'sum' | 'max' | 'min' = 'sum'): void => {
     new Gauge({
       name: `agent_trust_sidecar_${name}`,
       help,
@@ -129,7 +146,7 @@ export function sidecarMetrics(
   );
   gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
 
-  spoolMetrics(registry, spooling);
+  spoolMetrics(registry, measured);
   gauge(
     'state_age_seconds',
     'Time since the state was last known to be current; +Inf before that was ever known.',
@@ -153,5 +170,51 @@ export function sidecarMetrics(
     'Snapshots, changes and heartbeats that were refused.',
     () => replica.refusedCount,
   );
+  serviceMetrics(registry, measured, gauge);
   return registry;
+}
+
+/** How it stands between its callers and its control plane, and what it runs on. */
+function serviceMetrics(
+  registry: Registry,
+  { enforcer, following, answers, server, ed25519 }: Measured,
+  gauge: (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void,
+): void {
+  enforcer.durations.register(registry, {
+    name: 'agent_trust_sidecar_decision_duration_seconds',
+    help: 'Time from the whole body of a request to its decision.',
+  });
+  new Counter({
+    name: 'agent_trust_sidecar_http_answers_total',
+    help: 'Answers by HTTP status, of every address. What uWebSockets.js answers by itself is not among them.',
+    labelNames: ['status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [status, count] of answers) this.inc({ status: String(status) }, count);
+    },
+  });
+  gauge(
+    'connected',
+    '1 while the control plane answers; of several threads, 1 while it answers all.',
+    () => Number(following.status.connected),
+    'min',
+  );
+  gauge(
+    'clock_offset_seconds',
+    'How far the clock here is from that of the control plane; NaN before that is known.',
+    () => (following.status.clockOffsetMs ?? Number.NaN) / 1_000,
+    'max',
+  );
+  gauge(
+    'http_fallback',
+    '1: uWebSockets.js does not load here, and node:http answers at about half the speed.',
+    () => Number(server.fallbackReason !== null),
+    'max',
+  );
+  addBuildInfo(registry, 'agent_trust_sidecar_build_info', {
+    version: packageVersion(),
+    server: server.name,
+    ed25519: ed25519.name,
+  });
 }

@@ -15,7 +15,7 @@ import type { ServerPort } from './http/server.ts';
 import { sidecarIdOf } from './identity.ts';
 import { leaseHolder } from './leases/lease-holder.ts';
 import { listen } from './listen.ts';
-import { sidecarMetrics } from './metrics.ts';
+import { type AnswerCounts, countAnswer, sidecarMetrics } from './metrics.ts';
 import { CatchUp } from './replica/catch-up.ts';
 import { controlPlaneClient } from './replica/control-plane-client.ts';
 import type { ControlPlaneTime } from './replica/control-plane-time.ts';
@@ -162,8 +162,22 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   started.add('deadlines', () => enforcer.stop());
   await pool.ready();
 
+  const answers: AnswerCounts = new Map();
   const metrics = sidecarMetrics(
-    { enforcer, leases, settlements, verifier, spool, shipper, replica, clock },
+    {
+      enforcer,
+      leases,
+      settlements,
+      verifier,
+      spool,
+      shipper,
+      replica,
+      clock,
+      following,
+      answers,
+      server,
+      ed25519,
+    },
     options.measuresProcess,
   );
   const app = buildSidecar({
@@ -181,6 +195,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     ...options.listener,
     handler: app.handler,
     refuse: app.refuse,
+    onAnswer: countAnswer(answers),
     logger,
   });
   started.add('HTTP', () => listening.close());

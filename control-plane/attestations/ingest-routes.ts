@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Counter } from 'prom-client';
+import { Counter, Histogram } from 'prom-client';
+import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -16,6 +17,13 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     name: 'agent_trust_ingested_records_total',
     help: 'Records from sidecars. refused and void want to be looked at: each is told in the log.',
     labelNames: ['outcome'],
+    registers: [deps.metrics],
+  });
+
+  const lag = new Histogram({
+    name: 'agent_trust_ingest_lag_seconds',
+    help: 'How long before its batch was taken the oldest record of that batch was decided.',
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400],
     registers: [deps.metrics],
   });
 
@@ -49,6 +57,10 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);
+        // Records come in the order of their decisions, so the first is the oldest.
+        const oldest =
+          appended > 0 ? batch.items.map(decidedAt).find((time) => !Number.isNaN(time)) : undefined;
+        if (oldest !== undefined) lag.observe(Math.max(0, deps.clock.now() - oldest) / 1_000);
         for (const { seq, reason, count } of voided) {
           ingested.inc({ outcome: 'void' }, count);
           deps.logger.error({ ...where, last_seq: seq, count, reason }, 'a sidecar gave up records');
@@ -87,3 +99,7 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     );
   };
 }
+
+/** When the record was decided, Unix milliseconds; NaN for a run of given-up numbers, which was not. */
+const decidedAt = (item: unknown): number =>
+  isJsonObject(item) && typeof item['timestamp_ms'] === 'number' ? item['timestamp_ms'] : Number.NaN;

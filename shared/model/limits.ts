@@ -453,6 +453,16 @@ export const limits = {
   readinessMsMax: 2 * secondMs,
   /** `agent-trust healthcheck` waits for an answer so long: whoever runs it, such as Docker, has a patience of its own. */
   healthcheckMsMax: 3 * secondMs,
+  /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
+  decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
+  /** `/metrics` waits so long for figures from the database, then shows the last ones: below the patience of a scraper, 10 s by default. */
+  databaseFiguresMsMax: secondMs,
+  /** They are read at most so often, however many scrape. */
+  databaseFiguresIntervalMs: 5 * secondMs,
+  /** Waiting rows are counted up to here: an alarm needs no more, and counting more would cost more when there is trouble already. */
+  countedRowsMax: 10_000,
+  /** Webhooks whose queues are looked at for the oldest delivery that is due. */
+  countedQueuesMax: 1_000,
 } as const;
 
 function mustHold(relation: boolean, sentence: string): void {

@@ -6,6 +6,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
+import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
@@ -53,6 +54,8 @@ export interface Enforcer {
   /** Requests that failed by our own fault. */
   readonly internalErrors: number;
   readonly openCalls: number;
+  /** From the whole body of a request to its answer, of decisions. */
+  readonly durations: DurationHistogram;
   stop(): void;
 }
 
@@ -73,6 +76,7 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
 class DecidingEnforcer implements Enforcer, Answerer {
   shed = 0;
   internalErrors = 0;
+  readonly durations = new DurationHistogram(limits.decisionBucketsMs);
   readonly #deps: EnforcerDeps;
   readonly #section: SectionDeps;
   readonly #authenticate: Authenticate;
@@ -83,7 +87,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#deps = deps;
     this.#authenticate = authenticator(deps.state);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
-    this.#open = openCalls({ clock: deps.clock, onLate: () => this.shed++ });
+    this.#open = openCalls({ clock: deps.clock, onLate: () => this.shed++, durations: this.durations });
   }
 
   get decisions(): Iterable<DecisionCount> {

@@ -3,6 +3,7 @@ import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import type { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Reply, Responder } from '../http/server.ts';
 import { errorReply } from './replies.ts';
 
@@ -33,12 +34,18 @@ export interface OpenCalls {
 
 const sweepMs = limits.decisionDeadlineMs / 8;
 
-export function openCalls(options: { readonly clock: Clock; readonly onLate: () => void }): OpenCalls {
+export function openCalls(options: {
+  readonly clock: Clock;
+  readonly onLate: () => void;
+  /** Takes how long each answered decision took: every 200. */
+  readonly durations: DurationHistogram;
+}): OpenCalls {
   // A set keeps the order of insertion: the oldest request is the first.
   const waiting = new Set<OpenCall>();
   const answer = (call: OpenCall, reply: Reply): boolean => {
     if (!waiting.delete(call)) return false;
     call.responder.reply(reply);
+    if (reply.status === 200) options.durations.observe(options.clock.monotonic() - call.openedAtMs);
     return true;
   };
   const sweep = setInterval(() => {

@@ -27,6 +27,7 @@ export class Desk<Res> {
   readonly wire: Wire<Res>;
   readonly handler: RequestHandler;
   readonly refuse: (refusal: Refusal) => Reply;
+  readonly onAnswer: ((status: number) => void) | null;
   readonly logger: Logger;
   /** Written by exchanges as they begin and end. */
   openRequests = 0;
@@ -34,10 +35,11 @@ export class Desk<Res> {
   isDraining = false;
   #whenIdle: (() => void) | null = null;
 
-  constructor(wire: Wire<Res>, options: Pick<ListenOptions, 'handler' | 'refuse' | 'logger'>) {
+  constructor(wire: Wire<Res>, options: Pick<ListenOptions, 'handler' | 'refuse' | 'onAnswer' | 'logger'>) {
     this.wire = wire;
     this.handler = options.handler;
     this.refuse = options.refuse;
+    this.onAnswer = options.onAnswer ?? null;
     this.logger = options.logger;
   }
 
@@ -190,6 +192,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     assertReply(reply);
     const desk = this.#desk;
     this.#end();
+    desk.onAnswer?.(reply.status);
     try {
       desk.wire.write(res, {
         reply,

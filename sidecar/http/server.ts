@@ -71,6 +71,8 @@ export interface ListenOptions {
   readonly refuse: (refusal: Refusal) => Reply;
   /** Further headers that the handler reads, in lower case. Default none. */
   readonly headerNames?: readonly string[];
+  /** Told of every answer that the adapter writes. It must not throw. */
+  readonly onAnswer?: (status: number) => void;
   readonly logger: Logger;
 }
 

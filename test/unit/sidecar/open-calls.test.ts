@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
+import { DurationHistogram } from '../../../shared/runtime/duration-histogram.ts';
 import type { OpenCall } from '../../../sidecar/enforce/open-calls.ts';
 import { openCalls } from '../../../sidecar/enforce/open-calls.ts';
 import type { Reply } from '../../../sidecar/http/server.ts';
@@ -19,7 +20,9 @@ describe('open calls', () => {
 
   function setUp() {
     let late = 0;
-    const calls = openCalls({ clock: { now: () => 0 as never, monotonic }, onLate: () => late++ });
+    const durations = new DurationHistogram([1]);
+    const clock = { now: () => 0 as never, monotonic };
+    const calls = openCalls({ clock, onLate: () => late++, durations });
     return { calls, late: () => late };
   }
 

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { measureStall } from '../support/machine-stall.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const figures = async (): Promise<Readonly<Record<string, number>>> => {
+  const text = String((await api.call({ url: '/metrics', key: null })).body);
+  const lines = text.split('\n').filter((line) => /^agent_trust_[a-z_]+ /.test(line));
+  return Object.fromEntries(lines.map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
+};
+
+it('counts what waits, as far as a limit, and shows the last figures while the database hangs', async () => {
+  const { sql } = api.deps;
+  const { account_id } = (await api.call({ url: '/v1/accounts' })).body.items[0];
+  const nowMs = Date.now();
+  const overdueMs = 60_000;
+  const webhook = await api.call({
+    url: '/v1/webhooks',
+    body: { url: null, events: ['gate.created'], description: 'figures' },
+  });
+  await sql`INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms)
+    SELECT 'dlv_' || n, ${webhook.body.webhook_id}, 'evt_' || n, 'pending', 0, 0, ${nowMs - overdueMs}::bigint, ${nowMs}::bigint
+    FROM generate_series(1, ${limits.countedRowsMax + 5}) n`;
+  await sql`INSERT INTO sidecars VALUES ('side_x', ${account_id}, 'c', ${nowMs}, ${nowMs + 600_000}, 0, 0, 0)`;
+  await sql`UPDATE feeds SET revision = 7 WHERE feed_id = 'global'`;
+
+  const first = await figures();
+  expect(first).toMatchObject({
+    agent_trust_connected_sidecars: 1,
+    agent_trust_webhook_deliveries_due: limits.countedRowsMax,
+    agent_trust_approvals_pending: 0,
+  });
+  expect(first['agent_trust_sidecar_lag_revisions']).toBeGreaterThanOrEqual(7);
+  expect(first['agent_trust_webhook_delivery_overdue_seconds']).toBeGreaterThanOrEqual(overdueMs / 1_000 - 1);
+
+  const locker = connect({ url: api.databaseUrl, connectionsMax: 1 });
+  let release = (): void => undefined;
+  const locked = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let isLocked = false;
+  const holding = locker.begin(async (tx) => {
+    await tx`LOCK TABLE approvals IN ACCESS EXCLUSIVE MODE`;
+    isLocked = true;
+    await locked;
+  });
+  await until(() => isLocked, { what: 'the lock' });
+  let last = first;
+  await until(
+    async () => {
+      const stalledMs = measureStall();
+      const beganMs = performance.now();
+      last = await figures();
+      // A scrape waits for one read at most.
+      expect(performance.now() - beganMs - stalledMs()).toBeLessThan(2 * limits.databaseFiguresMsMax);
+      return (
+        (last['agent_trust_database_figures_age_seconds'] ?? 0) * 1_000 >
+        limits.databaseFiguresIntervalMs + 2_000
+      );
+    },
+    { what: 'figures that are older than their interval' },
+  );
+  expect(last['agent_trust_webhook_deliveries_due']).toBe(limits.countedRowsMax);
+  release();
+  await holding;
+  await locker.end();
+
+  await sql`DELETE FROM webhook_deliveries`;
+  await until(async () => (await figures())['agent_trust_webhook_deliveries_due'] === 0, {
+    what: 'new figures',
+  });
+});
