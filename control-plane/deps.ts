@@ -48,6 +48,8 @@ export interface Deps {
   readonly outbound: GuardedFetch;
   /** `{PUBLIC_URL}/v1`: absolute addresses in answers, never taken from a request. */
   readonly baseUrl: string;
+  /** MCP_API_KEYS: whether API keys open `/mcp` beside access tokens. */
+  readonly opensToolsToKeys: boolean;
   /** Origin of the per-gate addresses. */
   readonly gateHost: string;
   /** Random per start: tells the replicas of the control plane apart in heartbeats and logs. */

@@ -133,6 +133,7 @@ async function startAll(
     sealer: masterSealer,
     outbound,
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
+    opensToolsToKeys: settings.MCP_API_KEYS,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
     replicaId: Buffer.from(random.bytes(8)).toString('hex'),
   };

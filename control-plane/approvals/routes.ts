@@ -7,24 +7,22 @@ import {
   ApprovalResolution,
   renderApproval,
 } from '../../shared/wire/approval.ts';
-import { PageAnswer, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer } from '../../shared/wire/paging.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
-import { IdParams, pathId } from '../http/path-id.ts';
-import { findApproval, listApprovals } from './approval-store.ts';
-import { resolveApproval, type Word } from './resolve-approval.ts';
+import { IdParams } from '../http/path-id.ts';
+import { approvalIdOf, listApprovalsCall, resolveApprovalCall } from './approval-calls.ts';
+import { findApproval } from './approval-store.ts';
+import type { Word } from './resolve-approval.ts';
 
-const read = { scope: 'approvals:read' } as const;
-const resolve = { scope: 'approvals:resolve' } as const;
+const read = { scope: listApprovalsCall.scope } as const;
+const resolve = { scope: resolveApprovalCall.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
-const approvalIdOf = (text: string) => pathId('appr', text, 'approval_not_found');
 
 /** Requests at the caller's gates that wait for a person, or did (decisions §8). */
 export function approvalRoutes(deps: Deps): FastifyPluginAsyncTypebox {
-  const answerResolved = async (request: FastifyRequest, text: string, word: Word) => {
-    const approvalId = approvalIdOf(text);
-    return renderApproval(await resolveApproval(deps, callerOf(request), { approvalId, word }));
-  };
+  const answerResolved = (request: FastifyRequest, id: string, word: Word) =>
+    resolveApprovalCall.run(deps, callerOf(request), { id, word });
   return async (app) => {
     app.get(
       '/approvals',
@@ -32,15 +30,7 @@ export function approvalRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         config: read,
         schema: { querystring: ApprovalListQuery, response: { 200: PageAnswer(ApprovalAnswer) } },
       },
-      async (request) => {
-        const wanted = {
-          status: request.query.status ?? null,
-          page: request.query,
-          nowMs: deps.clock.now(),
-        };
-        const page = await listApprovals(deps.sql, callerOf(request), wanted);
-        return renderPage(page, request.query, renderApproval);
-      },
+      async (request) => listApprovalsCall.run(deps, callerOf(request), request.query),
     );
 
     app.get(

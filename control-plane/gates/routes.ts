@@ -11,11 +11,10 @@ import {
   parseGateCreation,
   renderGate,
   renderGateDeletion,
-  renderGateListItem,
   renderGateWithStats,
   renderNewGate,
 } from '../../shared/wire/gate.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
 import { catalogOnRecord } from '../catalogs/publish-catalog.ts';
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
@@ -25,12 +24,13 @@ import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
 import { createGate } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
-import { findCountedGate, listGates } from './gate-store.ts';
+import { findCountedGate } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
+import { listGatesCall } from './list-gates-call.ts';
 import { updateGate } from './update-gate.ts';
 
 const create = { scope: 'gates:create', creates: true } as const;
-const read = { scope: 'gates:read' } as const;
+const read = { scope: listGatesCall.scope } as const;
 const update = { scope: 'gates:update' } as const;
 const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
@@ -65,10 +65,7 @@ export function gateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
     app.get(
       '/gates',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(GateListItem) } } },
-      async (request) => {
-        const page = await listGates(deps.sql, callerOf(request), request.query);
-        return renderPage(page, request.query, (gate) => renderGateListItem(gate, deps.gateHost));
-      },
+      async (request) => listGatesCall.run(deps, callerOf(request), request.query),
     );
 
     app.get(

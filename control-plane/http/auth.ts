@@ -63,7 +63,7 @@ export const callerOf = (request: FastifyRequest): Caller =>
  */
 export function installAuth(
   app: FastifyInstance,
-  deps: Pick<Deps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl'>,
+  deps: Pick<Deps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys'>,
 ): void {
   const noteUse = keyUseNotes(app, deps);
   app.decorateRequest('caller', null);
@@ -82,7 +82,7 @@ export function installAuth(
     const nowMs = deps.clock.now();
     const { authorization } = request.headers;
     const { key, actor } =
-      credential === undefined
+      credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
         ? await authenticate(deps, authorization, nowMs)
         : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
@@ -151,6 +151,9 @@ async function authenticate(
   if (key === null || isExpired(key, nowMs)) throw new ApiError('unauthorized');
   return { key, actor: { type: 'api_key', id: key.keyId, clientId: null } };
 }
+
+const isApiKey = (header: string | undefined): boolean =>
+  parseApiKey(bearerPattern.exec(header ?? '')?.[1] ?? '') !== null;
 
 /** Says in the header of a 401 where a client gets a token. */
 async function authenticateToken(

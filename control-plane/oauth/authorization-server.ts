@@ -11,6 +11,7 @@ import { toolsUrl } from './challenge.ts';
 import { clientDocumentFetch } from './client-document.ts';
 import { isLoopback, renderErrorPage } from './consent-page.ts';
 import { endpoints } from './endpoints.ts';
+import { findRegisteredClient, type RegisteredClient } from './registered-clients.ts';
 import { tokenTerms } from './token-terms.ts';
 import { findUsableKey } from './usable-key.ts';
 
@@ -29,7 +30,7 @@ export interface AuthorizationServer {
  *
  *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing is registered, nothing more is stored.
  *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id` (an https URL). On the consent page
- *     a person shows an API key, for which the token then stands.
+ *     a person shows an API key, for which the token then stands. Older clients, which know no documents, register first (registration-routes.ts).
  *
  * Either way the token has no more scopes than the key and ends with it. There are no accounts, no logins and no sessions here: every
  * authorization asks for the key anew.
@@ -194,14 +195,30 @@ function unusedKey({ random, ed25519 }: Pick<Deps, 'random' | 'ed25519'>) {
   return { kty: 'OKP', crv: 'Ed25519', d: encodeBase64url(seed), x: encodeBase64url(publicKey) } as const;
 }
 
-/** API keys are the clients that are known beforehand. Sessions are forgotten: whoever comes back shows the key again. */
+/** As `readClientDocument` says it of clients that have a document. */
+const registeredMetadata = ({ clientId, clientName, redirectUris }: RegisteredClient) => ({
+  client_id: clientId,
+  ...(clientName === null ? {} : { client_name: clientName }),
+  redirect_uris: [...redirectUris],
+  token_endpoint_auth_method: 'none' as const,
+  application_type: redirectUris.every((uri) => uri.startsWith('https://'))
+    ? ('web' as const)
+    : ('native' as const),
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code' as const],
+  response_modes: ['query'],
+});
+
+/** API keys and clients that registered are known beforehand. Sessions are forgotten: whoever comes back shows the key again. */
 function adapterFor(deps: Deps, model: string, alreadyUsed: () => Error): Adapter {
   if (model === 'Session') return forgetfulAdapter;
   if (model !== 'Client') return databaseAdapter(deps, model, alreadyUsed);
   return {
     ...forgetfulAdapter,
-    find: async (keyId) => {
-      const key = await findUsableKey(deps, keyId);
+    find: async (clientId) => {
+      const registered = await findRegisteredClient(deps, clientId);
+      if (registered !== null) return registeredMetadata(registered);
+      const key = await findUsableKey(deps, clientId);
       if (key === null) return undefined;
       return {
         client_id: key.keyId,

@@ -68,4 +68,4 @@ function readClientDocument(bytes: Uint8Array): object | null {
 }
 
 /** Without control characters and those that turn the direction of text: a name must not look like something else. */
-const legible = (name: string): string => name.replaceAll(/\p{C}/gu, '').slice(0, limits.nameCharsMax);
+export const legible = (name: string): string => name.replaceAll(/\p{C}/gu, '').slice(0, limits.nameCharsMax);

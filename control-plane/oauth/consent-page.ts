@@ -23,12 +23,17 @@ export interface ConsentPageFacts {
 /** Says who wants what, and asks for an API key. No script, nothing from elsewhere, in nobody's frame. */
 export function renderConsentPage(facts: ConsentPageFacts): Page {
   const { clientName, clientId, redirectUri, scopes, action, formToken, problem } = facts;
+  const host = hostOf(clientId);
+  const origin =
+    host === null
+      ? 'It registered itself, and <strong>nobody has checked who it is</strong>'
+      : `It describes itself at <strong>${escapeHtml(host)}</strong>`;
   const items = scopes.map(
     (scope) => `<li>${escapeHtml(scopeWords[scope])} <code>${escapeHtml(scope)}</code></li>`,
   );
   const body = `
 <h1>${escapeHtml(clientName)} asks for access</h1>
-<p>It describes itself at <strong>${escapeHtml(new URL(clientId).host)}</strong>, and you will be sent back to
+<p>${origin}, and you will be sent back to
 <strong>${escapeHtml(describeRedirect(redirectUri))}</strong>. If you did not start this, choose Deny.</p>
 <p>It wants to:</p>
 <ul>${items.join('')}</ul>
@@ -44,6 +49,10 @@ rolled or expires.${scopes.some(makesKeys) ? ' API keys that it creates end with
 </form>`;
   return page('Allow access?', body, `'self' ${formTarget(redirectUri)}`);
 }
+
+/** Of a client that describes itself at its id; null: it registered, and its id is no address. */
+export const hostOf = (clientId: string): string | null =>
+  URL.canParse(clientId) ? new URL(clientId).host : null;
 
 /** Where nothing can be sent back to the client. */
 export const renderErrorPage = (problem: string): Page =>

@@ -12,8 +12,9 @@ import { readScopes } from './access-token.ts';
 import { countAttempt } from './artifact-store.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { toolsUrl } from './challenge.ts';
-import { type Page, renderConsentPage, renderErrorPage } from './consent-page.ts';
+import { hostOf, type Page, renderConsentPage, renderErrorPage } from './consent-page.ts';
 import { endpoints } from './endpoints.ts';
+import { keepRegisteredClient } from './registered-clients.ts';
 import { isUsable } from './usable-key.ts';
 
 const config = { scope: null } as const;
@@ -70,7 +71,7 @@ export function consentRoutes(deps: Deps, server: () => Promise<AuthorizationSer
           pageOf(deps, waiting, 'This API key holds none of these permissions itself.'),
         );
       }
-      return allow(authorization, request, reply, { waiting, key, granted, resource: toolsUrl(deps) });
+      return allow(deps, authorization, request, reply, { waiting, key, granted, resource: toolsUrl(deps) });
     });
   };
 }
@@ -105,7 +106,7 @@ async function findWaiting(
     return {
       uid,
       clientId,
-      clientName: client.clientName ?? new URL(clientId).host,
+      clientName: client.clientName ?? hostOf(clientId) ?? 'An application without a name',
       redirectUri: String(params['redirect_uri']),
       scopes: readScopes(params['scope']),
     };
@@ -126,6 +127,7 @@ async function findKey(
 }
 
 async function allow(
+  deps: Deps,
   { provider }: AuthorizationServer,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -137,6 +139,7 @@ async function allow(
   },
 ): Promise<FastifyReply> {
   const { waiting, key, granted, resource } = consent;
+  await keepRegisteredClient(deps, waiting.clientId);
   const grant = new provider.Grant({ accountId: key.keyId, clientId: waiting.clientId });
   grant.addResourceScope(resource, granted.join(' '));
   const result = {

@@ -4,4 +4,5 @@ export const endpoints = {
   token: '/oauth/token',
   revocation: '/oauth/revoke',
   consent: '/oauth/consent',
+  registration: '/oauth/register',
 } as const;

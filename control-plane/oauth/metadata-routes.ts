@@ -24,6 +24,7 @@ export function metadataRoutes(deps: Pick<Deps, 'baseUrl'>): FastifyPluginAsync 
     issuer,
     authorization_endpoint: issuer + endpoints.authorization,
     token_endpoint: issuer + endpoints.token,
+    registration_endpoint: issuer + endpoints.registration,
     revocation_endpoint: issuer + endpoints.revocation,
     scopes_supported: offeredScopes,
     response_types_supported: ['code'],

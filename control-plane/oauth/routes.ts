@@ -4,6 +4,7 @@ import { type AuthorizationServer, authorizationServer } from './authorization-s
 import { consentRoutes } from './consent-routes.ts';
 import { endpoints } from './endpoints.ts';
 import { metadataRoutes } from './metadata-routes.ts';
+import { registrationRoutes } from './registration-routes.ts';
 
 const config = { scope: null } as const;
 
@@ -13,6 +14,7 @@ export function oauthRoutes(deps: Deps): FastifyPluginAsync {
   return async (app) => {
     app.register(metadataRoutes(deps));
     app.register(consentRoutes(deps, server));
+    app.register(registrationRoutes(deps));
     app.register(libraryRoutes(deps, server));
   };
 }

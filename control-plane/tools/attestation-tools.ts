@@ -10,6 +10,7 @@ export const getAttestation = defineTool({
   description: 'Reads the signed record of one decision, by the attestation_id that the decision answered.',
   scope: getAttestationCall.scope,
   hints: { readOnlyHint: true },
+  holdsForeignText: true,
   input: closed({ attestation_id: Type.String() }),
   output: AttestationAnswer,
   run: (deps, caller, { attestation_id: id }) => getAttestationCall.run(deps, caller, id),

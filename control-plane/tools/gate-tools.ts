@@ -4,8 +4,11 @@ import { GateTestBody } from '../../shared/wire/check.ts';
 import { GateTestAnswer } from '../../shared/wire/decision.ts';
 import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wire/discovery.ts';
 import { closed } from '../../shared/wire/fields.ts';
+import { GateListItem } from '../../shared/wire/gate.ts';
+import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
 import { discoverGates as discover } from '../discovery/find-offers.ts';
 import { testGateCall } from '../enforcement/test-gate-call.ts';
+import { listGatesCall } from '../gates/list-gates-call.ts';
 import { defineTool } from './tool.ts';
 
 const { currency, sort, limit, offset, ...wanted } = DiscoveryQuery.properties;
@@ -18,6 +21,7 @@ export const discoverGates = defineTool({
     'promised service level and the signature of the catalog. The cheapest come first unless sort says otherwise.',
   scope: null,
   hints: { readOnlyHint: true },
+  holdsForeignText: true,
   input: closed({
     ...wanted,
     currency: Type.Optional(currency),
@@ -36,6 +40,20 @@ export const discoverGates = defineTool({
     }),
 });
 
+const { limit: pageLimit, offset: pageOffset } = PagingQuery.properties;
+
+export const listGates = defineTool({
+  name: 'list_gates',
+  title: 'List gates',
+  description: 'Lists the gates of the account with their rules and counts, the newest first, page by page.',
+  scope: listGatesCall.scope,
+  hints: { readOnlyHint: true },
+  input: closed({ limit: Type.Optional(pageLimit), offset: Type.Optional(pageOffset) }),
+  output: PageAnswer(GateListItem),
+  run: (deps, caller, args) =>
+    listGatesCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+});
+
 export const testGate = defineTool({
   name: 'test_gate',
   title: 'Test a gate',
@@ -43,7 +61,9 @@ export const testGate = defineTool({
     'Asks a gate what it would answer to a passport and a request, without counting it: allow, block or suspend, with the checks that ' +
     'were made and the reason. The test itself is recorded as an attestation.',
   scope: testGateCall.scope,
-  hints: { readOnlyHint: true },
+  // Changes nothing that is administered, but leaves a record.
+  hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+  holdsForeignText: true,
   input: closed({ gate_id: Type.String(), ...GateTestBody.properties }),
   output: GateTestAnswer,
   run: (deps, caller, { gate_id: gateId, ...body }) => testGateCall.run(deps, caller, { gateId, body }),

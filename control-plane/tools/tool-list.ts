@@ -1,7 +1,8 @@
 import { makesKeys, type Scope } from '../../shared/model/scopes.ts';
 import { createApiKey } from './api-key-tools.ts';
+import { listApprovals, resolveApproval } from './approval-tools.ts';
 import { getAttestation } from './attestation-tools.ts';
-import { discoverGates, testGate } from './gate-tools.ts';
+import { discoverGates, listGates, testGate } from './gate-tools.ts';
 import { createPassport, listPassports, revokePassport, verifyPassport } from './passport-tools.ts';
 import type { Tool } from './tool.ts';
 
@@ -10,11 +11,14 @@ export const tools: readonly Tool[] = [
   createPassport,
   revokePassport,
   createApiKey,
+  resolveApproval,
   listPassports,
   verifyPassport,
   discoverGates,
-  testGate,
+  listGates,
   getAttestation,
+  listApprovals,
+  testGate,
 ];
 
 export const findTool = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);

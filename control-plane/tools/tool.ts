@@ -19,6 +19,8 @@ interface ToolWords {
   /** For a model: what it does, and when to use it. */
   readonly description: string;
   readonly hints: ToolHints;
+  /** Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data (decisions §13). */
+  readonly holdsForeignText?: boolean;
   /** What the access token must hold. Null: nothing. */
   readonly scope: Scope | null;
 }

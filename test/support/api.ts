@@ -69,6 +69,8 @@ export interface ApiOptions {
   readonly wrapSql?: (sql: Database) => Database;
   /** Whom it may call; default as in production. */
   readonly outbound?: GuardedFetchOptions;
+  /** Default as in production. */
+  readonly opensToolsToKeys?: boolean;
 }
 
 export async function startApi(options: ApiOptions = {}): Promise<Api> {
@@ -102,6 +104,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     baseUrl: 'http://127.0.0.1:8080/v1',
+    opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',
     replicaId: 'replica-of-a-test',
   };

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { type Api, startApi } from './api.ts';
+import { type Api, type ApiOptions, startApi } from './api.ts';
 import { selfSigned } from './self-signed.ts';
 
 /** A control plane with its tools on a socket, and a web site that holds the metadata documents of clients. */
@@ -30,7 +30,7 @@ export interface Tools {
 
 const webSite = 'clients.example';
 
-export async function startTools(): Promise<Tools> {
+export async function startTools(options: Pick<ApiOptions, 'opensToolsToKeys'> = {}): Promise<Tools> {
   const { cert, key } = selfSigned(webSite);
   const documents = new Map<string, string>();
   let asked = 0;
@@ -44,6 +44,7 @@ export async function startTools(): Promise<Tools> {
   const { port } = site.address() as AddressInfo;
 
   const api = await startApi({
+    ...options,
     outbound: { allowPrivate: true, ca: cert, resolve: async () => ['127.0.0.1'] },
   });
   const origin = new URL(api.deps.baseUrl).origin;

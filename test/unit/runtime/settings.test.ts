@@ -46,6 +46,7 @@ describe('parseSettings', () => {
       PUBLIC_URL: null,
       GATE_HOST: null,
       WEBHOOK_ALLOW_PRIVATE: false,
+      MCP_API_KEYS: false,
       FORWARD_AUTH_TRUST: 'loopback',
       FORWARD_AUTH_HEADERS: null,
       SIDECAR_HTTP: 'uws',
@@ -72,6 +73,7 @@ describe('parseSettings', () => {
       PUBLIC_URL: 'https://trust.example.com/',
       GATE_HOST: 'https://gates.example.com:444',
       WEBHOOK_ALLOW_PRIVATE: '1',
+      MCP_API_KEYS: '1',
       FORWARD_AUTH_TRUST: 'none',
       FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
       SIDECAR_HTTP: 'node',
@@ -89,6 +91,7 @@ describe('parseSettings', () => {
       MASTER_KEY: Buffer.alloc(32, 7),
       PUBLIC_URL: 'https://trust.example.com',
       WEBHOOK_ALLOW_PRIVATE: true,
+      MCP_API_KEYS: true,
       FORWARD_AUTH_HEADERS: ['x-forwarded-method', 'x-gate-amount'],
     });
   });

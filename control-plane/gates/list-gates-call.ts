@@ -1,0 +1,14 @@
+import { renderGateListItem } from '../../shared/wire/gate.ts';
+import type { PageRequest } from '../../shared/wire/paging.ts';
+import { renderPage } from '../../shared/wire/paging.ts';
+import type { Call } from '../call.ts';
+import { listGates } from './gate-store.ts';
+
+/** `GET /gates` */
+export const listGatesCall = {
+  scope: 'gates:read',
+  run: async (deps, caller, query) =>
+    renderPage(await listGates(deps.sql, caller, query), query, (gate) =>
+      renderGateListItem(gate, deps.gateHost),
+    ),
+} as const satisfies Call<PageRequest, object>;

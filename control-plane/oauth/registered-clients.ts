@@ -1,0 +1,65 @@
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Deps } from '../deps.ts';
+
+/** What a client said of itself when it registered (RFC 7591). Nobody has checked it. */
+export interface RegisteredClient {
+  readonly clientId: string;
+  readonly clientName: string | null;
+  readonly redirectUris: readonly string[];
+  readonly createdAtMs: UnixMillis;
+}
+
+type StoreDeps = Pick<Deps, 'sql' | 'clock'>;
+
+const idPattern = /^client_[A-Za-z0-9_-]{22}$/;
+
+const isRegisteredId = (clientId: string): boolean => idPattern.test(clientId);
+
+/**
+ * Registers a client until `limits.oauthRegistrationKeptMs` from now, or for as long as its grants where a person lets it in before. In passing it
+ * removes some that have expired, and the oldest unused ones where there are more than `limits.oauthUnusedClientsMax`: however many strangers register,
+ * the table stays bounded, and a client that is in use is never pushed out.
+ */
+export async function registerClient(
+  { sql, clock, random }: StoreDeps & Pick<Deps, 'random'>,
+  wanted: Pick<RegisteredClient, 'clientName' | 'redirectUris'>,
+): Promise<RegisteredClient> {
+  const nowMs = clock.now();
+  const clientId = `client_${encodeBase64url(random.bytes(16))}`;
+  await sql`
+    WITH expired AS (
+      DELETE FROM oauth_clients WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM oauth_clients WHERE expires_at_ms <= ${nowMs}
+        ORDER BY expires_at_ms LIMIT ${limits.oauthArtifactsPerTrimMax} FOR UPDATE SKIP LOCKED))
+    ), surplus AS (
+      DELETE FROM oauth_clients WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM oauth_clients WHERE used_at_ms IS NULL
+        ORDER BY created_at_ms DESC OFFSET ${limits.oauthUnusedClientsMax - 1} FOR UPDATE SKIP LOCKED))
+    )
+    INSERT INTO oauth_clients (client_id, client_name, redirect_uris, created_at_ms, expires_at_ms)
+    VALUES (${clientId}, ${wanted.clientName}, ${[...wanted.redirectUris]}, ${nowMs}, ${nowMs + limits.oauthRegistrationKeptMs})`;
+  return { ...wanted, clientId, createdAtMs: nowMs };
+}
+
+/** Null: there is none, or its time is over. */
+export async function findRegisteredClient(
+  { sql, clock }: StoreDeps,
+  clientId: string,
+): Promise<RegisteredClient | null> {
+  if (!isRegisteredId(clientId)) return null;
+  const [row] = await sql<RegisteredClient[]>`
+    SELECT client_id AS "clientId", client_name AS "clientName", redirect_uris AS "redirectUris", created_at_ms AS "createdAtMs"
+    FROM oauth_clients WHERE client_id = ${clientId} AND expires_at_ms > ${clock.now()}`;
+  return row ?? null;
+}
+
+/** A person has let it in: it is kept for as long as the grant that this made. */
+export async function keepRegisteredClient({ sql, clock }: StoreDeps, clientId: string): Promise<void> {
+  if (!isRegisteredId(clientId)) return;
+  const nowMs = clock.now();
+  await sql`
+    UPDATE oauth_clients SET used_at_ms = ${nowMs}, expires_at_ms = ${nowMs + limits.oauthGrantMs}
+    WHERE client_id = ${clientId}`;
+}

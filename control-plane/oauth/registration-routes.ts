@@ -1,0 +1,94 @@
+import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { hourMs, secondMs, toSeconds } from '../../shared/model/time.ts';
+import type { Deps } from '../deps.ts';
+import { addressLimit } from '../http/address-limit.ts';
+import { readJson } from '../http/json-body.ts';
+import { legible } from './client-document.ts';
+import { isLoopback } from './consent-page.ts';
+import { endpoints } from './endpoints.ts';
+import { registerClient } from './registered-clients.ts';
+
+/**
+ * Dynamic client registration (RFC 7591) for clients that know no metadata documents (decisions §13). Every client is public: whatever else it
+ * asks for (a secret, other grants) is replaced by what this server has, as RFC 7591 §3.2.1 allows. Nothing is fetched, nothing is shown to anybody but
+ * the person who decides, and the page there says that nobody has checked who it is.
+ *
+ * Written here and not by the library, which would give out secrets and access tokens for registrations.
+ */
+export function registrationRoutes(deps: Deps): FastifyPluginAsync {
+  const registrations = addressLimit(deps.clock, {
+    max: limits.oauthRegistrationsPerAddressMax,
+    windowMs: hourMs,
+    addressesMax: limits.addressesCountedMax,
+  });
+  return async (app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', { bodyLimit: limits.oauthClientDocumentBytesMax }, readJson);
+    app.route({
+      method: 'POST',
+      url: endpoints.registration,
+      bodyLimit: limits.oauthClientDocumentBytesMax,
+      config: { scope: null },
+      errorHandler: (error, request, reply) => {
+        if (!(error instanceof ApiError) || error.status >= 500)
+          return app.errorHandler(error, request, reply);
+        refuse(reply, 400, 'invalid_client_metadata', error.message);
+      },
+      handler: async (request, reply) => {
+        reply.header('cache-control', 'no-store');
+        const waitMs = registrations.take(request.raw.socket.remoteAddress);
+        if (waitMs !== null) {
+          reply.header('retry-after', Math.ceil(waitMs / secondMs));
+          return refuse(reply, 429, 'temporarily_unavailable', 'Too many registrations from this address.');
+        }
+        const redirectUris = readRedirectUris(request.body);
+        if (redirectUris === null) {
+          return refuse(reply, 400, 'invalid_redirect_uri', redirectRule);
+        }
+        const client = await registerClient(deps, { redirectUris, clientName: readName(request.body) });
+        return reply.code(201).send({
+          client_id: client.clientId,
+          client_id_issued_at: toSeconds(client.createdAtMs),
+          ...(client.clientName === null ? {} : { client_name: client.clientName }),
+          redirect_uris: client.redirectUris,
+          token_endpoint_auth_method: 'none',
+          grant_types: ['authorization_code', 'refresh_token'],
+          response_types: ['code'],
+        });
+      },
+    });
+  };
+}
+
+const redirectRule = `redirect_uris must be 1 to ${limits.oauthRedirectUrisMax} addresses without a fragment, https or http on a loopback address.`;
+
+/** In the words of RFC 7591 §3.2.2. */
+const refuse = (reply: FastifyReply, status: number, error: string, description: string): FastifyReply =>
+  reply.code(status).send({ error, error_description: description });
+
+const member = (body: unknown, name: string): unknown =>
+  typeof body === 'object' && body !== null
+    ? Object.entries(body).find(([each]) => each === name)?.[1]
+    : null;
+
+/** Null: they are not what `redirectRule` says. */
+function readRedirectUris(body: unknown): readonly string[] | null {
+  const uris = member(body, 'redirect_uris');
+  if (!Array.isArray(uris) || uris.length === 0 || uris.length > limits.oauthRedirectUrisMax) return null;
+  return uris.every(isRedirectUri) ? uris : null;
+}
+
+const isRedirectUri = (uri: unknown): uri is string =>
+  typeof uri === 'string' &&
+  uri.length <= limits.oauthRedirectUriCharsMax &&
+  URL.canParse(uri) &&
+  !uri.includes('#') &&
+  (new URL(uri).protocol === 'https:' || isLoopback(uri));
+
+function readName(body: unknown): string | null {
+  const name = member(body, 'client_name');
+  const text = typeof name === 'string' ? legible(name).trim() : '';
+  return text === '' ? null : text;
+}

@@ -1,0 +1,42 @@
+import { Type } from 'typebox';
+import { limits } from '../../shared/model/limits.ts';
+import { ApprovalAnswer, ApprovalListQuery, ApprovalResolution } from '../../shared/wire/approval.ts';
+import { closed } from '../../shared/wire/fields.ts';
+import { PageAnswer } from '../../shared/wire/paging.ts';
+import { listApprovalsCall, resolveApprovalCall } from '../approvals/approval-calls.ts';
+import { defineTool } from './tool.ts';
+
+const { status, limit, offset } = ApprovalListQuery.properties;
+
+export const listApprovals = defineTool({
+  name: 'list_approvals',
+  title: 'List approvals',
+  description:
+    'Lists the requests at the gates of the account that wait for a person, or did, the newest first, page by page.',
+  scope: listApprovalsCall.scope,
+  hints: { readOnlyHint: true },
+  holdsForeignText: true,
+  input: closed({ status, limit: Type.Optional(limit), offset: Type.Optional(offset) }),
+  output: PageAnswer(ApprovalAnswer),
+  run: (deps, caller, args) =>
+    listApprovalsCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+});
+
+export const resolveApproval = defineTool({
+  name: 'resolve_approval',
+  title: 'Approve or deny a request',
+  description:
+    'Approves or denies a request that waits for a person, for good. Ask that person first, and show who wants what for how much: this call is the ' +
+    "person's word.",
+  scope: resolveApprovalCall.scope,
+  hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
+  holdsForeignText: true,
+  input: closed({
+    approval_id: Type.String(),
+    resolution: Type.Enum(['approved', 'denied'], { description: 'What the person said.' }),
+    ...ApprovalResolution.properties,
+  }),
+  output: ApprovalAnswer,
+  run: (deps, caller, { approval_id: id, resolution, note = null }) =>
+    resolveApprovalCall.run(deps, caller, { id, word: { status: resolution, note } }),
+});
