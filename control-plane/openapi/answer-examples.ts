@@ -577,6 +577,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   Readiness: [
     {
       status: 'ready',
+      draining: false,
       database: 'reachable',
       push: 'connected',
       appending: 'working',

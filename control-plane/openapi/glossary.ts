@@ -304,6 +304,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'Error.status': 'The HTTP status.',
   param: 'The field or parameter at fault, where one is.',
   request_id: 'Names the request; also in `X-Request-Id`.',
+  draining: 'Whether this process is about to stop. It still answers; send it nothing new.',
   database: 'Whether PostgreSQL can be reached and is migrated.',
   push: 'Whether changes are pushed to the sidecars; without it they pull.',
   appending:
