@@ -6,6 +6,7 @@ import type { Sealer } from '../shared/crypto/seal.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
+import type { OwnVoids } from './decisions/own-voids.ts';
 import type { SigningKeys } from './signing-keys/signing-keys.ts';
 import type { DecisionTurns } from './storage/decision-turns.ts';
 import type { FairShare } from './storage/fair-share.ts';
@@ -42,6 +43,8 @@ export interface Deps {
   readonly turns: DecisionTurns;
   /** All searches of strangers together have a share of the database of their own (decisions §10). */
   readonly discoveries: FairShare<'everybody'>;
+  /** Decisions whose commit got no answer from the database. */
+  readonly ownVoids: OwnVoids;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
   readonly sealer: Sealer;
   /** The only way to addresses that callers of the API have chosen. */

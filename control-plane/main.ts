@@ -22,6 +22,7 @@ import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
+import { ownVoids } from './decisions/own-voids.ts';
 import type { Database, Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
 import { followSigningKeys } from './signing-keys/follow-signing-keys.ts';
@@ -117,6 +118,9 @@ async function startAll(
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });
+  const appending = { isStopped: false };
+  const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
+  started.add('voids of decisions', () => voids.stop());
   const deps: Deps = {
     sql,
     clock,
@@ -126,10 +130,11 @@ async function startAll(
     metrics,
     ed25519,
     signingKeys,
-    appending: { isStopped: false },
+    appending,
     draining: { isDraining: false },
     turns: decisionTurns(),
     discoveries: discoveryShare(),
+    ownVoids: voids,
     sealer: masterSealer,
     outbound,
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,

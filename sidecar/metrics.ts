@@ -5,7 +5,7 @@ import { addBuildInfo, addProcessMetrics } from '../shared/runtime/process-metri
 import { type MeasuredSpool, spoolMetrics } from './attest/spool-metrics.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { Enforcer } from './enforce/enforce.ts';
-import type { Settlements } from './enforce/settle.ts';
+import type { Settlements } from './enforce/settlements.ts';
 import type { ServerPort } from './http/server.ts';
 import type { LeaseHolder } from './leases/lease-holder.ts';
 import type { FollowStatus } from './replica/follow.ts';
@@ -89,7 +89,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
 
   new Counter({
     name: 'agent_trust_sidecar_settlements_total',
-    help: 'What requests heard whose idempotency key or approval the control plane had to settle or look up. committed_late: a PERMIT that came true after its request was told quota_unavailable.',
+    help: 'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: never begun.',
     labelNames: ['kind', 'outcome'],
     registers,
     collect() {
@@ -99,8 +99,13 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   });
   gauge(
     'settlements_open',
-    'Settlements without a known outcome; those that no request waits for any more are sent again.',
+    'Settlements and look-ups that wait for the control plane.',
     () => settlements.open,
+  );
+  counter(
+    'settlements_voided_total',
+    'Settlements whose outcome was not known in time: their clients got 503, and whatever had come true is undone.',
+    () => enforcer.voided,
   );
   counter('lease_calls_total', 'Calls for leases that were answered.', () => leases.counts.calls);
   counter(

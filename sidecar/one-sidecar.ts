@@ -10,7 +10,7 @@ import { buildSidecar } from './app.ts';
 import { startShipper } from './attest/shipper.ts';
 import { openSpool } from './attest/spool.ts';
 import { enforcer as makeEnforcer } from './enforce/enforce.ts';
-import { settlements as makeSettlements } from './enforce/settle.ts';
+import { settlements as makeSettlements } from './enforce/settlements.ts';
 import type { ServerPort } from './http/server.ts';
 import { sidecarIdOf } from './identity.ts';
 import { leaseHolder } from './leases/lease-holder.ts';
@@ -45,8 +45,6 @@ export interface OneSidecarOptions {
   readonly drainMsMax?: number;
   /** Default: limits.quotaWaitMsMax. Tests on busy machines make it longer. */
   readonly quotaWaitMs?: number;
-  /** Default: limits.settlementDoubtMs. Tests that cut connections make it small. */
-  readonly settlementDoubtMs?: number;
   readonly time: ControlPlaneTime;
   readonly random: Random;
   readonly logger: Logger;
@@ -86,7 +84,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const file = snapshotFile(folder);
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
 
-  const reach = new Reach(clock);
+  const reach = new Reach(time.machine);
   const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine, reach });
   started.add('calls to the control plane', () => client.close());
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
@@ -140,8 +138,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   started.add('leases', () => leases.stop());
   const settlements = makeSettlements({
     send: client.settle,
-    leases,
-    doubtMs: options.settlementDoubtMs ?? limits.settlementDoubtMs,
+    isAway: () => client.isAway,
     clock,
     random,
     logger,

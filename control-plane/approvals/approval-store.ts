@@ -210,6 +210,30 @@ export async function writeUse(
   return used.count === 1;
 }
 
+/** The PERMITs that used them were voided: they can be used again, as far as their time allows. */
+export async function unuseApprovals(tx: Transaction, permits: readonly AttestationId[]): Promise<void> {
+  if (permits.length === 0) return;
+  await tx`
+    UPDATE approvals SET status = 'approved', attestation_id = NULL, due_at_ms = expires_at_ms
+    WHERE approval_id = ANY (ARRAY(
+      SELECT approval_id FROM approvals WHERE attestation_id = ANY(${[...permits]}::text[]) AND status = 'used'
+      ORDER BY approval_id FOR UPDATE))`;
+}
+
+/** Nobody was told of them, and nobody has resolved them: they are over, and the sweep attests that and frees their money. */
+export async function withdrawApprovals(
+  tx: Transaction,
+  approvalIds: readonly ApprovalId[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  if (approvalIds.length === 0) return;
+  await tx`
+    UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs}
+    WHERE approval_id = ANY (ARRAY(
+      SELECT approval_id FROM approvals WHERE approval_id = ANY(${[...approvalIds]}::text[]) AND status = 'pending'
+      ORDER BY approval_id FOR UPDATE))`;
+}
+
 /** Makes room for a new approval of the same request. What else its expiry brings about is still due. */
 export async function writeOverdue(
   tx: Transaction,

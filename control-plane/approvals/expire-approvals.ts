@@ -3,6 +3,7 @@ import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Deps } from '../deps.ts';
 import { databaseFailure } from '../http/database-away.ts';
+import { freeUnits } from '../leases/hold.ts';
 import {
   findDueApprovals,
   lockDueApprovals,
@@ -11,7 +12,6 @@ import {
   writeExpired,
 } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
-import { freeHolds } from './free-holds.ts';
 import { tellApprovals } from './tell-approvals.ts';
 
 type ExpiryDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
@@ -45,7 +45,11 @@ async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<n
     await writeExpired(tx, approvalIds);
     await attestResolutions(tx, deps, expired, { resolution: 'expired', nowMs });
     await tellApprovals(tx, deps, 'approval.resolved', expired, nowMs);
-    await freeHolds(tx, expired, nowMs);
+    await freeUnits(
+      tx,
+      expired.flatMap(({ holds }) => holds),
+      nowMs,
+    );
     return expired.length;
   });
 }

@@ -6,9 +6,9 @@ import { renderApproval } from '../../shared/wire/approval.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import { freeUnits } from '../leases/hold.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
-import { freeHolds } from './free-holds.ts';
 import { tellApprovals } from './tell-approvals.ts';
 
 /** What a person says to a request. */
@@ -49,7 +49,7 @@ export async function resolveApproval(
     await writeResolution(tx, resolved);
     await attestResolutions(tx, deps, [resolved], { resolution: word.status, nowMs });
     await tellApprovals(tx, deps, 'approval.resolved', [resolved], nowMs);
-    if (word.status === 'denied') await freeHolds(tx, [resolved], nowMs);
+    if (word.status === 'denied') await freeUnits(tx, resolved.holds, nowMs);
     return {
       result: resolved,
       audited: {

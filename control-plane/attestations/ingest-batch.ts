@@ -1,22 +1,28 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import {
   type Malformed,
   parseBatchItem,
   type ShippedBatch,
   type ShippedRecord,
+  type ShippedSettlementVoid,
   type ShippedVoid,
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { type EndOutcome, endEpoch } from '../leases/end-epoch.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+import { freeUnits } from '../leases/hold.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
 
 /** An element of a batch with its place in the epoch. */
-type NumberedItem = (ShippedRecord | ShippedVoid | Malformed) & { readonly seq: number };
+type NumberedItem = (ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed) & {
+  readonly seq: number;
+};
 type NumberedRecord = Extract<NumberedItem, { kind: 'record' }>;
 
 export interface IngestedBatch {
@@ -28,6 +34,18 @@ export interface IngestedBatch {
   /** What became of the epoch's leases, where the batch ended it. */
   readonly end: EndOutcome | null;
 }
+
+/** What the voids of a batch bring about: records that go into their chains with the others, then units that go back. */
+export type VoidSettlements = (
+  tx: Transaction,
+  voids: readonly ShippedSettlementVoid[],
+  by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
+) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
+
+type IngestDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
+  /** Of a room above this one: handed in by whoever builds the routes. */
+  readonly voidSettlements: VoidSettlements;
+};
 
 /**
  * Takes a batch of a sidecar exactly once (decisions §9), as a whole or not at all, in one transaction:
@@ -46,7 +64,7 @@ export interface IngestedBatch {
  * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a record is appended once.
  */
 export async function ingestBatch(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'>,
+  deps: IngestDeps,
   accountId: AccountId,
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
@@ -61,10 +79,13 @@ export async function ingestBatch(
     const nowMs = deps.clock.now();
     const { accepted, refused } = await judge(tx, { accountId, nowMs }, fresh);
     if (refused.length > 0) throw new NothingTaken({ kind: 'refused', refused });
-    await appendRecords(tx, deps, accepted);
+    const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
+    const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by);
+    await appendRecords(tx, deps, [...accepted, ...undone.records]);
     // Voids may reach over what was taken before; the number never goes back.
     if (nextSeq - 1 > lastSeq)
       await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(saysAll) });
+    if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
     // An end before what was taken is that of another state of the folder, in which more may be missing.
     const nothingLost = batch.end?.nothingLost === true && nextSeq > lastSeq;
     const end = batch.end === null ? null : await endEpoch(tx, { ...batch, nothingLost }, nowMs);
@@ -90,8 +111,12 @@ class NothingTaken extends Error {
   }
 }
 
-/** It is a record, and says what it took from leases. */
-const saysAll = (item: NumberedItem): boolean => item.kind === 'record' && item.took !== null;
+/** It is a record or a void, and says what it took from leases. */
+const saysAll = (item: NumberedItem): boolean =>
+  (item.kind === 'record' || item.kind === 'settlement_void') && item.took !== null;
+
+const isSettlementVoid = (item: NumberedItem): item is NumberedItem & ShippedSettlementVoid =>
+  item.kind === 'settlement_void';
 
 function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: AccountId): NumberedItem[] {
   let next = firstSeq;

@@ -9,10 +9,10 @@ import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
-import { ingestBatch } from './ingest-batch.ts';
+import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
 
 /** How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface; shared/wire/sync.ts says what the answers mean. */
-export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function ingestRoutes(deps: Deps, voidSettlements: VoidSettlements): FastifyPluginAsyncTypebox {
   const ingested = new Counter({
     name: 'agent_trust_ingested_records_total',
     help: 'Records from sidecars. refused and void want to be looked at: each is told in the log.',
@@ -53,7 +53,7 @@ export function ingestRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const batch = parseAttestationBatch(request.body);
         const { accountId } = callerOf(request);
         const { answer, appended, voided, end } = await share(accountId, () =>
-          ingestBatch(deps, accountId, batch),
+          ingestBatch({ ...deps, voidSettlements }, accountId, batch),
         );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);

@@ -19,6 +19,7 @@ import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import { attestationExporter } from './export-attestations.ts';
 import { getAttestationCall } from './get-attestation-call.ts';
+import type { VoidSettlements } from './ingest-batch.ts';
 import { ingestRoutes } from './ingest-routes.ts';
 import { type AttestationFilter, findPlace, listAttestations, type Place } from './list-attestations.ts';
 
@@ -46,7 +47,13 @@ const ExportQuery = Type.Object({
 });
 
 /** The audit trail: decisions as attestations, page by page, one by one, and as whole chains (decisions §9). */
-export function attestationRoutes(deps: Deps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
+export function attestationRoutes(
+  deps: Deps,
+  {
+    exportSnapshot,
+    voidSettlements,
+  }: { readonly exportSnapshot: ExportSnapshot; readonly voidSettlements: VoidSettlements },
+): FastifyPluginAsyncTypebox {
   const exportAttestations = attestationExporter(exportSnapshot);
 
   return async (app) => {
@@ -98,7 +105,7 @@ export function attestationRoutes(deps: Deps, exportSnapshot: ExportSnapshot): F
       async (request) => getAttestationCall.run(deps, callerOf(request), request.params.id),
     );
 
-    await app.register(ingestRoutes(deps));
+    await app.register(ingestRoutes(deps, voidSettlements));
   };
 }
 

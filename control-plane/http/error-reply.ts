@@ -47,6 +47,7 @@ export function errorReplies(deps: Pick<Deps, 'logger' | 'metrics' | 'random' | 
       if (answered.status >= 500) report(error, answered, request);
       reply.code(answered.status).header('x-request-id', request.id).header('cache-control', 'no-store');
       // Where another credential than an API key is asked for, whoever refused has said so.
+      if (answered.retryAfterS !== null) reply.header('retry-after', answered.retryAfterS);
       if (answered.code === 'unauthorized' && !reply.hasHeader('www-authenticate')) {
         reply.header('www-authenticate', 'Bearer realm="agent-trust"');
       }

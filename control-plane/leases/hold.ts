@@ -1,9 +1,9 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { windowAt } from '../../shared/quota/window.ts';
+import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../deps.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
-import { type HolderName, lockHolder, takeFromHolder } from './holder-store.ts';
+import { type HolderName, holderHas, lockHolder, takeFromHolder } from './holder-store.ts';
 import { moveUnits } from './ledger.ts';
 
 /**
@@ -25,20 +25,40 @@ export async function transferFromHolder(
 }
 
 /**
- * Frees what approvals held, once: the ledger cannot tell a repeat from a second hold, so this belongs into the transaction that ends the
- * approvals. Of a window that has ended nothing is left to free. Locks quota windows: one call for all approvals that the transaction ends, its last
- * statement, and each window in it once. When in doubt, keep the units; they are free again when their window ends.
+ * Whether all of this is really the holder's, which is locked until the transaction ends, so that it stays so. Before approvals, in the order of the
+ * locks. Nothing is asked of a holder for nothing.
  */
-export async function freeHold(
-  sql: Database | Transaction,
-  held: readonly HeldUnits[],
+export async function lockHeld(
+  tx: Transaction,
+  from: HolderName,
+  held: readonly LeaseReturn[],
+): Promise<boolean> {
+  if (held.length === 0) return true;
+  if ((await lockHolder(tx, from)) === null) return false;
+  return holderHas(tx, from.holder, held.map(heldUnits));
+}
+
+/**
+ * Frees units that approvals held or a void released, once: the ledger cannot tell a repeat from a second hold, so this belongs into the transaction that
+ * ends what held them. Of a window that has ended nothing is left to free. Locks quota windows: one call for all that the transaction frees, its last
+ * statement. When in doubt, keep the units; they are free again when their window ends.
+ */
+export async function freeUnits(
+  tx: Database | Transaction,
+  freed: readonly HeldUnits[],
   nowMs: UnixMillis,
 ): Promise<void> {
-  const moves = held.map(({ counter, window, startsAtMs, units }) => ({
+  // Several may have held units of the same window, and the ledger takes each window once.
+  const byWindow = new Map<string, HeldUnits>();
+  for (const held of freed) {
+    const name = windowKey(held.counter, { name: held.window, startsAtMs: held.startsAtMs });
+    byWindow.set(name, { ...held, units: held.units + (byWindow.get(name)?.units ?? 0) });
+  }
+  const moves = [...byWindow.values()].map(({ counter, window, startsAtMs, units }) => ({
     counter,
     window: windowAt(window, startsAtMs),
     unitsBack: units,
     ask: null,
   }));
-  await moveUnits(sql, moves, nowMs);
+  await moveUnits(tx, moves, nowMs);
 }

@@ -81,6 +81,23 @@ export async function lockHolder(
   return row ?? null;
 }
 
+/** Whether the holder, whose row is locked, has as many units of each of these windows. No window may occur twice. */
+export async function holderHas(
+  tx: Transaction,
+  holder: string,
+  units: readonly HeldUnits[],
+): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM quota_leases l JOIN unnest(
+      ${units.map(({ counter }) => counter)}::text[],
+      ${units.map(({ window }) => window)}::text[],
+      ${units.map(({ startsAtMs }) => startsAtMs)}::bigint[],
+      ${units.map((each) => each.units)}::bigint[]
+    ) AS w (counter, window_name, starts_at_ms, units) USING (counter, window_name, starts_at_ms)
+    WHERE l.holder = ${holder} AND l.units >= w.units`;
+  return rows.length === units.length;
+}
+
 /**
  * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of each, in the order given. No window may
  * occur twice. The ledger is not touched: whoever calls gives the units back there, or to somebody else.

@@ -41,14 +41,15 @@ export async function postUnits(tx: Transaction, records: readonly TakingRecord[
 }
 
 /**
- * Whether the leases are still there. They then stay until the transaction ends: what was taken from them cannot be given back to others
- * meanwhile. False: the spool of their holder has ended without this decision, which must not become true any more.
+ * Of these leases those that are still there. They then stay until the transaction ends: what was taken from them cannot be given back to others
+ * meanwhile. For one that is gone, the spool of its holder has ended without the decision that took from it, which must not become true any more.
  */
-export async function holdLeases(tx: Transaction, took: readonly number[]): Promise<boolean> {
-  if (took.length === 0) return true;
-  const held = await tx`
-    SELECT FROM quota_leases WHERE lease_id = ANY(${[...took]}::bigint[]) FOR KEY SHARE`;
-  return held.length === took.length;
+export async function findHeldLeases(tx: Transaction, took: readonly number[]): Promise<ReadonlySet<number>> {
+  if (took.length === 0) return new Set();
+  const held = await tx<{ leaseId: number }[]>`
+    SELECT lease_id AS "leaseId" FROM quota_leases WHERE lease_id = ANY(${[...took]}::bigint[])
+    ORDER BY lease_id FOR KEY SHARE`;
+  return new Set(held.map(({ leaseId }) => leaseId));
 }
 
 /** Subtracts what was posted from what the holder may still give back, and removes the posts. The holder's row is locked. */

@@ -65,6 +65,6 @@ function refusal(status: number, codes: readonly ErrorCode[]): Answer {
 
 function refusalHeaders(status: number): HeaderName[] {
   if (status === 401) return ['X-Request-Id', 'WWW-Authenticate'];
-  if (status === 429) return ['X-Request-Id', ...rateLimitHeaders, 'Retry-After'];
+  if (status === 429 || status === 503) return ['X-Request-Id', ...rateLimitHeaders, 'Retry-After'];
   return ['X-Request-Id', ...rateLimitHeaders];
 }

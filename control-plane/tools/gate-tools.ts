@@ -6,8 +6,8 @@ import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wi
 import { closed } from '../../shared/wire/fields.ts';
 import { GateListItem } from '../../shared/wire/gate.ts';
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
+import { testGateCall } from '../decisions/test-gate-call.ts';
 import { discoverGates as discover } from '../discovery/find-offers.ts';
-import { testGateCall } from '../enforcement/test-gate-call.ts';
 import { listGatesCall } from '../gates/list-gates-call.ts';
 import { defineTool } from './tool.ts';
 

@@ -5,7 +5,7 @@ import type { PermissionKey } from '../model/permission.ts';
 import { grants } from './check-permission.ts';
 import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
-import type { RequestFacts, VerifiedPassport } from './facts.ts';
+import type { Decision, RequestFacts, VerifiedPassport } from './facts.ts';
 
 /** What stands behind a presented approval and refuses the request at once (decisions §8). */
 type Refusing = Extract<PresentedApproval, 'mismatch' | 'denied' | 'expired' | 'used'>;
@@ -89,3 +89,18 @@ export const hasApprovalRule = (
   passport.approvals !== null ||
   approval !== 'none' ||
   isDemandedByCatalog(policy, permissionKey);
+
+/**
+ * Whether the same request may wait for a person already, and hold the very money that it lacks now: it is answered with that approval then
+ * (decisions §8), and not with the limit.
+ */
+export const mayBePending = (
+  policy: CompiledPolicy,
+  passport: VerifiedPassport,
+  request: RequestFacts,
+  { reason, amountMicroUsd }: Pick<Decision, 'reason' | 'amountMicroUsd'>,
+): boolean =>
+  reason === 'spend_limit_exceeded' &&
+  request.approval === 'none' &&
+  policy.accountId !== null &&
+  demandedApprovalMs(policy, passport, request, amountMicroUsd) !== null;

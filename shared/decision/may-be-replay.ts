@@ -10,8 +10,8 @@ const leftByFirst: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>(
 ]);
 
 /**
- * Whether an earlier PERMIT under the same idempotency key may be the reason that this is none, or needs somebody's word: the key is looked up then, and
- * the first PERMIT answered again (decisions §5). Every other BLOCK stands, above all those of the passport: they bind a replay too.
+ * Whether an earlier PERMIT under the same idempotency key may be the reason for this outcome: the key is looked up then, and the first PERMIT
+ * answered again (decisions §5). Every other BLOCK is final, above all those of the passport: they bind a replay too.
  */
 export const mayBeReplay = ({ outcome, reason }: Decision): boolean =>
   outcome === 'SUSPEND' || leftByFirst.has(reason);

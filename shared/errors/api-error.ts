@@ -22,6 +22,11 @@ export class ApiError extends Error {
   get status(): number {
     return catalogue[this.code].status;
   }
+
+  /** Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (decisions §5). Null: no header. */
+  get retryAfterS(): number | null {
+    return this.status === 503 ? 1 : null;
+  }
 }
 
 /** The commonest of them: a field that is wrong, and what would be right. */

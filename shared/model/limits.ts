@@ -80,24 +80,30 @@ export const limits = {
   /** Freshness of the sidecar's state by trust level (decisions §4). L1 has no bound. */
   stateAgeL2MsMax: 60 * secondMs,
   stateAgeL3MsMax: 5 * secondMs,
-  /** How long a request waits for leases, and for an approval or an idempotency key to be settled, all in all (decisions §5 and §6). */
-  quotaWaitMsMax: 250,
   /**
-   * Before a limit refuses a request that has an idempotency key, or is to wait for a person, for good: a copy of it at another program that has used up the
-   * limit is with the control plane by then, and is waited for there. Ten times what a call takes, and a fraction of `quotaWaitMsMax`.
+   * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503 `overloaded` (decisions §5 and §6). Fifty times what
+   * a call takes, so that a burst is worked off instead of refused.
    */
-  copyPauseMs: 50,
-  /** When a BLOCK `quota_unavailable` is worth another try: as long as a lease is waited for (decisions §6). */
-  quotaRetryMs: 250,
-  /**
-   * Settlements of one sidecar under way, those included whose outcome nobody waits for any more: about a second of a control plane's work.
-   * Beyond it a request is blocked at once, so that an ailing control plane is not asked ever more.
-   */
-  settlementsMax: 1_024,
-  /** Longest pause before a settlement without an answer is sent again: all of them together then ask about 140 times a second. */
-  settlementRetryLastMs: 10 * secondMs,
-  /** So long a settlement whose call failed may still be at work in the database: as long as that lets one statement wait. */
-  settlementDoubtMs: 30 * secondMs,
+  quotaWaitMsMax: secondMs,
+  /** When a BLOCK `quota_unavailable` is worth another try: a control plane that restarts is back about then. */
+  quotaRetryMs: secondMs,
+  /** Longest pause between two attempts of a lease call: a control plane that is back is noticed that soon. */
+  leaseRetryLastMs: 250,
+  /** Of one call: a transaction of some 30 ms, and about 700 KB; fewer, where records hold many findings. */
+  settlementsPerCallMax: 256,
+  settlementCallBytesMax: 8 * 1024 * 1024,
+  /** The second call gathers and travels while the first one commits; with more, each would carry less. */
+  settlementCallsAtOnceMax: 2,
+  /** Open settlements of one sidecar, until the rate of its control plane was measured: what that settles in about a second. */
+  settlementsMax: 4_096,
+  /** So many may be open however slow the control plane was when it was measured: otherwise it would never be measured again. */
+  settlementsOpenMin: 32,
+  /** Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate and of the passport. */
+  settlementHeldMax: 10,
+  /** A void that the spool does not take is tried again after this. */
+  voidRetryMs: secondMs,
+  /** A PERMIT that is settled was decided this recently: one that was on its way for longer may have been voided and forgotten. */
+  settlementAgeMsMax: minuteMs,
   /** The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own monotonic one. */
   clockReadIntervalMs: secondMs,
   /** Between two machines that keep time the clocks differ by milliseconds; more is reported (decisions §6). */
@@ -201,7 +207,7 @@ export const limits = {
    */
   enforcementTriesMax: 5,
   /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
-  decisionDeadlineMs: 2 * secondMs,
+  decisionDeadlineMs: 3 * secondMs,
   /** Findings of personal data in one record (decisions §7). */
   piiFindingsMax: 32,
   /** Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room (decisions §7). */
@@ -515,11 +521,6 @@ mustHold(
   'a cached JWKS of the slowest replica holds every key that signs',
 );
 mustHold(
-  limits.quotaWaitMsMax <= limits.quotaRetryMs,
-  'whoever tries again does not meet the wait that has just failed',
-);
-mustHold(2 * limits.copyPauseMs <= limits.quotaWaitMsMax, 'who waits for a copy has time left to hear of it');
-mustHold(
   limits.quotaWaitMsMax < limits.decisionDeadlineMs,
   'who waits for a lease in vain still gets a decision',
 );
@@ -537,8 +538,13 @@ mustHold(
   'idle units are on their way early enough to be back within 2 s',
 );
 mustHold(
-  2 * limits.quotaCallMsMax < limits.settlementDoubtMs,
-  'a settlement that nobody waits for is not begun after the doubt about it has ended',
+  limits.settlementAgeMsMax > 10 * limits.decisionDeadlineMs &&
+    limits.settlementAgeMsMax < limits.permitClaimKeptMs,
+  'a settlement that is refused for its age is not wanted, and its void is remembered for longer',
+);
+mustHold(
+  2 * limits.spoolRecordCharsMax * 3 < limits.settlementCallBytesMax,
+  'one settlement fits into a call, whatever its record holds',
 );
 mustHold(
   limits.leaseStopMsMax * 2 < limits.drainMsMax,

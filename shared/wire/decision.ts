@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Decision } from '../decision/facts.ts';
 import { reasons } from '../decision/reasons.ts';
+import type { FirstPermit } from '../decision/run.ts';
 import { assert } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import { checkNames, decisionReasons, type Outcome, outcomes } from '../model/decision.ts';
@@ -9,7 +10,6 @@ import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
 import { FreeForm, nullable, Timestamp } from './fields.ts';
-import type { FirstPermit } from './settlement.ts';
 
 /** Shared with the decision, frozen: rendered without a copy. */
 const Checks = Type.Immutable(Type.Array(Type.Enum(checkNames)));
@@ -121,8 +121,8 @@ export function decisionJson(decision: Decision, answered: Answered): string {
 export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): DecisionAnswer => ({
   decision: 'PERMIT',
   reason: null,
-  attestation_id: first.attestation_id,
-  constraints_evaluated: first.constraints_evaluated,
+  attestation_id: first.attestationId,
+  constraints_evaluated: first.constraintsEvaluated,
   ...renderFindings(first, redacted),
 });
 

@@ -28,12 +28,9 @@ const counter = {
 };
 
 /** The shape alone: `findCounterFault` says what its fields have to say about each other. */
-export const LeaseReturnBody = closed({
-  ...counter,
-  window: Type.Enum(windowNames),
-  starts_at_ms: Millis,
-  units: Units,
-});
+const windowOfLease = { ...counter, window: Type.Enum(windowNames), starts_at_ms: Millis };
+export const WindowBody = closed(windowOfLease);
+export const LeaseReturnBody = closed({ ...windowOfLease, units: Units });
 
 const LeaseWishBody = closed({
   ...counter,

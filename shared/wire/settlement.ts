@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
-import { invalidRequest } from '../errors/api-error.ts';
+import { type OverrulingReason, overrulingReasons } from '../decision/overruled.ts';
+import type { FirstPermit } from '../decision/run.ts';
+import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { approvalStatuses, type PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import { piiTypes } from '../model/constraints.ts';
@@ -11,35 +13,40 @@ import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import type { UnixMillis } from '../model/time.ts';
 import { closed, nullable } from './fields.ts';
 import type { LeaseReturn } from './lease-call.ts';
-import { findReturnFault, Holder, LeaseReturnBody } from './lease-call-schema.ts';
+import { findReturnFault, Holder, LeaseReturnBody, WindowBody } from './lease-call-schema.ts';
 import { shapeReader } from './shape.ts';
-import { parseBatchItem, type ShippedRecord } from './spooled-record.ts';
+import { parseBatchItem, type RecordSource, type ShippedRecord } from './spooled-record.ts';
 import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 
 /**
- * `POST /v1/sync/settlements`: a decision of a sidecar that must be true for all sidecars before it is answered. Not a public interface.
- * Three kinds:
+ * `POST /v1/sync/settlements`: requests of a sidecar that have to ask before they are answered, all of an event-loop turn in one call. Not a public
+ * interface. Three kinds:
  *
- *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval and appends the record, in one
- *             transaction (decisions §5 and §8). The committed claim is the record; the sidecar does not spool it.
+ *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval and appends the record
+ *             (decisions §5 and §8). The committed settlement is the record; the sidecar does not spool it.
  *   suspend   a SUSPEND: opens an approval that holds the money, or finds the one that is pending for the same request already.
- *   look_up   what stands behind a presented approval, or behind a key, before anything is decided.
+ *   look_up   what is known of a presented approval, of a key, and of a pending approval of the same request.
  *
- * Each is safe to repeat: a permit is known by its record's id, a suspend by its approval_id. A sidecar that got no answer repeats the same
- * call in the background until it knows whether its charge was taken.
+ * All of a call commit in one transaction, each for itself: one that is refused harms no other. A permit is known by the id of its record, a
+ * suspend by its approval_id: sent again, it is answered as the first time. The sidecar ends each of them: where it answered its client before it knew
+ * the outcome, it voids the settlement with the next entry of its spool (SettlementVoid).
  */
-export type SettlementCall = SettlementEnvelope & (PermitSettlement | SuspendSettlement | LookUpSettlement);
-
-interface SettlementEnvelope {
+export interface SettlementCall {
   readonly sidecar_id: SidecarId;
   readonly connection_id: string;
   /** As in LeaseCall: whose units `held` are. */
   readonly holder: string;
+  /** 1 to `limits.settlementsPerCallMax`. */
+  readonly settlements: readonly Settlement[];
 }
+
+export type Settlement = PermitSettlement | SuspendSettlement | LookUpSettlement;
 
 /** What a key or an approval is bound to. */
 export interface SettledRequest {
+  /** How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is not begun (`late`). */
+  readonly wanted_ms: number;
   readonly passport_id: PassportId;
   readonly token_hash: string;
   /** Null: `/enforce` without a gate. No approval is bound to it, an idempotency key may be. */
@@ -52,7 +59,7 @@ export interface SettledRequest {
 
 export interface PermitSettlement extends SettledRequest {
   readonly kind: 'permit';
-  /** Of the decision PERMIT. */
+  /** Of the decision PERMIT. It says which leases of the sidecar the charge was taken from. */
   readonly record: SpooledRecord;
   readonly approval_id: ApprovalId | null;
 }
@@ -77,33 +84,35 @@ export interface SuspendSettlement extends SettledRequest {
 export interface LookUpSettlement extends SettledRequest {
   readonly kind: 'look_up';
   readonly approval_id: ApprovalId | null;
+  /** The windows that have too little left for the request. */
+  readonly short: readonly WindowOfLease[];
 }
 
-/** The first PERMIT under an idempotency key, as it was answered. */
-export interface FirstPermit {
-  readonly attestation_id: AttestationId;
-  readonly constraints_evaluated: readonly CheckName[];
-  readonly pii: readonly PiiFinding[];
+/** A window of the ledger, by its counter and its start. */
+export type WindowOfLease = Omit<LeaseReturn, 'units'>;
+
+/** In the order of the settlements. */
+export interface SettlementCallAnswer {
+  readonly answers: readonly SettlementAnswer[];
 }
 
 export type SettlementAnswer =
-  /** permit: it stands, by this call or by an earlier one with the same record. */
+  /** permit: it is true, by this call or by an earlier one with the same record. */
   | { readonly kind: 'committed' }
-  /** All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this call was taken. */
-  | { readonly kind: 'replayed'; readonly first: FirstPermit }
-  /** All kinds: the key belongs to another request. Nothing of this call was taken. */
+  /** All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was taken. */
+  | { readonly kind: 'replayed'; readonly first: FirstPermitBody }
+  /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
   | { readonly kind: 'conflict' }
-  /**
-   * look_up: what stands behind the approval (`none` where none was named). permit: it could not be consumed, for this reason, and
-   * nothing was taken. `expires_at_ms` where there is such an approval.
-   */
+  /** look_up: nothing is known. `may_change`: a holder has units of a `short` window that it neither used on record nor gave back yet. */
+  | { readonly kind: 'none'; readonly may_change: boolean }
+  /** look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken. `expires_at_ms` where there is such an approval. */
   | {
       readonly kind: 'approval';
-      readonly standing: Exclude<PresentedApproval, 'unasked'>;
+      readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
       readonly expires_at_ms: UnixMillis | null;
     }
   /**
-   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this call was not taken. look_up that
+   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this settlement was not taken. look_up that
    * names no approval: the same request waits already, so that it needs no money of its own (decisions §8); `is_new` is false then.
    */
   | {
@@ -112,21 +121,48 @@ export type SettlementAnswer =
       readonly expires_at_ms: UnixMillis;
       readonly is_new: boolean;
     }
-  /** suspend: too many requests of the passport wait at the gate (decisions §5). Nothing of this call was taken. */
-  | { readonly kind: 'pending_exceeded' }
-  /**
-   * The call is not this sidecar's to make, for example for a gate of another account, or the passport was revoked or suspended before
-   * the call came, which this sidecar is about to hear. Nothing was taken.
-   */
+  /** The database knows a reason to block that the sidecar has not applied yet. Nothing was taken. */
+  | { readonly kind: 'blocked'; readonly reason: OverrulingReason }
+  /** It waited longer than `wanted_ms`, and was not begun. */
+  | { readonly kind: 'late' }
+  /** It was voided before it came. */
+  | { readonly kind: 'voided' }
+  /** The settlement is not this sidecar's to make, or not any more, for example because the gate has changed. Nothing was taken. */
   | { readonly kind: 'refused'; readonly message: string };
 
-/** A call as it arrived, well formed and not yet authorised: a permit brings its record as ingest reads it. */
-export type ArrivedSettlement = SettlementEnvelope &
-  (
-    | (Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord })
-    | SuspendSettlement
-    | LookUpSettlement
-  );
+/** The first PERMIT under an idempotency key, as it was answered. */
+export interface FirstPermitBody {
+  readonly attestation_id: AttestationId;
+  readonly constraints_evaluated: readonly CheckName[];
+  readonly pii: readonly PiiFinding[];
+}
+
+export const firstPermitOf = (body: FirstPermitBody): FirstPermit => ({
+  attestationId: body.attestation_id,
+  constraintsEvaluated: body.constraints_evaluated,
+  pii: body.pii,
+});
+
+export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
+  attestation_id: first.attestationId,
+  constraints_evaluated: first.constraintsEvaluated,
+  pii: first.pii,
+});
+
+/** A call as it arrived, well formed and not yet authorised. */
+export interface ArrivedCall extends Omit<SettlementCall, 'settlements'> {
+  readonly settlements: readonly ArrivedSettlement[];
+}
+
+/** A permit brings its record as ingest reads it. */
+export type ArrivedPermit = Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord };
+export type ArrivedSettlement = ArrivedPermit | SuspendSettlement | LookUpSettlement | MalformedSettlement;
+
+/** One that this build cannot read harms none of the others in its call. The message names the field, never its value. */
+export interface MalformedSettlement {
+  readonly kind: 'malformed';
+  readonly message: string;
+}
 
 const CheckNames = Type.Array(Type.Enum(checkNames), { maxItems: checkNames.length, uniqueItems: true });
 const Findings = Type.Array(
@@ -140,9 +176,7 @@ const Money = Type.Unsafe<MicroUsd>(Type.Integer({ minimum: 0, maximum: Number.M
 const TokenHash = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
 const bound = {
-  sidecar_id: IdOf('side'),
-  connection_id: Type.String({ maxLength: 128 }),
-  holder: Holder,
+  wanted_ms: Type.Integer({ minimum: 0, maximum: limits.decisionDeadlineMs }),
   passport_id: IdOf('pass'),
   token_hash: TokenHash,
   gate_id: nullable(IdOf('gate')),
@@ -181,21 +215,46 @@ const LookUpBody = closed({
   ...bound,
   kind: Type.Literal('look_up'),
   approval_id: nullable(IdOf('appr')),
+  short: Type.Array(WindowBody, { maxItems: limits.settlementHeldMax }),
 });
 
+const readEnvelope = shapeReader(
+  closed({
+    sidecar_id: IdOf('side'),
+    connection_id: Type.String({ maxLength: 128 }),
+    holder: Holder,
+    settlements: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.settlementsPerCallMax }),
+  }),
+);
 const readKind = shapeReader(Type.Object({ kind: Type.Enum(['permit', 'suspend', 'look_up']) }));
 const readPermit = shapeReader(PermitBody);
 const readSuspend = shapeReader(SuspendBody);
 const readLookUp = shapeReader(LookUpBody);
 
 /**
- * Reads a call as strictly as ingest reads a record: throws `invalid_request`, naming the field, for an unknown field, a wrong shape, and for
- * members that contradict each other. Whether the sidecar may say it is not looked at. `accountId`: of the key that the call came with.
+ * Reads a call as strictly as ingest reads a record: an unknown field, a wrong shape, and members that contradict each other are `malformed`.
+ * Whether the sidecar may say it is not looked at. Throws `invalid_request`, naming the field, for what surrounds the settlements. `accountId`: of
+ * the key that the call came with.
  */
-export function parseSettlementCall(body: unknown, accountId: AccountId): ArrivedSettlement {
+export function parseSettlementCall(body: unknown, accountId: AccountId): ArrivedCall {
+  const { settlements, ...envelope } = readEnvelope(body);
+  const source = { sidecarId: envelope.sidecar_id, accountId };
+  return { ...envelope, settlements: settlements.map((each) => readSettlement(each, source)) };
+}
+
+function readSettlement(body: unknown, source: RecordSource): ArrivedSettlement {
+  try {
+    return parseSettlement(body, source);
+  } catch (error) {
+    if (error instanceof ApiError) return { kind: 'malformed', message: error.message };
+    throw error;
+  }
+}
+
+function parseSettlement(body: unknown, source: RecordSource): ArrivedSettlement {
   switch (readKind(body).kind) {
     case 'permit':
-      return withItsRecord(readPermit(body), accountId);
+      return withItsRecord(readPermit(body), source);
     case 'suspend':
       return withItsMoney(readSuspend(body));
     case 'look_up':
@@ -204,48 +263,48 @@ export function parseSettlementCall(body: unknown, accountId: AccountId): Arrive
 }
 
 function withItsRecord(
-  call: SettlementEnvelope & Omit<PermitSettlement, 'record'> & { readonly record?: unknown },
-  accountId: AccountId,
-): ArrivedSettlement {
-  const { record: value, ...rest } = call;
-  if (call.idempotency_key === null && call.approval_id === null) {
-    throw invalidRequest('idempotency_key', 'A permit is settled for its key, its approval or both.');
+  permit: Omit<PermitSettlement, 'record'> & { readonly record?: unknown },
+  source: RecordSource,
+): ArrivedPermit {
+  const { record: value, ...rest } = permit;
+  if (permit.idempotency_key === null && permit.approval_id === null) {
+    throw invalidRequest('idempotency_key', 'A permit has an idempotency_key, an approval_id or both.');
   }
-  const shipped = parseBatchItem(value, { sidecarId: call.sidecar_id, accountId });
-  if (shipped.kind === 'void') throw invalidRequest('record', 'record must be a record.');
+  const shipped = parseBatchItem(value, source);
   if (shipped.kind === 'malformed') throw invalidRequest('record', `record: ${shipped.message}.`);
+  if (shipped.kind !== 'record') throw invalidRequest('record', 'record must be a record.');
   const { record, tokenHash } = shipped;
-  const isOfCall =
+  const isOfPermit =
     record.decision === 'PERMIT' &&
-    record.passportId === call.passport_id &&
-    tokenHash === call.token_hash &&
-    record.gateId === call.gate_id &&
-    record.requestHash === call.request_hash;
-  if (!isOfCall) throw invalidRequest('record', 'record is not the PERMIT that this call is about.');
+    record.passportId === permit.passport_id &&
+    tokenHash === permit.token_hash &&
+    record.gateId === permit.gate_id &&
+    record.requestHash === permit.request_hash;
+  if (!isOfPermit) throw invalidRequest('record', 'record is not the PERMIT that this settlement is about.');
   return { ...rest, shipped };
 }
 
 /** The windows are those of this passport at this gate, each once and with the whole amount. */
-function withItsMoney(call: SettlementEnvelope & SuspendSettlement): ArrivedSettlement {
+function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   const windows = new Set<string>();
-  for (const each of call.held) {
+  for (const each of suspend.held) {
     const { kind, gate_id, passport_id, token_hash, window, units } = each;
     // An approval keeps what it is given here, and its end must be able to free it.
     const fault = findReturnFault(each);
     if (fault !== null) throw invalidRequest('held', `held ${fault}.`);
-    const isOfGate = kind === 'gate_spend' && gate_id === call.gate_id;
-    const isOfPassport = passport_id === call.passport_id && token_hash === call.token_hash;
+    const isOfGate = kind === 'gate_spend' && gate_id === suspend.gate_id;
+    const isOfPassport = passport_id === suspend.passport_id && token_hash === suspend.token_hash;
     const isPlain = isOfGate && passport_id === null && token_hash === null;
     const isOwn = kind === 'passport_spend' && gate_id === null && isOfPassport;
     const name = `${kind} ${window}`;
     if (!(isPlain || (isOfGate && isOfPassport) || isOwn) || windows.has(name)) {
       throw invalidRequest('held', 'held names a window that this request does not draw on, or one twice.');
     }
-    if (units !== call.amount_micro_usd)
+    if (units !== suspend.amount_micro_usd)
       throw invalidRequest('held', 'held is not the amount of the request.');
     windows.add(name);
   }
-  return call;
+  return suspend;
 }
 
 const First = Type.Object({
@@ -258,9 +317,10 @@ const Answer = Type.Union([
   Type.Object({ kind: Type.Literal('committed') }),
   Type.Object({ kind: Type.Literal('replayed'), first: First }),
   Type.Object({ kind: Type.Literal('conflict') }),
+  Type.Object({ kind: Type.Literal('none'), may_change: Type.Boolean() }),
   Type.Object({
     kind: Type.Literal('approval'),
-    standing: Type.Enum(['none', 'mismatch', ...approvalStatuses]),
+    standing: Type.Enum(['mismatch', ...approvalStatuses]),
     expires_at_ms: nullable(Millis),
   }),
   Type.Object({
@@ -269,12 +329,17 @@ const Answer = Type.Union([
     expires_at_ms: Millis,
     is_new: Type.Boolean(),
   }),
-  Type.Object({ kind: Type.Literal('pending_exceeded') }),
+  Type.Object({ kind: Type.Literal('blocked'), reason: Type.Enum(overrulingReasons) }),
+  Type.Object({ kind: Type.Literal('late') }),
+  Type.Object({ kind: Type.Literal('voided') }),
   Type.Object({ kind: Type.Literal('refused'), message: Type.String() }),
 ]);
 
 /** Null for everything that is no answer, also for text that is not JSON. Fields that are not known here are passed over. */
-export const parseSettlementAnswer = (text: string): SettlementAnswer | null => readAnswer(parseJson(text));
+export const parseSettlementAnswer = (text: string): SettlementCallAnswer | null =>
+  readAnswer(parseJson(text));
 
 // The annotation makes the compiler compare the schema with its type.
-const readAnswer: (value: unknown) => SettlementAnswer | null = readerOf(Answer);
+const readAnswer: (value: unknown) => SettlementCallAnswer | null = readerOf(
+  Type.Object({ answers: Type.Array(Answer, { maxItems: limits.settlementsPerCallMax }) }),
+);

@@ -8,10 +8,18 @@ import {
   decisionReasons,
   type Outcome,
 } from '../model/decision.ts';
-import { type AccountId, type GateId, isId, type PassportId, type SidecarId } from '../model/ids.ts';
+import {
+  type AccountId,
+  type ApprovalId,
+  type AttestationId,
+  type GateId,
+  isId,
+  type PassportId,
+  type SidecarId,
+} from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { isMode, type Mode } from '../model/mode.ts';
-import { parseMicroUsd } from '../model/money.ts';
+import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
 import { isUnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
@@ -50,6 +58,15 @@ export interface ShippedRecord {
   readonly callerMode: Mode;
   /** Leases that the decision took from; null: a PERMIT that does not say. */
   readonly took: readonly number[] | null;
+}
+
+/** See SettlementVoid. */
+export interface ShippedSettlementVoid {
+  readonly kind: 'settlement_void';
+  readonly voids: AttestationId | ApprovalId;
+  /** Null: not known. */
+  readonly took: readonly number[] | null;
+  readonly amountMicroUsd: MicroUsd | null;
 }
 
 export interface ShippedVoid {
@@ -126,9 +143,10 @@ function parseEnd(end: unknown): ShippedBatch['end'] {
 export function parseBatchItem(
   value: unknown,
   source: RecordSource,
-): ShippedRecord | ShippedVoid | Malformed {
+): ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed {
   if (!isObject(value)) return malformed('a record must be an object');
   if ('void' in value) return parseVoidRun(value);
+  if ('voids' in value) return parseSettlementVoid(value);
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) return malformed('unknown field');
   }
@@ -155,6 +173,19 @@ function parseVoidRun(value: Readonly<Record<string, unknown>>): ShippedVoid | M
     return malformed('void is not valid');
   if (!isCount(count)) return malformed('count is not valid');
   return { kind: 'void', reason, count };
+}
+
+const settlementVoidMembers = new Set(['voids', 'took', 'amount_micro_usd', 'timestamp_ms']);
+
+function parseSettlementVoid(value: Readonly<Record<string, unknown>>): ShippedSettlementVoid | Malformed {
+  const { voids, took, amount_micro_usd: amount } = value;
+  if (Object.keys(value).some((name) => !settlementVoidMembers.has(name))) return malformed('unknown field');
+  if (!isId('att', voids) && !isId('appr', voids)) return malformed('voids is not valid');
+  if (took !== undefined && !isListOfLeases(took)) return malformed('took is not valid');
+  const amountMicroUsd = amount === null ? null : parseMicroUsd(amount);
+  if (amount !== null && amountMicroUsd === null) return malformed('amount_micro_usd is not valid');
+  if (!isUnixMillis(value['timestamp_ms'])) return malformed('timestamp_ms is not valid');
+  return { kind: 'settlement_void', voids, took: took ?? null, amountMicroUsd };
 }
 
 /** A SpooledRecord whose fields were each looked at. */
@@ -209,7 +240,7 @@ const readers: Readonly<Record<keyof SpooledRecord, Reader>> & Readonly<Record<s
 };
 
 /** Each at most once. */
-const isListOfLeases = (value: unknown): boolean =>
+const isListOfLeases = (value: unknown): value is readonly number[] =>
   Array.isArray(value) &&
   value.length <= limits.leasesPerRecordMax &&
   value.every(isCount) &&

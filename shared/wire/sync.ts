@@ -1,5 +1,14 @@
 import type { AccountStatus } from '../model/account.ts';
-import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId, SidecarId } from '../model/ids.ts';
+import type {
+  AccountId,
+  ApiKeyId,
+  ApprovalId,
+  AttestationId,
+  GateId,
+  IssuerId,
+  PassportId,
+  SidecarId,
+} from '../model/ids.ts';
 import type { IssuerStatus } from '../model/issuer.ts';
 import type { Mode } from '../model/mode.ts';
 import type { Scope } from '../model/scopes.ts';
@@ -247,6 +256,21 @@ export interface SpooledRecord {
 }
 
 /**
+ * The next word of a sidecar about a settlement whose client it answered without knowing the outcome. It travels through the spool, so that no crash
+ * loses it. What was not committed never will be. What was committed, and answered to nobody else meanwhile, is undone: a record with `resolution`
+ * voided follows in its chain, its key is free, its approval as before, and its units are free.
+ */
+export interface SettlementVoid {
+  /** The id of the permit's record, or the approval_id of the suspend. */
+  readonly voids: AttestationId | ApprovalId;
+  /** As in SpooledRecord: the leases that the charge was taken from, in any case. Absent: not known; its units stay counted. */
+  readonly took?: readonly number[];
+  /** What each lease of money was charged. */
+  readonly amount_micro_usd: number | null;
+  readonly timestamp_ms: UnixMillis;
+}
+
+/**
  * Stands in a batch for records that cannot be delivered, so that the numbers of an epoch stay without holes and the loss is
  * known at both ends: `refused` by the control plane and kept in a file at the sidecar, `damaged` in the spool and set aside
  * there, or `missing` there although the control plane never took them (its database was restored).
@@ -265,7 +289,7 @@ export interface AttestationBatch {
   readonly epoch: string;
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
-  readonly records: readonly (SpooledRecord | VoidRun)[];
+  readonly records: readonly (SpooledRecord | SettlementVoid | VoidRun)[];
   /** No record of this epoch follows, now or later. Only here `records` may be empty. */
   readonly end?: EpochEnd;
 }

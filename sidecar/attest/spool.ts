@@ -6,7 +6,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
@@ -55,6 +55,11 @@ export interface Spool {
   readonly files: SpoolFiles;
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
+  /**
+   * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few. Its owner is told that it failed where
+   * nothing can be written now.
+   */
+  appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /**
    * Deletes segments at the front of the oldest epoch, all of whose records were taken. `bytesTaken`: of the segment that is first then.
    */
@@ -179,7 +184,16 @@ class FileSpool implements Spool {
 
   append(record: SpooledRecord, owner: RecordOwner): void {
     assert(!this.isFull, 'a record is appended only after isFull was looked at');
-    const json = renderSpooledRecord(record);
+    this.#appendJson(renderSpooledRecord(record), owner);
+  }
+
+  appendVoid(entry: SettlementVoid, owner: RecordOwner): void {
+    const hasRoom = this.#turnBytes + frameBytesMax <= this.#turn.length;
+    if (this.state === 'open' && hasRoom) this.#appendJson(JSON.stringify(entry), owner);
+    else setImmediate(() => owner.onFailed());
+  }
+
+  #appendJson(json: string, owner: RecordOwner): void {
     assert(json.length <= limits.spoolRecordCharsMax, 'a record has bounded fields');
     if (this.#turnBytes === 0) setImmediate(() => this.#endTurn());
     this.lastSeq += 1;

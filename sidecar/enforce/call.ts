@@ -1,17 +1,16 @@
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Decision, PassportFacts, RequestFacts } from '../../shared/decision/facts.ts';
+import type { Run } from '../../shared/decision/run.ts';
 import type { AttestationId, RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Responder } from '../http/server.ts';
-import type { HeldView } from '../leases/held-view.ts';
+import type { HeldView, Refusal } from '../leases/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { OpenCall } from './open-calls.ts';
-import type { PreparedSettlement } from './settle.ts';
-import type { Waiting } from './waiting.ts';
 
 /** A token about which something is known. */
 export type SettledToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
@@ -22,8 +21,12 @@ export interface Made extends Answered {
   readonly attestationId: AttestationId;
   readonly gate: CompiledGate | null;
   readonly facts: PassportFacts;
+  /** The request that was decided on. */
+  readonly request: RequestFacts;
   /** Good for the synchronous section that decided. Null where no passport verified. */
   readonly view: HeldView | null;
+  /** See needsRun. */
+  readonly mayBePending: boolean;
 }
 
 /** Who answers a call once the fate of its record is known. */
@@ -32,6 +35,17 @@ export interface Answerer {
   answerDecision(call: Call): void;
   /** The record is lost, and the decision with it. */
   answerLost(call: Call): void;
+}
+
+/** Of a request that has to ask; most never do. */
+export interface Asking {
+  readonly run: Run;
+  /** All its waiting ends here, counted from its first question on. */
+  readonly untilMs: MonotonicMillis;
+  /** Windows of which the ledger has less left than the request needs. Null: it has refused none. */
+  refusal: Refusal | null;
+  /** Voids the settlement that was sent last. Null before the first. */
+  voidSettlement: (() => void) | null;
 }
 
 /** A request from its body to its answer. It owns its record itself: two closures for each would be garbage. */
@@ -45,7 +59,7 @@ export class Call implements OpenCall, RecordOwner {
   gateId: string | null;
   /** As its caller wrote it, for scans and redacted copies. Set once, when the body is parsed. */
   asked: RequestObject | null = null;
-  /** What was read of it. Replaced by a fuller one when it is scanned, and when it is known what stands behind its approval. */
+  /** What was read of it. Replaced by a fuller one when it is scanned. */
   request: RequestFacts | null = null;
   /** The types for which it was scanned last: those of the gate's version. */
   scannedFor: readonly string[] | null = null;
@@ -53,10 +67,7 @@ export class Call implements OpenCall, RecordOwner {
   token: SettledToken | null = null;
   /** By the last pass of `decideCall`. */
   made: Made | null = null;
-  /** What the last pass wants to be settled. */
-  settlement: PreparedSettlement | null = null;
-  /** Null until something has to be asked, which most requests never do. */
-  waiting: Waiting | null = null;
+  asking: Asking | null = null;
   readonly #answerer: Answerer;
 
   constructor(

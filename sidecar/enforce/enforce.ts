@@ -1,8 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { permitCharge } from '../../shared/decision/decide.ts';
-import type { RequestFacts } from '../../shared/decision/facts.ts';
+import {
+  type FirstPermit,
+  needsRun,
+  type PendingApproval,
+  Run,
+  type RunAnswer,
+  type RunEffect,
+  type RunEvent,
+} from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { must } from '../../shared/errors/assert.ts';
+import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
@@ -11,27 +19,35 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
-import type { FirstPermit } from '../../shared/wire/settlement.ts';
+import { firstPermitOf } from '../../shared/wire/settlement.ts';
 import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
 import type { LeaseHolder } from '../leases/lease-holder.ts';
-import type { AskOutcome } from '../leases/waiters.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Answerer, Call, type Made } from './call.ts';
+import { type Answerer, type Asking, Call, type Made } from './call.ts';
 import { type Authenticate, authenticator } from './callers.ts';
-import { decideCall, findGate, redactedOf, type SectionDeps } from './decide-call.ts';
+import {
+  decideCall,
+  findGate,
+  type Prepared,
+  preparePermit,
+  prepareSuspend,
+  recordCall,
+  redactedOf,
+  type SectionDeps,
+} from './decide-call.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { type OpenCalls, openCalls } from './open-calls.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
-import type { SettlementOutcome, Settlements } from './settle.ts';
 import { lookUpOf } from './settlement-of.ts';
-import { learnOfLeases, learnOfSettlement, Waiting } from './waiting.ts';
+import { SettlementVoids } from './settlement-voids.ts';
+import type { SettlementOutcome, Settlements } from './settlements.ts';
 
 export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases' | 'scans'> {
   readonly verifier: PassportVerifier;
-  readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask'>;
-  readonly settlements: Pick<Settlements, 'settle'>;
+  readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask' | 'keep' | 'giveBack' | 'passOn'>;
+  readonly settlements: Pick<Settlements, 'send'>;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
   readonly catchUp: Pick<CatchUp, 'mayDecide' | 'wait'>;
   /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
@@ -56,6 +72,8 @@ export interface Enforcer {
   readonly openCalls: number;
   /** From the whole body of a request to its answer, of decisions. */
   readonly durations: DurationHistogram;
+  /** Settlements that were voided because their outcome was not known in time. */
+  readonly voided: number;
   stop(): void;
 }
 
@@ -64,14 +82,11 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
 }
 
 /**
- * The way of a call. Nearly all go straight down, in one turn of the event loop; who has to ask somebody decides anew when he has heard.
+ * The way of a call. Nearly all go straight down, in one turn of the event loop; one that has to ask goes on as its run says (shared/decision/run.ts).
  *
- *     handle ─> begin ──────known passport─────> conclude ─> decideCall ─> recorded ─> answerDecision
- *                 └─> verifier ─> afterVerifying ─┘ ↑ ↑           ├─> leases ─> heardLeases ───┐
- *                                                   │ └───────────│────────────────────────────┘
- *                                                   │             ├─> look_up, settle ─> heardSettlement ─> answerDecision, answerSuspended
- *                                                   └─────────────│───────────────────────────┘
- *                                                                 └─> answer ─> answerKnown
+ *     handle ─> begin ──known passport─> conclude ─> decide ──plain─> recordCall ──written─> answerDecision
+ *                 └─> verifier ─> afterVerifying ─┘    ^  └─needs a run─> perform ─> leases, settlements, spool
+ *                                                      └──── decide ────────┴──<─ report <──────────┘
  */
 class DecidingEnforcer implements Enforcer, Answerer {
   shed = 0;
@@ -82,10 +97,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #authenticate: Authenticate;
   readonly #open: OpenCalls;
   readonly #decisions = new DecisionCounts();
+  readonly #voids: SettlementVoids;
 
   constructor(deps: EnforcerDeps) {
     this.#deps = deps;
     this.#authenticate = authenticator(deps.state);
+    this.#voids = new SettlementVoids(deps);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
     this.#open = openCalls({ clock: deps.clock, onLate: () => this.shed++, durations: this.durations });
   }
@@ -98,8 +115,13 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return this.#open.count;
   }
 
+  get voided(): number {
+    return this.#voids.count;
+  }
+
   stop(): void {
     this.#open.stop();
+    this.#voids.stop();
   }
 
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler {
@@ -155,7 +177,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#decide(call);
   }
 
-  /** One pass, and the question that it leaves. */
+  /** One pass, and what it leaves to do. */
   #decide(call: Call): void {
     const { spool, catchUp } = this.#deps;
     if (spool.isFull) throw new ApiError('overloaded');
@@ -163,15 +185,17 @@ class DecidingEnforcer implements Enforcer, Answerer {
       if (!catchUp.wait(() => this.#decideAgain(call))) throw new ApiError('overloaded');
       return;
     }
-    const step = decideCall(this.#section, call);
-    if (step === 'leases') this.#askLeases(call);
-    else if (step === 'look_up') this.#lookUp(call);
-    else if (step === 'settle') this.#settle(call);
-    else if (step === 'later') setImmediate(() => this.#decideAgain(call));
-    else if (step === 'answer') this.#answerKnown(call);
+    const made = decideCall(this.#section, call);
+    if (made === null) setImmediate(() => this.#decideAgain(call));
+    else if (call.asking === null && !needsRun(made.decision, made.request, made.mayBePending))
+      recordCall(this.#section, call, made);
+    else {
+      const { run } = this.#askingOf(call, made);
+      this.#perform(call, run.decided(made.decision, made.mayBePending));
+    }
   }
 
-  /** Who waited. A client that went away meanwhile leaves nothing behind: nothing is taken for it, and nothing recorded. */
+  /** After a wait: a client that went away meanwhile leaves nothing behind; nothing is taken for it, and nothing recorded. */
   #decideAgain(call: Call): void {
     if (!this.#open.isWanted(call)) return;
     try {
@@ -181,56 +205,116 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  /** Everything that it lacks at once: money and requests. One that waits for a person needs a request to be left, and takes none. */
-  #askLeases(call: Call): void {
-    const { decision, view } = madeOf(call);
-    const need = permitCharge(requestOf(call), decision.amountMicroUsd);
-    const { untilMs } = this.#waitingOf(call);
-    this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, untilMs, (outcome) =>
-      this.#heardLeases(call, outcome),
-    );
+  #askingOf(call: Call, { request }: Made): Asking {
+    const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
+    const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
+    call.asking ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null };
+    return call.asking;
   }
 
-  #heardLeases(call: Call, outcome: AskOutcome): void {
-    learnOfLeases(this.#waitingOf(call), outcome);
-    this.#decideAgain(call);
-  }
-
-  /** Who was refused by a limit that a copy of his may just have used up gives that one time to be on its way to the control plane. */
-  #lookUp(call: Call): void {
-    const settlement = lookUpOf(madeOf(call), requestOf(call));
-    call.settlement = { settlement, holder: this.#deps.leases.holder, taken: null };
-    if (this.#waitingOf(call).refusal === null) this.#settle(call);
-    else setTimeout(() => this.#open.isWanted(call) && this.#settle(call), limits.copyPauseMs);
-  }
-
-  #settle(call: Call): void {
-    const prepared = must(call.settlement, 'it was prepared by the pass that wants it');
-    call.settlement = null;
-    const { untilMs } = this.#waitingOf(call);
-    this.#deps.settlements.settle(prepared, untilMs, (outcome) => this.#heardSettlement(call, outcome));
-  }
-
-  #heardSettlement(call: Call, outcome: SettlementOutcome): void {
-    try {
-      if (outcome.kind === 'committed') this.answerDecision(call);
-      else if (outcome.kind === 'conflict') throw new ApiError('idempotency_conflict');
-      else if (outcome.kind === 'suspended' && madeOf(call).decision.outcome === 'SUSPEND') {
-        this.#answerSuspended(call, { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms });
-      } else {
-        call.request = learnOfSettlement(this.#waitingOf(call), requestOf(call), outcome);
+  /** Does what the run says, and reports what came of it. */
+  #perform(call: Call, effect: RunEffect): void {
+    switch (effect.kind) {
+      case 'decide':
         this.#decideAgain(call);
+        return;
+      case 'ask_leases':
+        this.#askLeases(call);
+        return;
+      case 'look_up':
+        this.#lookUp(call);
+        return;
+      case 'settle_permit':
+        this.#settle(call, preparePermit(this.#section, call, madeOf(call)));
+        return;
+      case 'settle_suspend':
+        this.#settle(call, prepareSuspend(this.#section, call, madeOf(call)));
+        return;
+      case 'record': {
+        const made = { ...madeOf(call), decision: effect.decision };
+        call.made = effect.decision.isRedacted ? made : { ...made, redacted: null };
+        recordCall(this.#section, call, call.made);
+        return;
       }
+      case 'void':
+        must(askingOf(call).voidSettlement, 'a run voids what it has settled')();
+        return;
+      case 'answer':
+        this.#answer(call, effect.answer);
+        return;
+      default:
+        unreachable(effect);
+    }
+  }
+
+  #report(call: Call, event: RunEvent): void {
+    try {
+      this.#perform(call, must(call.asking, 'only a run gets events').run.on(event));
     } catch (error) {
       this.#answerError(call, error);
     }
   }
 
-  /** All its waiting together is counted from its first question on. */
-  #waitingOf(call: Call): Waiting {
-    const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
-    call.waiting ??= new Waiting((clock.monotonic() + quotaWaitMs) as MonotonicMillis);
-    return call.waiting;
+  /** Everything that it lacks at once: money and requests. One that waits for a person needs a request to be left, and takes none. */
+  #askLeases(call: Call): void {
+    const { decision, view, request } = madeOf(call);
+    const asking = askingOf(call);
+    const need = permitCharge(request, decision.amountMicroUsd);
+    this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, asking.untilMs, (outcome) => {
+      if (!this.#open.isWanted(call)) return;
+      if (outcome.kind === 'refused') asking.refusal = outcome.refusal;
+      this.#report(call, outcome);
+    });
+  }
+
+  #lookUp(call: Call): void {
+    const { untilMs, refusal } = askingOf(call);
+    const lookUp = lookUpOf(madeOf(call), refusal);
+    this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome) => {
+      if (this.#open.isWanted(call)) this.#report(call, eventOf(outcome, 'looked_up'));
+    });
+  }
+
+  /** What was reserved ends with the outcome. A settlement is voided where nobody can be answered with it. */
+  #settle(call: Call, { settlement, reservation, voids }: Prepared): void {
+    const { leases, settlements } = this.#deps;
+    const asking = askingOf(call);
+    const voidIt = (onWritten: () => void) => {
+      leases.passOn(reservation);
+      this.#voids.void(voids, onWritten);
+    };
+    asking.voidSettlement = () => voidIt(() => this.#report(call, { kind: 'written' }));
+    settlements.send(settlement, leases.holder, asking.untilMs, (outcome, isCertain) => {
+      const isWanted = this.#open.isWanted(call);
+      const event = eventOf(outcome, 'settled');
+      if (event.kind === 'late' || (isTrue(outcome) && !isWanted)) {
+        this.#report(call, { kind: 'late' });
+        return;
+      }
+      if (outcome.kind === 'committed') leases.keep(reservation);
+      else if (outcome.kind === 'suspended' && outcome.is_new) leases.passOn(reservation);
+      else if (isCertain) leases.giveBack(reservation);
+      else voidIt(ignore);
+      if (isWanted) this.#report(call, event);
+    });
+  }
+
+  #answer(call: Call, answer: RunAnswer): void {
+    switch (answer.kind) {
+      case 'decision':
+        this.answerDecision(call);
+        return;
+      case 'suspended':
+        this.#answerSuspended(call, answer.approval);
+        return;
+      case 'replay':
+        this.#answerFirst(call, answer.first);
+        return;
+      case 'error':
+        throw new ApiError(answer.code);
+      default:
+        unreachable(answer);
+    }
   }
 
   answerDecision(call: Call): void {
@@ -244,18 +328,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   /** It is attested when somebody resolves it (decisions §8). */
-  #answerSuspended(call: Call, approval: NonNullable<Waiting['approval']>): void {
+  #answerSuspended(call: Call, approval: PendingApproval): void {
     const { decision, nowMs } = madeOf(call);
     this.#decisions.count(decision);
     const answered = { attestationId: null, approval, redacted: null, nowMs };
     this.#open.answer(call, jsonReply(200, decisionJson(decision, answered), call.requestId));
-  }
-
-  /** With what stands at the control plane already: the first PERMIT of its key, or the approval it waits for. */
-  #answerKnown(call: Call): void {
-    const { first, approval } = must(call.waiting, 'only who has asked knows');
-    if (first !== null) this.#answerFirst(call, first);
-    else this.#answerSuspended(call, must(approval, 'an approval that is pending has an end'));
   }
 
   #answerFirst(call: Call, first: FirstPermit): void {
@@ -285,7 +362,45 @@ class DecidingEnforcer implements Enforcer, Answerer {
 }
 
 const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
-const requestOf = (call: Call): RequestFacts => must(call.request, 'a call that was decided was parsed');
+const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
+const ignore = (): void => undefined;
+
+/** Something is true for others now. */
+const isTrue = (outcome: SettlementOutcome): boolean =>
+  outcome.kind === 'committed' || (outcome.kind === 'suspended' && outcome.is_new);
+
+/** What the outcome of a settlement or a look-up means to the run. */
+function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up'): RunEvent {
+  switch (outcome.kind) {
+    case 'none':
+      return { kind: 'none', mayChange: outcome.may_change };
+    case 'approval':
+      return { kind: 'approval', standing: outcome.standing, expiresAtMs: outcome.expires_at_ms };
+    case 'suspended':
+      return {
+        kind: 'suspended',
+        approval: { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms },
+      };
+    case 'replayed':
+      return { kind: 'replayed', first: firstPermitOf(outcome.first) };
+    case 'unknown':
+      return { kind: 'late' };
+    // Nothing was begun, or nothing came of it: for a look-up that is the same as too late.
+    case 'shed':
+    case 'late':
+    case 'voided':
+    case 'refused':
+      return { kind: of === 'settled' ? 'declined' : 'late' };
+    case 'away':
+      return { kind: 'away' };
+    case 'committed':
+    case 'conflict':
+    case 'blocked':
+      return outcome;
+    default:
+      return unreachable(outcome);
+  }
+}
 
 /**
  * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would replace what is no UTF-8:

@@ -25,5 +25,6 @@ export function errorReply(error: ApiError, requestId: RequestId): Reply {
   ];
   // RFC 9110 §11.6.1: who answers 401 says how to authenticate.
   if (error.status === 401) headers.push(['www-authenticate', 'Bearer realm="agent-trust"']);
+  if (error.retryAfterS !== null) headers.push(['retry-after', `${error.retryAfterS}`]);
   return { status: error.status, body: JSON.stringify(renderError(error, requestId)), headers };
 }

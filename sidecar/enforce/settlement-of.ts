@@ -1,47 +1,47 @@
-import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
-import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
-import type {
-  LookUpSettlement,
-  PermitSettlement,
-  SettledRequest,
-  SuspendSettlement,
-} from '../../shared/wire/settlement.ts';
+import type { SettledRequest, WindowOfLease } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { Refusal } from '../leases/held-view.ts';
 import type { Made } from './call.ts';
+import type { UnsentSettlement } from './settlements.ts';
 
-export const lookUpOf = (made: Made, request: RequestFacts): LookUpSettlement => ({
+export const lookUpOf = (made: Made, refusal: Refusal | null): UnsentSettlement => ({
   kind: 'look_up',
-  ...settledRequest(made.gate, passportOf(made), request),
-  approval_id: request.approvalId,
+  ...settledRequest(made),
+  approval_id: made.request.approvalId,
+  short: Array.from(
+    refusal ?? [],
+    ([window, startsAtMs]): WindowOfLease => ({
+      ...window.name,
+      starts_at_ms: startsAtMs,
+    }),
+  ),
 });
 
-export const permitOf = (made: Made, request: RequestFacts, record: SpooledRecord): PermitSettlement => ({
+export const permitOf = (made: Made, record: SpooledRecord): UnsentSettlement => ({
   kind: 'permit',
-  ...settledRequest(made.gate, passportOf(made), request),
+  ...settledRequest(made),
   record,
-  approval_id: request.approvalId,
+  approval_id: made.request.approvalId,
 });
 
 export function suspendOf(
   made: Made,
-  request: RequestFacts,
   about: {
     readonly approvalId: ApprovalId;
     /** As it may be recorded. */
     readonly permissionKey: PermissionKey | null;
     readonly held: readonly LeaseReturn[];
   },
-): SuspendSettlement {
+): UnsentSettlement {
   const { decision } = made;
-  const gate = must(made.gate, 'only a gate suspends');
   return {
     kind: 'suspend',
-    ...settledRequest(gate, passportOf(made), request),
-    gate_id: gate.gateId,
+    ...settledRequest(made),
+    gate_id: must(made.gate, 'only a gate suspends').gateId,
     approval_id: about.approvalId,
     permission_key: about.permissionKey,
     amount_micro_usd: decision.amountMicroUsd,
@@ -55,23 +55,15 @@ export function suspendOf(
   };
 }
 
-function settledRequest(
-  gate: CompiledGate | null,
-  passport: VerifiedPassport,
-  request: RequestFacts,
-): SettledRequest {
+function settledRequest({ gate, facts, request }: Made): Omit<SettledRequest, 'wanted_ms'> {
+  // What a refused token asks for is blocked at once.
+  assert(facts.kind === 'verified', 'only what a verified passport asks for is settled');
   return {
-    passport_id: passport.passportId,
-    token_hash: passport.tokenHash,
+    passport_id: facts.passport.passportId,
+    token_hash: facts.passport.tokenHash,
     gate_id: gate?.gateId ?? null,
     gate_version: gate?.policyVersion ?? 0,
     request_hash: request.requestHash,
     idempotency_key: request.idempotencyKey,
   };
-}
-
-/** What a refused token asks for is blocked at once. */
-function passportOf({ facts }: Made): VerifiedPassport {
-  assert(facts.kind === 'verified', 'only what a verified passport asks for is settled');
-  return facts.passport;
 }

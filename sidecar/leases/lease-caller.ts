@@ -11,6 +11,8 @@ export type LeaseBody = Omit<LeaseCall, 'sidecar_id' | 'connection_id'>;
 
 /** The control plane, as far as leases go. */
 export interface LeaseClient {
+  /** Whether the control plane is known to be away: nobody has to wait for it. */
+  readonly isAway: boolean;
   /** Throws where there is no answer, or one that tells nothing about the call, after `limits.quotaCallMsMax` at the latest. */
   lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;
 }
@@ -41,6 +43,8 @@ export interface LeaseCaller {
 
 export function leaseCaller(options: {
   readonly client: LeaseClient;
+  /** After each attempt without an answer. */
+  readonly onFailure: () => void;
   /** Of the spool, at this moment: where the records of what is taken are found. Absent: nowhere that the control plane could look. */
   readonly epoch?: () => string;
   readonly clock: Clock;
@@ -50,7 +54,7 @@ export function leaseCaller(options: {
   const { client, clock, random, logger } = options;
   const newName = (): string => Buffer.from(random.bytes(16)).toString('hex');
   // Well below the time for which requests wait, so that one lost answer costs none of them its decision.
-  const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.quotaWaitMsMax });
+  const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
   const wakeup = makeWakeup();
   let holder = newName();
   let lastSeq = 0;
@@ -70,6 +74,7 @@ export function leaseCaller(options: {
       // The first of a row is told; /metrics counts all.
       if (!isFailing) logger.warn({ err: error }, 'units could not be leased; it is tried again');
       isFailing = true;
+      options.onFailure();
       return null;
     }
   };

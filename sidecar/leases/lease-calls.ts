@@ -11,12 +11,13 @@ import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } fro
 import { gatherCall, type NextCall, returnOf, wishOf } from './next-call.ts';
 import {
   type AskOutcome,
+  away,
   eachNeed,
   granted,
   isCovered,
   lacksMoney,
+  late,
   outcomeOf,
-  unavailable,
   type Waiter,
   Waiters,
 } from './waiters.ts';
@@ -41,6 +42,7 @@ export interface LeaseCallsDeps {
 export class LeaseCalls {
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #client: LeaseClient;
   readonly #caller: LeaseCaller;
   readonly #windows: () => Iterable<HeldWindow>;
   readonly #waiters: Waiters;
@@ -66,8 +68,11 @@ export class LeaseCalls {
     this.#clock = deps.clock;
     this.#logger = deps.logger;
     this.#windows = deps.windows;
-    this.#caller = leaseCaller(deps);
-    this.#waiters = new Waiters(deps.clock, (waiter) => this.#answer(waiter, waiter.refused ?? unavailable));
+    this.#client = deps.client;
+    this.#caller = leaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
+    this.#waiters = new Waiters(deps.clock, (waiter) =>
+      this.#answer(waiter, waiter.refused ?? this.#without),
+    );
     this.#sweep = setInterval(() => this.#findSurplus(), limits.leaseSweepMs);
     this.#sweep.unref();
   }
@@ -114,9 +119,10 @@ export class LeaseCalls {
     eachNeed(waiter, (window) => {
       if (window.isForgotten) hasRoom = false;
     });
-    if (!hasRoom) {
+    if (!hasRoom || this.#client.isAway) {
       this.#unavailable++;
-      setImmediate(() => this.#tell(waiter, unavailable));
+      const outcome = this.#without;
+      setImmediate(() => this.#tell(waiter, outcome));
       return;
     }
     this.#waiters.add(waiter);
@@ -127,7 +133,7 @@ export class LeaseCalls {
     this.#isStopping = true;
     clearInterval(this.#sweep);
     if (this.#dryTimer !== null) clearTimeout(this.#dryTimer);
-    for (const waiter of [...this.#waiters.all()]) this.#answer(waiter, waiter.refused ?? unavailable);
+    this.#dismissAll();
     let timer: NodeJS.Timeout | undefined;
     const timeIsOver = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, limits.leaseStopMsMax);
@@ -283,6 +289,20 @@ export class LeaseCalls {
     this.#caller.beginAnew();
   }
 
+  /** For a request that gets no answer about its units. */
+  get #without(): AskOutcome {
+    return this.#client.isAway ? away : late;
+  }
+
+  /** Waiting does not help while the control plane is away; the call under way is made again until it is back. */
+  #dismissIfAway(): void {
+    if (this.#client.isAway) this.#dismissAll();
+  }
+
+  #dismissAll(): void {
+    for (const waiter of [...this.#waiters.all()]) this.#answer(waiter, waiter.refused ?? this.#without);
+  }
+
   #findSurplus(): void {
     const nowMs = this.#clock.monotonic();
     for (const window of this.#granted) {
@@ -298,7 +318,7 @@ export class LeaseCalls {
   #answer(waiter: Waiter, outcome: AskOutcome): void {
     this.#waiters.remove(waiter);
     if (outcome.kind === 'refused') this.#refused++;
-    if (outcome.kind === 'unavailable') this.#unavailable++;
+    if (outcome.kind === 'away' || outcome.kind === 'late') this.#unavailable++;
     this.#tell(waiter, outcome);
   }
 

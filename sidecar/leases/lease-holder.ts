@@ -5,12 +5,11 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import { type HeldView, heldView, type Refusal, settledView } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
-import { Taken } from './taken.ts';
+import { Reservation } from './reservation.ts';
 import type { AskOutcome } from './waiters.ts';
 import { type LimitedGate, type LimitedPassport, WindowBook } from './window-book.ts';
 
@@ -40,18 +39,16 @@ export interface LeaseHolder {
    */
   take(view: HeldView, charge: Charge): void;
   /** Takes, as above, what may have to be given back: to be ended by exactly one of `keep`, `giveBack` and `passOn`. */
-  reserve(view: HeldView, charge: Charge): Taken;
-  /** The charge stands. */
-  keep(taken: Taken): void;
+  reserve(view: HeldView, charge: Charge): Reservation;
+  /** The charge is used. */
+  keep(reservation: Reservation): void;
   /** The charge never came to be. What was taken can be taken again, unless its window has ended. */
-  giveBack(taken: Taken): void;
-  /** The money that was taken, as a settlement `suspend` names it. Built in the section that reserved it; empty where nothing was taken. */
-  heldOf(taken: Taken): readonly LeaseReturn[];
-  /** The control plane has moved the money into an approval. What else was taken is kept. */
-  passOn(taken: Taken): void;
+  giveBack(reservation: Reservation): void;
+  /** The control plane has moved the units elsewhere, or frees them: an approval, a void. */
+  passOn(reservation: Reservation): void;
   /**
    * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are answered first come, first served,
-   * each only after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the request's first need; then it hears `unavailable`, up to
+   * each only after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the request's first need; then it hears `late`, up to
    * 10 ms late, while what it asked for is still leased for those who come after it.
    */
   ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
@@ -59,7 +56,7 @@ export interface LeaseHolder {
   /** The control plane is there again: a call that waits for its next attempt is made at once. */
   endPause(): void;
   /**
-   * Everybody who waits hears `unavailable`, and all that is not taken goes back in last calls, for at most `limits.leaseStopMsMax`. To be called
+   * Everybody who waits hears `late`, and all that is not taken goes back in last calls, for at most `limits.leaseStopMsMax`. To be called
    * after the last request was answered. Never rejects.
    */
   stop(): Promise<void>;
@@ -146,26 +143,22 @@ class CallingHolder implements LeaseHolder {
     if (window.lease.isLow) this.#calls.renew(window);
   }
 
-  reserve(view: HeldView, charge: Charge): Taken {
+  reserve(view: HeldView, charge: Charge): Reservation {
     this.take(view, charge);
-    return new Taken(view, charge);
+    return new Reservation(view, charge);
   }
 
-  keep(taken: Taken): void {
-    taken.keep();
+  keep(reservation: Reservation): void {
+    reservation.keep();
   }
 
-  giveBack(taken: Taken): void {
-    taken.giveBack(this.#clock.monotonic());
-    for (const window of taken.windows) this.#calls.returnSpare(window);
+  giveBack(reservation: Reservation): void {
+    reservation.giveBack(this.#clock.monotonic());
+    for (const window of reservation.windows) this.#calls.returnSpare(window);
   }
 
-  heldOf(taken: Taken): readonly LeaseReturn[] {
-    return taken.held();
-  }
-
-  passOn(taken: Taken): void {
-    taken.passOn(this.#clock.monotonic());
+  passOn(reservation: Reservation): void {
+    reservation.passOn(this.#clock.monotonic());
   }
 
   ask(

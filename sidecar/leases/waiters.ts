@@ -10,15 +10,18 @@ import type { HeldWindow } from './held-window.ts';
  *
  *   granted      everything it needs can be taken now
  *   refused      the ledger was asked for this very request and has less left than it needs: decide with `view(gate, passport, refusal)`
- *   unavailable  nothing was heard in time, or too many wait already, or the control plane knows no such limit (any more)
+ *   away         the control plane is known to be away
+ *   late         no answer came in time, or too many wait already, or the control plane knows no such limit (any more)
  */
 export type AskOutcome =
   | { readonly kind: 'granted' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'unavailable' };
+  | { readonly kind: 'away' }
+  | { readonly kind: 'late' };
 
 export const granted: AskOutcome = { kind: 'granted' };
-export const unavailable: AskOutcome = { kind: 'unavailable' };
+export const away: AskOutcome = { kind: 'away' };
+export const late: AskOutcome = { kind: 'late' };
 
 /** What a request draws on, and how much of it: the money of each spend window, the requests of each rate window. */
 export interface Needy {
@@ -123,7 +126,7 @@ export function outcomeOf(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<Hel
   let outcome: AskOutcome | null = null;
   eachNeed(waiter, (window, units) => {
     if (units <= window.lease.available) return;
-    if (unknown.has(window)) outcome = unavailable;
+    if (unknown.has(window)) outcome = late;
     else if (outcome === null && isAbout(dry, window)) outcome = { kind: 'refused', refusal: dry };
   });
   return outcome;

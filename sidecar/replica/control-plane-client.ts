@@ -6,12 +6,10 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 import { parseLeaseOutcome } from '../../shared/wire/lease-call-schema.ts';
 import {
-  type LookUpSettlement,
-  type PermitSettlement,
   parseSettlementAnswer,
+  type Settlement,
   type SettlementAnswer,
   type SettlementCall,
-  type SuspendSettlement,
 } from '../../shared/wire/settlement.ts';
 import {
   type AckRequest,
@@ -43,6 +41,8 @@ interface ControlPlaneConnection {
  * ControlPlaneError for an answer that is an error, and whatever the network says for none.
  */
 export interface ControlPlaneClient {
+  /** See Reach. */
+  readonly isAway: boolean;
   /** Null until `connect` has succeeded, and again where the control plane does not know the connection any more. */
   readonly connection: ControlPlaneConnection | null;
   /** Makes this process the only one that speaks for its sidecar id. */
@@ -55,11 +55,8 @@ export interface ControlPlaneClient {
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
   /** As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing about the call. */
   lease(call: Omit<LeaseCall, keyof Speaker>): Promise<LeaseAnswer | 'holder_unknown'>;
-  /** One attempt, as the newest connection, of a settlement in whose name that holder has taken. Throws where nothing is known of its outcome. */
-  settle(
-    settlement: PermitSettlement | SuspendSettlement | LookUpSettlement,
-    holder: string,
-  ): Promise<SettlementAnswer>;
+  /** One attempt, as the newest connection, of settlements for which that holder has taken. Throws where nothing is known of their outcome. */
+  settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]>;
   close(): Promise<void>;
 }
 
@@ -140,14 +137,16 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
 
   const { reach = new Reach(clock) } = options;
   const call = async (request: Call): Promise<Answer> => {
+    const sentAtMs = clock.monotonic();
     try {
       const answer = await attempt(request);
-      if (answer.status < 500) reach.noteAnswer();
-      else reach.noteAway();
+      // The program may be there while its database is not: the same to whoever has to ask.
+      if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') reach.noteAnswer();
+      else reach.noteAway({ sentAtMs, canConnect: true });
       return answer;
     } catch (error) {
       // One that was ended by its own caller says nothing about the control plane.
-      if (request.signal?.aborted !== true) reach.noteAway();
+      if (request.signal?.aborted !== true) reach.noteAway({ sentAtMs, canConnect: !isRefused(error) });
       throw error;
     }
   };
@@ -188,6 +187,9 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
   };
 
   return {
+    get isAway() {
+      return reach.isAway;
+    },
     get connection() {
       return connection;
     },
@@ -259,20 +261,25 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
         throw errorOf('leases', answer);
       }),
-    settle: (settlement, holder) =>
-      asConnected(({ connectionId }) => {
+    settle: (settlements, holder) =>
+      asConnected(async ({ connectionId }) => {
         const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
-        const body = { ...speaker, ...settlement } satisfies SettlementCall;
-        return ask(
+        const body = { ...speaker, settlements } satisfies SettlementCall;
+        const { answers } = await ask(
           { path: 'settlements', body: JSON.stringify(body), by: settling, timeMsMax: limits.quotaCallMsMax },
           parseSettlementAnswer,
         );
+        return answers;
       }),
     close: async () => {
       await Promise.all([pool.destroy(), settling.destroy()]);
     },
   };
 }
+
+/** Nobody listens at the address. */
+const isRefused = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 
 interface Call {
   /** Below `/v1/sync/`. */

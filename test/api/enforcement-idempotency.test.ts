@@ -129,7 +129,7 @@ describe('request.idempotency_key', () => {
     api.advance(limits.permitClaimKeptMs + 2 * hourMs);
     // Each new claim removes some: those of the tests before this one are older.
     for (const key of ['b', 'c', 'd']) await check(gateId, jwt, keyed(key));
-    const rows = await api.deps.sql`SELECT key_hash FROM permit_claims WHERE passport_id = ${passportId}`;
+    const rows = await api.deps.sql`SELECT key_hash FROM settlements WHERE passport_id = ${passportId}`;
     // A key may hold what nobody should keep: only its hash is stored.
     expect(new Set(rows.map(({ key_hash }) => key_hash))).toEqual(new Set(['b', 'c', 'd'].map(sha256Hex)));
   });

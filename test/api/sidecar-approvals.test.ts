@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { askAsManyAsMay } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
@@ -246,21 +247,30 @@ describe('an approval over two sidecars', () => {
     });
   });
 
-  it('whose answer was lost waits with its money, and is found by the next try', async () => {
-    const { gateId, token } = await pair.setUp({ gate: constraints });
-    // The lease is there already, so that the approval alone has to wait.
-    await check(0, gateId, token, { ...order, amount: 1 });
-    await pair.whileLocked('approvals', async () => {
-      const { body } = await pair.sidecars[0].check(gateId, token, order);
-      expect(body.reason).toBe('quota_unavailable');
+  it('whose outcome is not known in time is 503 and waits for nobody: its money is free, and a retry waits anew', async () => {
+    const { gateId, token } = await pair.setUp({
+      gate: { ...constraints, spend_limits: { daily_usd: order.amount + 1 } },
     });
-    const pending = async () =>
-      (await pair.api.call({ url: '/v1/approvals?status=pending&limit=200' })).body.items.filter(
-        (each: { gate_id: string }) => each.gate_id === gateId,
-      );
-    await until(async () => (await pending()).length === 1, { what: 'the approval that was opened late' });
-    const retry = await check(1, gateId, token, order);
-    expect(retry.body).toMatchObject({ decision: 'SUSPEND', approval_id: (await pending())[0].approval_id });
+    // Leased already, so that the approval alone has to wait.
+    await pair.sidecars[0].check(gateId, token, { ...order, amount: 1 });
+    await pair.whileLocked('approvals', async () => {
+      expectError(await pair.sidecars[0].check(gateId, token, order), 'overloaded');
+    });
+    const isVoid = async () => (await pair.api.deps.sql`SELECT FROM settlements WHERE is_void`).length > 0;
+    await until(isVoid, { what: 'the void of the suspend' });
+    // What was opened late is over; the sweep of the control plane frees its money.
+    await expireApprovals(pair.api.deps);
+    let retry = await check(1, gateId, token, order);
+    await until(
+      async () => {
+        retry = await check(1, gateId, token, order);
+        return retry.body.decision === 'SUSPEND';
+      },
+      { what: 'the money' },
+    );
+    const { items } = (await pair.api.call({ url: '/v1/approvals?status=pending&limit=200' })).body;
+    const ofGate = items.filter((each: { gate_id: string }) => each.gate_id === gateId);
+    expect(ofGate).toMatchObject([{ approval_id: retry.body.approval_id }]);
   });
 
   it('leaves a sound store behind', async () => {

@@ -48,12 +48,14 @@ describe('a request with an idempotency key', () => {
     const { gateId, token } = await pair.setUp({ gate: {} });
     const request = { ...order, idempotency_key: newKey() };
     const first = await check(0, gateId, token, request);
+    // The first copy notes that the PERMIT was answered to another request; the others only read.
+    expect((await check(1, gateId, token, request)).body).toEqual(first.body);
     const copy = await pair.api.deps.sql.reserve();
     try {
       // Another copy that has found the first PERMIT, and has not ended yet.
       await copy`BEGIN`;
       const keyHash = sha256Hex(request.idempotency_key);
-      await copy`SELECT FROM permit_claims WHERE key_hash = ${keyHash} FOR UPDATE`;
+      await copy`SELECT FROM settlements WHERE key_hash = ${keyHash} FOR UPDATE`;
       expect((await check(1, gateId, token, request)).body).toEqual(first.body);
     } finally {
       await copy`ROLLBACK`;
@@ -66,7 +68,7 @@ describe('a request with an idempotency key', () => {
     const request = { ...order, idempotency_key: newKey() };
     const replies = await Promise.all(Array.from({ length: 24 }, (_, i) => check(i, gateId, token, request)));
     // On a busy machine some are told to come again, which is safe.
-    const { PERMIT: permits = 0, quota_unavailable: late = 0 } = tally(replies);
+    const { PERMIT: permits = 0, overloaded: late = 0 } = tally(replies);
     expect([permits > 0, permits + late]).toEqual([true, 24]);
     const again = await check(1, gateId, token, request);
     const ids = replies
@@ -107,20 +109,24 @@ describe('a request with an idempotency key', () => {
       const request = { ...order, idempotency_key: newKey() };
       const waiting = (count: number) =>
         until(async () => (await waitingForLocks(api.deps.sql)) >= count, { what: `${count} that wait` });
-      const asked = await pair.whileLocked('permit_claims', async () => {
-        const first = check(0, gateId, token, request);
+      const ask = () =>
+        place === 'another sidecar'
+          ? pair.sidecars[1].check(gateId, token, request)
+          : api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: token, request } });
+      const first = await pair.whileLocked('settlements', async () => {
+        const reply = check(0, gateId, token, request);
         await waiting(1);
-        const copy =
-          place === 'another sidecar'
-            ? check(1, gateId, token, request)
-            : api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: token, request } });
-        // The copy waits for the first one, instead of being told that nothing is left.
-        await waiting(2);
-        return [first, copy];
+        // The limit is not final while the first copy may still use its last unit, or give it back.
+        const copy = await ask();
+        expectError(copy, 'overloaded');
+        expect(copy.headers['retry-after']).toBe('1');
+        return { reply };
       });
-      const [first, copy] = (await Promise.all(asked)).map(({ body }) => body);
-      expect(first).toMatchObject({ decision: 'PERMIT' });
-      expect(copy).toEqual(first);
+      const permitted = await first.reply;
+      expect(permitted.body).toMatchObject({ decision: 'PERMIT' });
+      let copy = await ask();
+      while (copy.status === 503) copy = await ask();
+      expect(copy.body).toEqual(permitted.body);
       expect(await permitsOf(gateId)).toBe(1);
     },
   );
@@ -139,7 +145,10 @@ describe('a request with an idempotency key', () => {
       'idempotency_conflict',
     );
     expect((await check(1, gateId, token, { ...order, idempotency_key: key })).body).toEqual(first.body);
-    expect((await check(0, gateId, token, { ...order, amount: 6 })).body.decision).toBe('PERMIT');
+    // What the others had leased comes back at once.
+    const rest = async () =>
+      (await check(0, gateId, token, { ...order, amount: 6 })).body.decision === 'PERMIT';
+    await until(rest, { what: 'the rest of the money' });
   });
 
   it('is another one at another gate, for another passport, and without a gate', async () => {
@@ -192,21 +201,40 @@ describe('a request with an idempotency key', () => {
   );
 
   describe('whose outcome is not known in time', () => {
-    it('is blocked, is settled all the same, and a retry is answered what was settled', async () => {
-      const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 2 } } });
-      const request = { ...order, idempotency_key: newKey() };
-      // Held already, so that the settlement alone has to wait.
-      expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
-      await pair.whileLocked('permit_claims', async () => {
-        const reply = await pair.sidecars[0].check(gateId, token, request);
-        expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'quota_unavailable' });
+    it('is 503, and whatever came true after that is voided: a retry is decided anew', async () => {
+      const { gateId, token, passport } = await pair.setUp({
+        gate: { rate_limits: { requests_per_day: 2 } },
       });
-      await until(async () => (await permitsOf(gateId)) === 2, { what: 'the PERMIT that was settled late' });
-      const retry = await check(1, gateId, token, request);
+      const request = { ...order, idempotency_key: newKey() };
+      // Leased already, so that the settlement alone has to wait.
+      expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
+      await pair.whileLocked('settlements', async () => {
+        const reply = await pair.sidecars[0].check(gateId, token, request);
+        expectError(reply, 'overloaded');
+        expect(reply.headers['retry-after']).toBe('1');
+      });
+      // Either the settlement came after its void, or its PERMIT has a record behind it that voids it.
+      const records = async () => {
+        const url = `/v1/attestations?passport_id=${passport.passport_id}&limit=500`;
+        return (await pair.api.call({ url })).body.attestations as {
+          id: string;
+          decision: string;
+          resolution: string | null;
+          refers_to: string | null;
+        }[];
+      };
+      const isVoid = async () => (await pair.api.deps.sql`SELECT FROM settlements WHERE is_void`).length > 0;
+      await until(isVoid, { what: 'the void of the settlement' });
+      let retry = await check(1, gateId, token, request);
       expect(retry.body.decision).toBe('PERMIT');
-      expect((await pair.attestation(retry.body.attestation_id)).decision).toBe('PERMIT');
-      expect((await check(0, gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
-      expect(await permitsOf(gateId)).toBe(2);
+      expect((await check(1, gateId, token, request)).body).toEqual(retry.body);
+      const all = await records();
+      const voided = new Set(all.flatMap(({ refers_to }) => refers_to ?? []));
+      const standing = all.filter(({ id, resolution }) => resolution === null && !voided.has(id));
+      expect(standing.map(({ decision }) => decision)).toEqual(['PERMIT', 'PERMIT']);
+      expect(voided.has(retry.body.attestation_id)).toBe(false);
+      retry = await pair.check(0, gateId, token, order);
+      expect(retry.body.reason).toBe('rate_limit_exceeded');
     });
 
     it('costs nothing for ever where the call never arrived', async () => {

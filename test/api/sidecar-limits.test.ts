@@ -170,7 +170,7 @@ describe('limits over two sidecars', () => {
     expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
   });
 
-  it('block in a quarter of a second what needs a lease while the control plane is away, and nothing else; afterwards nothing is lost', async () => {
+  it('block at once what needs a lease while the control plane is away, and nothing else; afterwards nothing is lost', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 3 } } });
     const free = await pair.setUp({ gate: {} });
     const sidecar = await startTestSidecar({ api: pair.api });
@@ -184,9 +184,8 @@ describe('limits over two sidecars', () => {
       reason: 'quota_unavailable',
       retry: { retryable: true, after_ms: limits.quotaRetryMs },
     });
-    expect(tookMs).toBeGreaterThanOrEqual(limits.quotaWaitMsMax - 20);
-    // Late, but never as late as a request that is given up.
-    expect(tookMs - stalledMs()).toBeLessThan(limits.decisionDeadlineMs);
+    // Nobody waits for a control plane that cannot be reached.
+    expect(tookMs - stalledMs()).toBeLessThan(limits.quotaWaitMsMax);
     expect((await sidecar.check(free.gateId, free.token, order)).body.decision).toBe('PERMIT');
     sidecar.link.restore();
     await sidecar.caughtUp();

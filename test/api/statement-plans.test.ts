@@ -8,8 +8,8 @@ import {
   writeExpired,
 } from '../../control-plane/approvals/approval-store.ts';
 import { moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
+import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
 import type { Database } from '../../control-plane/deps.ts';
-import { claimKey as claimPermit } from '../../control-plane/enforcement/permit-claims.ts';
 import { claimKey as claimAnswer } from '../../control-plane/http/idempotent-answers.ts';
 import {
   beginHolder,
@@ -96,8 +96,8 @@ async function fill(sql: Database): Promise<void> {
     SELECT ${key}, 'day', ${starts}, ${ends}, 10 FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO quota_spend (counter, window_name, starts_at_ms, ends_at_ms, spent, is_alerted)
     SELECT ${key}, 'day', ${starts}, ${ends}, 10, false FROM generate_series(1, ${rows}) n`;
-  await sql`INSERT INTO permit_claims (passport_id, scope_id, key_hash, request_hash, attestation_id, answer, expires_at_ms)
-    SELECT ${pass}, ${gate}, md5(n::text), '', '', '{}', ${ends} FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO settlements (settlement_id, passport_id, scope_id, key_hash, request_hash, answer, source, is_answered, expires_at_ms)
+    SELECT 'att_' || n, ${pass}, ${gate}, md5(n::text), '', '{}', 'side', false, ${ends} FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO idempotent_answers (key_id, idempotency_key, fingerprint, status, body, created_at_ms)
     SELECT 'key_' || n % 100, n::text, '', 201, '{}', ${at} FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO feeds (feed_id, revision) VALUES (${accountId}, ${rows}) ON CONFLICT (feed_id) DO UPDATE SET revision = ${rows}`;
@@ -209,12 +209,28 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         [rows + ++calls, ...some].map((n) => ({ key: counter(n), window: day, units: 1, alertUnits: 1 })),
       ),
     ),
-  'claiming a key of a PERMIT': (sql) =>
+  'claiming the keys of PERMITs': (sql) =>
     sql.begin((tx) =>
-      claimPermit(
+      insertSettlements(
         tx,
-        { passportId: passportId(1), scopeId: gateId(1), idempotencyKey: `key ${++calls}` },
-        { id: 'att' as AttestationId, requestHash: '', constraintsEvaluated: [], pii: [] },
+        some.map(() => ({
+          id: `att_new_${++calls}` as AttestationId,
+          key: { passportId: passportId(1), scopeId: gateId(1), idempotencyKey: `key ${calls}` },
+          requestHash: '',
+          answer: { constraintsEvaluated: [], pii: [] },
+          source: 'control-plane' as const,
+          took: [],
+          held: [],
+        })),
+        nowMs,
+      ),
+    ),
+  'voiding settlements': (sql) =>
+    sql.begin((tx) =>
+      writeVoids(
+        tx,
+        'side' as SidecarId,
+        some.map((n) => `att_${n}` as AttestationId),
         nowMs,
       ),
     ),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { holdLeases, postUnits, type TakingRecord } from '../../control-plane/leases/lease-posts.ts';
+import { findHeldLeases, postUnits, type TakingRecord } from '../../control-plane/leases/lease-posts.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
@@ -244,7 +244,7 @@ describe('the end of an epoch', () => {
       commit = resolve;
     });
     const settling = deps.sql.begin(async (tx) => {
-      expect(await holdLeases(tx, took)).toBe(true);
+      expect([...(await findHeldLeases(tx, took))].sort()).toEqual([...took].sort());
       await isDecided;
       const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as TakingRecord['record'];
       await postUnits(tx, [{ record, took }]);

@@ -8,7 +8,13 @@ import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.
 import { expectError } from '../support/expect-error.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
-import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import {
+  connectSidecar,
+  expectSoundStore,
+  recordOf,
+  settlementCall,
+  type TestSidecar,
+} from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
@@ -52,14 +58,16 @@ const ofCall = (from: TestSidecar = sidecar) => ({
   request_hash: requestHash,
   idempotency_key: null as string | null,
 });
-const settle = (body: object, key = sidecar.key): Promise<Reply> =>
-  api.call({ url: '/v1/sync/settlements', key, body });
-/** A copy that had to wait too long asks again, as a sidecar does. */
-const answerTo = async (body: object): Promise<SettlementAnswer> => {
+const nothing: SettlementAnswer = { kind: 'none', may_change: false };
+type Flat = Parameters<typeof settlementCall>[0];
+const settle = (body: Flat, key = sidecar.key): Promise<Reply> =>
+  api.call({ url: '/v1/sync/settlements', key, body: settlementCall(body) });
+/** One that had to wait too long for somebody else's lock is sent again, as a sidecar does. */
+const answerTo = async (body: Flat): Promise<SettlementAnswer> => {
   let reply = await settle(body);
   while (reply.status === 503) reply = await settle(body);
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
-  return reply.body;
+  return reply.body.answers[0];
 };
 
 const permitRecord = (change: object = {}) =>
@@ -94,7 +102,13 @@ const suspend = (change: object = {}, amount = 25_000_000) => ({
   held: [heldMoney(amount)],
   ...change,
 });
-const lookUp = (change: object = {}) => ({ ...ofCall(), kind: 'look_up', approval_id: null, ...change });
+const lookUp = (change: object = {}) => ({
+  ...ofCall(),
+  kind: 'look_up',
+  approval_id: null,
+  short: [],
+  ...change,
+});
 
 /** Leases micro-USD of today at the gate to the holder. */
 async function lease(units: number): Promise<void> {
@@ -196,16 +210,16 @@ describe('a permit with a key', () => {
       other.call(`/v1/gates/${gateId}/check`, body),
     ]);
     const committed = answers.filter(({ kind }) => kind === 'committed').length;
-    // The control plane's own request is another one: it wins alone, or is a conflict.
-    expect(committed).toBe(own.status === 409 ? 1 : 0);
+    // The control plane's own request is another one: it wins alone, or is a conflict, or had to wait too long.
+    expect(committed).toBe(own.status === 200 ? 0 : 1);
     const kinds = new Set(answers.map(({ kind }) => kind));
-    expect(kinds).toEqual(new Set(own.status === 409 ? ['committed', 'replayed'] : ['conflict']));
+    expect(kinds).toEqual(new Set(own.status === 200 ? ['conflict'] : ['committed', 'replayed']));
   });
 
   it('is a new one after 24 hours, of the same key', async () => {
     await answerTo(permit());
     api.advance(limits.permitClaimKeptMs);
-    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'approval' });
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
     expect(
       await answerTo(permit({ request_hash: hashOf(3) }, permitRecord({ request_hash: hashOf(3) }))),
     ).toEqual({
@@ -222,45 +236,38 @@ describe('a permit with a key', () => {
     ).toMatchObject({
       kind: 'replayed',
     });
-    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'approval' });
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
   });
 });
 
-describe('a copy of a call that is still being worked on', () => {
+describe('a settlement that is still being worked on', () => {
   /** The chain of the passport is held by somebody else meanwhile: the permit gets no further, and is committed afterwards. */
-  async function whileWorkedOn(call: object, during: () => Promise<void>): Promise<void> {
+  async function whileWorkedOn(permitted: Flat, during: () => Promise<void>): Promise<void> {
     const held = await api.deps.sql.begin(async (tx) => {
       await tx`
         INSERT INTO chains (chain_id, account_id, mode, sequence)
         SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
-      const answer = settle(call);
+      const answer = settle(permitted);
       await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the permit waits' });
       await during();
       return { answer };
     });
-    expect((await held.answer).body).toEqual({ kind: 'committed' });
+    expect((await held.answer).body.answers).toEqual([{ kind: 'committed' }]);
   }
 
-  it('waits as long as a request may, and is told to come again', async () => {
-    const call = permit();
+  it('holds up its copies, which find it committed, and nothing else', async () => {
+    let copy: Promise<Reply> | undefined;
+    const permitted = permit();
     const other = suspend({ held: [], amount_micro_usd: null });
-    await whileWorkedOn(call, async () => {
-      expectError(await settle(call), 'overloaded');
-      // Another call is none of its business.
+    await whileWorkedOn(permitted, async () => {
+      copy = settle(permitted);
+      // Another settlement is none of its business, nor is a look-up of its key, which sees what is committed.
       expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
+      expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'suspended' });
     });
-    expect(await answerTo(call)).toEqual({ kind: 'committed' });
-  });
-
-  it('is waited for by who looks up its key', async () => {
-    const record = permitRecord();
-    const asks = lookUp({ idempotency_key: 'order-1' });
-    await whileWorkedOn(permit({}, record), async () => {
-      expectError(await settle(asks), 'overloaded');
-      // Another key is none of its business.
-      expect(await answerTo({ ...asks, idempotency_key: 'order-2' })).toMatchObject({ kind: 'approval' });
-    });
-    expect(await answerTo(asks)).toMatchObject({ kind: 'replayed', first: { attestation_id: record.id } });
+    expect((await copy)?.body.answers).toEqual([{ kind: 'committed' }]);
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
+    expect(body.attestations).toHaveLength(1);
   });
 });
 
@@ -345,7 +352,8 @@ describe('a suspend', () => {
     await answerTo(first);
     await askAsManyAsMay(api.deps, { passportId: passport.passport_id, gateId, waiting: 1 });
     const call = suspend();
-    for (const _repeat of [1, 2]) expect(await answerTo(call)).toMatchObject({ kind: 'refused' });
+    for (const _repeat of [1, 2])
+      expect(await answerTo(call)).toEqual({ kind: 'blocked', reason: 'approvals_pending_exceeded' });
     expect(await leasedUnits()).toBe(50_000_000);
     expectError(await api.call({ url: `/v1/approvals/${call.approval_id}` }), 'approval_not_found');
     // Who waits already is found, by its own call and by another one of the same request.
@@ -439,7 +447,7 @@ describe('a look-up', () => {
     api.advance(300_000);
     expect(await ask()).toMatchObject({ kind: 'approval', standing: 'expired' });
     expect(await answerTo(lookUp({ approval_id: newApprovalId() }))).toMatchObject({ standing: 'mismatch' });
-    expect(await answerTo(lookUp())).toEqual({ kind: 'approval', standing: 'none', expires_at_ms: null });
+    expect(await answerTo(lookUp())).toEqual(nothing);
   });
 
   it('tells of an approval that refuses the request before it tells of the key', async () => {
@@ -461,7 +469,7 @@ describe('a passport that was revoked meanwhile', () => {
     await answerTo(permit());
     await revoke();
     const record = permitRecord();
-    const refused = { kind: 'refused', message: 'passport_id is revoked or suspended' };
+    const refused = { kind: 'blocked', reason: 'passport_revoked' };
     expect(await answerTo(permit({ idempotency_key: 'other' }, record))).toEqual(refused);
     expect(await answerTo(permit({}, record))).toEqual(refused);
     expect(await answerTo(suspend())).toEqual(refused);
@@ -470,14 +478,14 @@ describe('a passport that was revoked meanwhile', () => {
     expect(await leasedUnits()).toBe(25_000_000);
   });
 
-  it('is told what was committed before: its units are taken', async () => {
+  it('is blocked also where its settlement comes again: its sidecar voids it', async () => {
     await lease(25_000_000);
     const [settled, waiting] = [permit(), suspend({ request_hash: hashOf(5) })];
     await answerTo(settled);
     await answerTo(waiting);
     await revoke();
-    expect(await answerTo(settled)).toEqual({ kind: 'committed' });
-    expect(await answerTo(waiting)).toMatchObject({ kind: 'suspended', is_new: true });
+    for (const again of [settled, waiting])
+      expect(await answerTo(again)).toEqual({ kind: 'blocked', reason: 'passport_revoked' });
   });
 });
 
@@ -518,8 +526,8 @@ describe('a sidecar may speak', () => {
   });
 });
 
-describe('a call that is not well formed', () => {
-  it.each<[string, () => object, string]>([
+describe('a settlement that is not well formed', () => {
+  it.each<[string, () => Flat, string]>([
     ['of no kind', () => ({ ...lookUp(), kind: 'other' }), 'kind'],
     ['with a field that there is not', () => lookUp({ note: 'x' }), 'note'],
     ['without a field', () => ({ ...lookUp(), request_hash: undefined }), 'request_hash'],
@@ -549,8 +557,34 @@ describe('a call that is not well formed', () => {
       () => suspend({ expires_in_ms: limits.approvalExpiryMsMax + 1 }),
       'expires_in_ms',
     ],
-  ])('%s is refused', async (_name, call, param) => {
-    expectError(await settle(call()), 'invalid_request', param);
+  ])('%s is refused, and harms no other of its call', async (_name, malformed, param) => {
+    const { settlements, ...envelope } = settlementCall(malformed());
+    const other = settlementCall(permit()).settlements;
+    const body = { ...envelope, settlements: [...settlements, ...other] };
+    const reply = await api.call({ url: '/v1/sync/settlements', key: sidecar.key, body });
+    expect(reply.body.answers).toEqual([
+      { kind: 'refused', message: expect.stringContaining(param) },
+      { kind: 'committed' },
+    ]);
+  });
+
+  it('that nobody wants any more is not begun, and harms no other of its call', async () => {
+    const body = settlementCall(permit());
+    const late = settlementCall({ ...permit({ idempotency_key: 'order-2' }, permitRecord()), wanted_ms: 0 });
+    const held = await api.deps.sql.begin(async (tx) => {
+      await tx`LOCK TABLE api_keys`;
+      const settlements = [...late.settlements, ...body.settlements];
+      const reply = api.call({
+        url: '/v1/sync/settlements',
+        key: sidecar.key,
+        body: { ...body, settlements },
+      });
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, {
+        what: 'the key of the caller is being read',
+      });
+      return { reply };
+    });
+    expect((await held.reply).body.answers).toEqual([{ kind: 'late' }, { kind: 'committed' }]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ingestBatch } from '../../control-plane/attestations/ingest-batch.ts';
+import { voidShipped } from '../../control-plane/decisions/void-settlements.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
@@ -58,6 +59,7 @@ describe('ingest', () => {
   it('takes a batch once, whichever statement or the answer to the commit fails the first time', async () => {
     const sidecar = await connectSidecar(api);
     let firstSeq = 1;
+    const voidSettlements = voidShipped(api.deps);
     for (let failAt = 0; ; failAt++) {
       expect(failAt).toBeLessThan(30);
       const records = makeRecords(6);
@@ -70,10 +72,14 @@ describe('ingest', () => {
       });
       firstSeq += records.length;
       const faulty = faultyDatabase(api.deps.sql, failAt);
-      const first = await ingestBatch({ ...api.deps, sql: faulty.sql }, accountId, batch).catch(() => null);
+      const first = await ingestBatch(
+        { ...api.deps, voidSettlements, sql: faulty.sql },
+        accountId,
+        batch,
+      ).catch(() => null);
       const isPersisted = failAt === 0;
       await expectTakenOnce(first === null && !isPersisted ? [] : records);
-      const again = await ingestBatch(api.deps, accountId, batch);
+      const again = await ingestBatch({ ...api.deps, voidSettlements }, accountId, batch);
       expect(again.answer, `failing at ${failAt}`).toEqual({ kind: 'taken', nextSeq: firstSeq });
       await expectTakenOnce(records);
       if (first !== null) {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
+import { settleBatch } from '../../control-plane/decisions/settle-batch.ts';
+import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import type { Database, Deps } from '../../control-plane/deps.ts';
-import { enforce } from '../../control-plane/enforcement/enforce.ts';
-import { tokenVerifier } from '../../control-plane/enforcement/token-verifier.ts';
-import { settle } from '../../control-plane/settlements/settle.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { parseSettlementCall } from '../../shared/wire/settlement.ts';
@@ -12,7 +13,14 @@ import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { callerOfAccount } from '../support/caller.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
-import { connectSidecar, expectSoundStore, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import {
+  connectSidecar,
+  expectSoundStore,
+  recordOf,
+  settlementCall,
+  type TestSidecar,
+} from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
 
 let api: Api;
 let accountId: AccountId;
@@ -51,8 +59,18 @@ const recordsOf = () =>
   );
 const claimsOf = () =>
   countOf(
-    api.deps.sql`SELECT count(*) AS count FROM permit_claims WHERE passport_id = ${passport.passport_id}`,
+    api.deps.sql`SELECT count(*) AS count FROM settlements WHERE passport_id = ${passport.passport_id}`,
   );
+/** PERMITs without those that were voided. */
+const standingPermits = () =>
+  countOf(api.deps.sql`
+    SELECT count(*) AS count FROM attestations a WHERE passport_id = ${passport.passport_id} AND decision = 'PERMIT'
+      AND resolution IS NULL AND NOT EXISTS (SELECT FROM attestations v WHERE v.refers_to = a.attestation_id)`);
+/** A call that settles one request. */
+const settle = async (deps: Deps, account: AccountId, call: ReturnType<typeof parseSettlementCall>) => {
+  const outcome = await settleBatch(deps, account, call);
+  return outcome.kind === 'answered' ? outcome.answers[0] : outcome;
+};
 const leasedUnits = () =>
   countOf(
     api.deps.sql`SELECT coalesce(sum(units), 0)::bigint AS count FROM quota_leases WHERE holder = ${holder}`,
@@ -91,7 +109,7 @@ function suspendCall(approvalId: string) {
     expires_in_ms: 300_000,
     held: [{ ...ofGate(), starts_at_ms: windowAt('day', nowMs).startsAtMs, units: 25_000_000 }],
   };
-  return parseSettlementCall(body, accountId);
+  return parseSettlementCall(settlementCall(body), accountId);
 }
 
 async function lease(): Promise<void> {
@@ -119,7 +137,7 @@ describe('whichever statement fails, or the answer to the commit,', () => {
       await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} });
       const record = recordOf(api, { gateId, passport }, { request_hash: hashOf(1) });
       const call = parseSettlementCall(
-        { ...bound(), kind: 'permit', approval_id: approvalId, record },
+        settlementCall({ ...bound(), kind: 'permit', approval_id: approvalId, record }),
         accountId,
       );
       const { deps, counted } = faulty(failAt);
@@ -167,9 +185,12 @@ describe('whichever statement fails, or the answer to the commit,', () => {
       const isTaken = first !== null || failAt === 0;
       expect(await recordsOf(), `failing at ${failAt}`).toBe(isTaken ? 1 : 0);
       expect(await heldUsd(api.deps, gateId)).toBe(isTaken ? 10 : 0);
+      // Its client got an error: as soon as the database answers, nothing of it stands.
+      if (failAt === 0) await until(async () => (await claimsOf()) === 0, { what: 'the void of the check' });
       const again = await check(api.deps);
-      expect(again.kind).toBe(isTaken ? 'replayed' : 'decided');
-      expect([await recordsOf(), await heldUsd(api.deps, gateId)]).toEqual([1, 10]);
+      expect(again.kind).toBe(first === null ? 'decided' : 'replayed');
+      expect(await heldUsd(api.deps, gateId)).toBe(10);
+      expect(await standingPermits()).toBe(1);
       if (first !== null) {
         expect(counted.statements).toBeLessThan(failAt);
         break;
@@ -181,7 +202,7 @@ describe('whichever statement fails, or the answer to the commit,', () => {
 
 const order = { permission_key: 'orders:create', amount: 10, idempotency_key: 'order-1' };
 const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
-  enforce(deps, {
+  decideRequest(deps, {
     caller: callerOfAccount(api.deps, accountId),
     gateId,
     verdict: tokenVerifier(api.deps)(passport.jwt),
@@ -191,8 +212,12 @@ const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
   });
 
 describe('a check that others are quicker than', () => {
-  /** The database, with `meanwhile` called before each statement that takes units. */
-  const interrupted = (sql: Database, meanwhile: () => Promise<unknown>): Database =>
+  /** The database, with `meanwhile` called before each statement that takes units, and `undone` after each return to a savepoint. */
+  const interrupted = (
+    sql: Database,
+    meanwhile: () => Promise<unknown>,
+    undone: () => Promise<unknown> = async () => undefined,
+  ): Database =>
     new Proxy(sql, {
       get: (target, name) =>
         name !== 'begin'
@@ -203,7 +228,9 @@ describe('a check that others are quicker than', () => {
                   new Proxy(tx, {
                     apply: (query, self, args) => {
                       const [parts] = args;
-                      const takes = Array.isArray(parts) && parts.join('').includes('UPDATE quota_windows');
+                      const text = Array.isArray(parts) ? parts.join('') : '';
+                      const takes = text.includes('UPDATE quota_windows');
+                      if (text.includes('ROLLBACK TO')) return Reflect.apply(query, self, args).then(undone);
                       if (!takes) return Reflect.apply(query, self, args);
                       return meanwhile().then(() => Reflect.apply(query, self, args));
                     },
@@ -227,25 +254,18 @@ describe('a check that others are quicker than', () => {
     expect(await claimsOf()).toBe(0);
   });
 
-  it('gives up where that happens each time: quota_unavailable, and nothing taken', async () => {
-    let isFree = true;
-    const sql = new Proxy(
-      interrupted(api.deps.sql, async () => {
-        isFree = false;
+  it('gives up where that happens each time: overloaded, and nothing taken', async () => {
+    let tries = 0;
+    const sql = interrupted(
+      api.deps.sql,
+      async () => {
+        tries += 1;
         await setUsed(95_000_000);
-      }),
-      {
-        get: (target, name, receiver) => {
-          if (name !== 'begin') return Reflect.get(target, name, receiver);
-          return async (work: Parameters<Database['begin']>[1]) => {
-            if (!isFree) await setUsed(0);
-            return target.begin(work);
-          };
-        },
       },
+      () => setUsed(0),
     );
-    const answer = await check({ ...api.deps, sql });
-    expect(answer).toMatchObject({ decision: { outcome: 'BLOCK', reason: 'quota_unavailable' } });
+    await expect(check({ ...api.deps, sql })).rejects.toMatchObject({ code: 'overloaded' });
+    expect(tries).toBeGreaterThanOrEqual(limits.enforcementTriesMax);
     expect(await recordsOf()).toBe(0);
     expect(await claimsOf()).toBe(0);
     await expectSoundStore(api);

@@ -7,7 +7,7 @@ import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/tim
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../sidecar/leases/lease-holder.ts';
-import type { Taken } from '../../sidecar/leases/taken.ts';
+import type { Reservation } from '../../sidecar/leases/reservation.ts';
 import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
 import { ModelLedger } from '../support/model-ledger.ts';
 import { runs } from '../support/runs.ts';
@@ -133,7 +133,7 @@ describe('holders of leases that share a limit', () => {
 interface Permit {
   readonly startsAtMs: number;
   units: number;
-  taken: Taken | null;
+  taken: Reservation | null;
   readonly of: LeaseHolder;
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/deps.ts';
 import { grantLeases } from '../../control-plane/leases/grant-leases.ts';
 import { type HeldUnits, heldUnits } from '../../control-plane/leases/held-units.ts';
-import { freeHold, transferFromHolder } from '../../control-plane/leases/hold.ts';
+import { freeUnits, transferFromHolder } from '../../control-plane/leases/hold.ts';
 import { leaseUnits } from '../../control-plane/leases/lease-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { GateId, PassportId, SidecarId } from '../../shared/model/ids.ts';
@@ -397,7 +397,7 @@ async function resolve(round: Round, step: Command & { kind: 'resolve' }, sql: D
   approval.isResolved = true;
   const { counter, window, startsAtMs, units } = approval.held;
   const name = `${counter} ${window} ${startsAtMs}`;
-  if (!step.isPermit) return sql.begin((tx) => freeHold(tx, [approval.held], round.nowMs));
+  if (!step.isPermit) return sql.begin((tx) => freeUnits(tx, [approval.held], round.nowMs));
   add(round.posted, name, units);
   add(round.postedOutside, name, units);
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/deps.ts';
 import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/leases/grant-leases.ts';
-import { freeHold } from '../../control-plane/leases/hold.ts';
+import { freeUnits } from '../../control-plane/leases/hold.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
@@ -99,7 +99,7 @@ describe('the quota ledger', () => {
           }
           if (step.kind === 'give back' && given.length > 0) {
             const { counter, window } = given[step.nth % given.length] as (typeof given)[number];
-            await freeHold(database.sql, [{ counter, ...named(window), units: step.units }], nowMs);
+            await freeUnits(database.sql, [{ counter, ...named(window), units: step.units }], nowMs);
             const name = nameOf(counter, window);
             if (nowMs < window.endsAtMs) model.set(name, Math.max((model.get(name) ?? 0) - step.units, 0));
           }
@@ -128,7 +128,7 @@ describe('the quota ledger', () => {
               const grant = grants.flatMap(({ windows }) => windows)[place];
               if (grant === undefined || grant.granted === 0) continue;
               const units = Math.min(grant.granted, returned.next().value ?? 0);
-              await freeHold(sql, [{ counter: one.counter, ...named(grant.window), units }], startMs);
+              await freeUnits(sql, [{ counter: one.counter, ...named(grant.window), units }], startMs);
               const name = nameOf(one.counter, grant.window);
               held.set(name, (held.get(name) ?? 0) + grant.granted - units);
             }

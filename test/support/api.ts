@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
 import { build } from '../../control-plane/app.ts';
+import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Database, Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
@@ -88,6 +89,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const masterSealer = sealer(random.bytes(32));
   const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
   const bus = inProcessBus(logger);
+  const appending = { isStopped: false };
+  const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const deps: Deps = {
     sql,
     clock,
@@ -97,10 +100,11 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     metrics: new Registry(),
     ed25519,
     signingKeys,
-    appending: { isStopped: false },
+    appending,
     draining: { isDraining: false },
     turns: decisionTurns(),
     discoveries: discoveryShare(),
+    ownVoids: voids,
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     baseUrl: 'http://127.0.0.1:8080/v1',

@@ -1,5 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
-import type { EpochEnd, ShipAnswer, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
+import type { EpochEnd, SettlementVoid, ShipAnswer, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { isVoid, parseBody } from './spooled.ts';
 
 /** The rules of ingest in thirty lines, without a database: what a shipper may expect of a control plane. */
@@ -8,6 +8,7 @@ export class ModelControlPlane {
   readonly lastSeqs = new Map<string, number>();
   /** In the order in which they were taken. */
   readonly records: SpooledRecord[] = [];
+  readonly settlementVoids: SettlementVoid[] = [];
   readonly voids: (VoidRun & { readonly epoch: string; readonly seq: number })[] = [];
   /** By epoch, as it was notified last. */
   readonly ends = new Map<string, EpochEnd>();
@@ -31,12 +32,13 @@ export class ModelControlPlane {
       return { item, seq: next - 1 };
     });
     const fresh = numbered.filter(({ seq }) => seq > lastSeq);
-    const refused = fresh.filter(({ item }) => !isVoid(item) && this.refusedIds.has(item.id));
+    const refused = fresh.filter(({ item }) => 'id' in item && this.refusedIds.has(item.id));
     if (refused.length > 0) {
       return { kind: 'refused', refused: refused.map(({ seq }) => ({ seq, message: 'not liked' })) };
     }
     for (const { item, seq } of fresh) {
       if (isVoid(item)) this.voids.push({ ...item, epoch: batch.epoch, seq });
+      else if ('voids' in item) this.settlementVoids.push(item);
       else this.records.push(item);
     }
     if (batch.end !== undefined) this.ends.set(batch.epoch, batch.end);

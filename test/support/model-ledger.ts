@@ -9,6 +9,7 @@ import type { LeaseBody, LeaseClient } from '../../sidecar/leases/lease-caller.t
 /** The rules of the quota ledger in a page, without a database: what a holder may expect of a control plane. It refuses to be misused. */
 export class ModelLedger implements LeaseClient {
   /** By counter and window; what is not here has no limit. */
+  isAway = false;
   readonly limits = new Map<string, number>();
   /** Units given out, by counter, window and its start. */
   readonly leased = new Map<string, number>();

@@ -17,7 +17,7 @@ export interface SidecarPair {
     readonly passport?: Readonly<Record<string, unknown>>;
   }): Promise<{ readonly gateId: string; readonly passport: Reply['body']; readonly token: string }>;
   /**
-   * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is told `quota_unavailable`: a busy machine
+   * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is told `quota_unavailable` or `overloaded`: a busy machine
    * is no reason for another answer. Where that is the answer to expect, ask the sidecar itself.
    */
   check(i: number, gateId: string | null, token: string, request: object): Promise<Reply>;
@@ -28,10 +28,7 @@ export interface SidecarPair {
   /** The record, as soon as it is in its chain. */
   attestation(id: string): Promise<Reply['body']>;
   /** Runs `during` while a transaction of somebody else holds these tables, so that whoever wants to change them waits. */
-  whileLocked<T>(
-    tables: 'quota_windows' | 'permit_claims' | 'approvals',
-    during: () => Promise<T>,
-  ): Promise<T>;
+  whileLocked<T>(tables: 'quota_windows' | 'settlements' | 'approvals', during: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -52,7 +49,7 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
     check: async (i, gateId, token, request) => {
       const sidecar = sidecars[i % 2 === 0 ? 0 : 1];
       let reply = await sidecar.check(gateId, token, request);
-      while (reply.body.reason === 'quota_unavailable') reply = await sidecar.check(gateId, token, request);
+      while (isPassing(reply)) reply = await sidecar.check(gateId, token, request);
       return reply;
     },
     setUp: async ({ gate, passport: passportBody = {} }) => {
@@ -95,6 +92,10 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
     },
   };
 }
+
+/** The same request may be answered otherwise in a moment. */
+const isPassing = ({ status, body }: Reply): boolean =>
+  status === 200 ? body.reason === 'quota_unavailable' : body.error.code === 'overloaded';
 
 /** How many replies said what, by decision or reason. */
 export function tally(replies: readonly Reply[]): Readonly<Record<string, number>> {

@@ -88,7 +88,6 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     measuresProcess: true,
     drainMsMax: 1_000,
     quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
-    settlementDoubtMs: 500,
     time: new ControlPlaneTime(machine, clock),
     random: systemRandom(),
     logger,

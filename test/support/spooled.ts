@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
+import type { AttestationBatch, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { BatchBuilder } from '../../sidecar/attest/batch.ts';
 import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
@@ -83,7 +83,7 @@ export function ownerOf(settle: (outcome: 'written' | 'failed') => void): Record
 
 export interface EpochContent {
   readonly firstSeq: number;
-  readonly items: readonly (SpooledRecord | VoidRun)[];
+  readonly items: readonly (SpooledRecord | SettlementVoid | VoidRun)[];
   readonly damagedPlaces: number;
 }
 
@@ -96,7 +96,7 @@ export async function readOlderEpochs(directory: string): Promise<EpochContent[]
   for (const epoch of spool.epochs.filter(({ isLive }) => !isLive)) {
     const reader = new EpochReader(epoch, window, options);
     const batch = new BatchBuilder();
-    const items: (SpooledRecord | VoidRun)[] = [];
+    const items: (SpooledRecord | SettlementVoid | VoidRun)[] = [];
     const firstSeq = reader.position.seq;
     for (;;) {
       reader.position = await reader.fill(batch, new Set());
@@ -115,4 +115,4 @@ const batchOf = (batch: BatchBuilder): AttestationBatch =>
 export const parseBody = (body: Uint8Array): AttestationBatch =>
   JSON.parse(Buffer.from(body).toString('utf8'));
 
-export const isVoid = (item: SpooledRecord | VoidRun): item is VoidRun => 'void' in item;
+export const isVoid = (item: SpooledRecord | SettlementVoid | VoidRun): item is VoidRun => 'void' in item;

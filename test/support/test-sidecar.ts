@@ -5,6 +5,7 @@ import { type ChainHead, emptyChain, verifyAttestation } from '../../shared/atte
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { renderAttestation } from '../../shared/wire/attestation.ts';
 import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
@@ -167,4 +168,24 @@ async function expectTrueCounters(sql: Transaction): Promise<void> {
       AND (gate_id IS NOT NULL OR source_account = reader_account_id)
     GROUP BY passport_id ORDER BY passport_id`;
   expect([...passports]).toEqual([...countedPassports]);
+}
+
+/** The body of a call that settles one request, as a test writes it: flat, with who speaks beside what is settled. */
+export function settlementCall({
+  sidecar_id,
+  connection_id,
+  holder,
+  ...settlement
+}: {
+  readonly sidecar_id: string;
+  readonly connection_id: string;
+  readonly holder: string;
+  readonly [member: string]: unknown;
+}): Record<string, unknown> & { readonly settlements: readonly object[] } {
+  return {
+    sidecar_id,
+    connection_id,
+    holder,
+    settlements: [{ wanted_ms: limits.quotaWaitMsMax, ...settlement }],
+  };
 }

@@ -13,10 +13,10 @@ import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import { noConstraints } from '../../../shared/wire/constraints.ts';
-import type { SpooledRecord } from '../../../shared/wire/sync.ts';
+import type { SettlementVoid, SpooledRecord } from '../../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../../sidecar/attest/spool.ts';
 import { type Enforcer, enforcer } from '../../../sidecar/enforce/enforce.ts';
-import type { PreparedSettlement, SettlementOutcome } from '../../../sidecar/enforce/settle.ts';
+import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../../sidecar/enforce/settlements.ts';
 import type { Reply, RequestHead } from '../../../sidecar/http/server.ts';
 import type { LeaseClient } from '../../../sidecar/leases/lease-caller.ts';
 import { leaseHolder } from '../../../sidecar/leases/lease-holder.ts';
@@ -57,8 +57,8 @@ const active: PassportStanding = {
 
 /** What was sent to the control plane, and the ear that waits for its answer. */
 interface Settling {
-  readonly prepared: PreparedSettlement;
-  readonly onOutcome: (outcome: SettlementOutcome) => void;
+  readonly settlement: UnsentSettlement;
+  readonly onOutcome: (outcome: SettlementOutcome, isCertain?: boolean) => void;
 }
 
 /** An enforcer whose state, verifier and spool stand still until the test moves them. */
@@ -80,13 +80,14 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   };
   const asked: Settle[] = [];
   const leases = leaseHolder({
-    client: { lease },
+    client: { lease, isAway: false },
     clock,
     random,
     logger: silentLogger,
   });
   const settling: Settling[] = [];
   const spooled: { readonly record: SpooledRecord; readonly owner: RecordOwner }[] = [];
+  const voids: { readonly entry: SettlementVoid; readonly owner: RecordOwner }[] = [];
   const cache = verifiedCache(10);
   const real = passportVerifier({
     keys: () => service.keys,
@@ -133,10 +134,15 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
         return world.isFull;
       },
       append: (record, owner) => spooled.push({ record, owner }),
+      appendVoid: (entry, owner) => voids.push({ entry, owner }),
     },
     leases,
     settlements: {
-      settle: (prepared, _untilMs, onOutcome) => settling.push({ prepared, onOutcome }),
+      send: (settlement, _holder, _untilMs, onSettled: OnSettled) =>
+        settling.push({
+          settlement,
+          onOutcome: (outcome, isCertain = true) => onSettled(outcome, isCertain),
+        }),
     },
     clock,
     random,
@@ -149,7 +155,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     await leases.stop();
     await real.close();
   };
-  return { enforcer: made, world, gate, gates, asked, spooled, settling, outcomeOf, close };
+  return { enforcer: made, world, gate, gates, asked, spooled, voids, settling, outcomeOf, close };
 }
 
 /** Sends a body and holds the replies. */
@@ -409,7 +415,7 @@ describe('the enforcer', () => {
     it('answers a PERMIT when it is committed, and spools nothing', async () => {
       const { sent, client, spooled, enforcer } = await permitted();
       expect(client.replies).toHaveLength(0);
-      expect(sent.prepared.settlement).toMatchObject({
+      expect(sent.settlement).toMatchObject({
         kind: 'permit',
         idempotency_key: 'order-1',
         approval_id: null,
@@ -417,7 +423,7 @@ describe('the enforcer', () => {
         record: { decision: 'PERMIT' },
       });
       sent.onOutcome({ kind: 'committed' });
-      const { settlement } = sent.prepared;
+      const { settlement } = sent;
       expect(bodies(client)[0]).toMatchObject({
         decision: 'PERMIT',
         attestation_id: settlement.kind === 'permit' ? settlement.record.id : null,
@@ -453,8 +459,8 @@ describe('the enforcer', () => {
       const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
       let leave = (): void => undefined;
       const world = setUp(async ({ asks }) => {
-        // Once the limit has refused both, and before either is looked up again.
-        setImmediate(() => leave());
+        // While both wait for what is left of the limit.
+        leave();
         return {
           grants: asks.map(() => ({ ...grant, ends_at_ms: window.endsAtMs, left_ms: window.endsAtMs - now })),
         };
@@ -471,19 +477,15 @@ describe('the enforcer', () => {
         ...world.gate,
         rateWindows: compileRateWindows(rateLimits, 'gate'),
       });
-      const ask = () => {
-        const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
-        world.settling.at(-1)?.onOutcome({ kind: 'approval', standing: 'none', expires_at_ms: null });
-        return client;
-      };
+      const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
       const gone = ask();
       const client = ask();
       leave = () => {
         gone.isAborted = true;
       };
-      await until(() => world.settling.length > 2, { what: 'who stayed is looked up again' });
-      expect(world.settling).toHaveLength(3);
-      world.settling[2]?.onOutcome({ kind: 'replayed', first });
+      await until(() => world.settling.length > 0, { what: 'the look-up of the client that stayed' });
+      expect(world.settling.map(({ settlement }) => settlement.kind)).toEqual(['look_up']);
+      world.settling[0]?.onOutcome({ kind: 'replayed', first });
       expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
       expect([bodies(gone), world.enforcer.openCalls]).toEqual([[], 0]);
     });
@@ -496,12 +498,26 @@ describe('the enforcer', () => {
     });
 
     it.each([
-      ['unknown', { kind: 'unknown' }],
       ['shed', { kind: 'shed' }],
+      ['late', { kind: 'late' }],
+      ['voided', { kind: 'voided' }],
       ['refused', { kind: 'refused', message: 'no such gate' }],
-    ] as const)('blocks, with a record, where the outcome is %s', async (_kind, outcome) => {
-      const { sent, client, spooled, settling } = await permitted();
-      sent.onOutcome(outcome);
+    ] as const)(
+      'makes no decision, and records nothing, where the settlement was %s',
+      async (_kind, outcome) => {
+        const { sent, client, spooled, voids, settling, enforcer } = await permitted();
+        sent.onOutcome(outcome);
+        expect(bodies(client)).toEqual([
+          { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
+        ]);
+        expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, 0, 1, 1]);
+        expect([...enforcer.decisions]).toEqual([]);
+      },
+    );
+
+    it('blocks, with a record, while the control plane is away', async () => {
+      const { sent, client, spooled, voids } = await permitted();
+      sent.onOutcome({ kind: 'away' });
       expect(client.replies).toHaveLength(0);
       spooled[0]?.owner.onWritten();
       expect(bodies(client)[0]).toMatchObject({
@@ -510,14 +526,56 @@ describe('the enforcer', () => {
         attestation_id: spooled[0]?.record.id,
         retry: { retryable: true },
       });
-      expect([spooled.length, settling.length]).toEqual([1, 1]);
+      expect([spooled.length, voids.length]).toEqual([1, 0]);
     });
 
-    it('records nothing for a client that went away before its settlement failed', async () => {
-      const { sent, client, spooled, enforcer } = await permitted();
+    it('blocks for what the control plane knew first', async () => {
+      const { sent, client, spooled } = await permitted();
+      sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'passport_revoked',
+        constraints_evaluated: ['passport'],
+      });
+    });
+
+    it('voids a settlement whose outcome is not known in time, before it answers that it is overloaded', async () => {
+      const { sent, client, spooled, voids, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'unknown' }, false);
+      expect(client.replies).toHaveLength(0);
+      const { settlement } = sent;
+      expect(voids[0]?.entry).toEqual({
+        voids: settlement.kind === 'permit' ? settlement.record.id : null,
+        took: [],
+        amount_micro_usd: null,
+        timestamp_ms: now,
+      });
+      voids[0]?.owner.onWritten();
+      expect(bodies(client)).toEqual([
+        { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
+      ]);
+      expect([spooled.length, enforcer.voided, enforcer.openCalls]).toEqual([0, 1, 0]);
+    });
+
+    it('voids what was refused where an earlier attempt may still be committed', async () => {
+      const { sent, client, voids } = await permitted();
+      sent.onOutcome({ kind: 'conflict' }, false);
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
+      expect(voids).toHaveLength(1);
+    });
+
+    it.each([
+      ['that was committed', { kind: 'committed' }, 1],
+      ['whose outcome is unknown', { kind: 'unknown' }, 1],
+      ['that came to nothing', { kind: 'conflict' }, 0],
+    ] as const)('voids for a client that went away a settlement %s', async (_what, outcome, voided) => {
+      const { sent, client, spooled, voids, enforcer } = await permitted();
       client.isAborted = true;
-      sent.onOutcome({ kind: 'unknown' });
-      expect([spooled.length, enforcer.openCalls, [...enforcer.decisions]]).toEqual([0, 0, []]);
+      sent.onOutcome(outcome);
+      voids[0]?.owner.onWritten();
+      expect([client.replies.length, spooled.length, voids.length]).toEqual([0, 0, voided]);
+      expect([enforcer.openCalls, [...enforcer.decisions], enforcer.internalErrors]).toEqual([0, [], 0]);
     });
   });
 
@@ -527,7 +585,7 @@ describe('the enforcer', () => {
     world.world.outcome = await world.outcomeOf(service.token());
     const keyed = { ...request, idempotency_key: 'order-1', approval_id: random.newId('appr', now) };
     const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
-    expect(world.settling[0]?.prepared.settlement.kind).toBe('look_up');
+    expect(world.settling[0]?.settlement.kind).toBe('look_up');
     world.gates.set(world.gate.gateId, {
       ...world.gate,
       allowedDomains: compileDomains(['api.example.com']),
@@ -545,7 +603,7 @@ describe('the enforcer', () => {
     const approvalId = random.newId('appr', now);
     const presented = { ...request, approval_id: approvalId };
     const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
-    expect(world.settling[0]?.prepared.settlement).toMatchObject({
+    expect(world.settling[0]?.settlement).toMatchObject({
       kind: 'look_up',
       approval_id: approvalId,
     });
@@ -562,7 +620,7 @@ describe('the enforcer', () => {
     const presented = { ...request, approval_id: random.newId('appr', now) };
     const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
     world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
-    expect(world.settling[1]?.prepared.settlement.kind).toBe('permit');
+    expect(world.settling[1]?.settlement.kind).toBe('permit');
     world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });
     world.spooled[0]?.owner.onWritten();
     expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });

@@ -159,7 +159,7 @@ describe('renderDecision', () => {
 });
 
 describe('renderFirstPermit', () => {
-  const first = { attestation_id: attestationId, constraints_evaluated: permitted.evaluated, pii: [] };
+  const first = { attestationId, constraintsEvaluated: permitted.evaluated, pii: [] };
 
   it('answers what was answered before', () => {
     expect(renderFirstPermit(first, null)).toEqual(renderDecision(permitted, answered));

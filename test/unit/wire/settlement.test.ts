@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { limits } from '../../../shared/model/limits.ts';
 import { parseSettlementAnswer, type SettlementAnswer } from '../../../shared/wire/settlement.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 
@@ -13,7 +14,9 @@ const answers: readonly SettlementAnswer[] = [
     },
   },
   { kind: 'conflict' },
-  { kind: 'approval', standing: 'none', expires_at_ms: null },
+  { kind: 'none', may_change: true },
+  { kind: 'none', may_change: false },
+  { kind: 'approval', standing: 'mismatch', expires_at_ms: null },
   { kind: 'approval', standing: 'approved', expires_at_ms: 1_000 as never },
   {
     kind: 'suspended',
@@ -21,29 +24,52 @@ const answers: readonly SettlementAnswer[] = [
     expires_at_ms: 1_000 as never,
     is_new: true,
   },
+  { kind: 'blocked', reason: 'passport_revoked' },
+  { kind: 'late' },
+  { kind: 'voided' },
   { kind: 'refused', message: 'no' },
 ];
 
+const textOf = (...given: readonly unknown[]) => JSON.stringify({ answers: given });
+
 describe('parseSettlementAnswer', () => {
   it.each(answers)('reads $kind', (answer) => {
-    expect(parseSettlementAnswer(JSON.stringify(answer))).toEqual(answer);
+    expect(parseSettlementAnswer(textOf(answer))).toEqual({ answers: [answer] });
+  });
+
+  it('reads the answers of a call in their order', () => {
+    expect(parseSettlementAnswer(textOf(...answers))).toEqual({ answers });
+  });
+
+  it('reads no more answers than a call has settlements', () => {
+    const full = Array.from({ length: limits.settlementsPerCallMax }, () => ({ kind: 'committed' }));
+    expect(parseSettlementAnswer(textOf(...full))?.answers).toHaveLength(limits.settlementsPerCallMax);
+    expect(parseSettlementAnswer(textOf(...full, { kind: 'committed' }))).toBeNull();
   });
 
   it('passes over what a newer control plane says besides', () => {
-    expect(parseSettlementAnswer('{"kind":"committed","at_ms":1}')).toMatchObject({ kind: 'committed' });
+    expect(parseSettlementAnswer('{"answers":[{"kind":"committed","at_ms":1}],"more":1}')).toMatchObject({
+      answers: [{ kind: 'committed' }],
+    });
   });
 
+  it.each(['nonsense', '', 'null', '{}', '{"answers":{}}', '{"kind":"committed"}'])(
+    'takes %j for no answer',
+    (text) => {
+      expect(parseSettlementAnswer(text)).toBeNull();
+    },
+  );
+
   it.each([
-    'nonsense',
-    '',
-    'null',
-    '{}',
-    '{"kind":"COMMITTED"}',
-    '{"kind":"replayed"}',
-    '{"kind":"replayed","first":{"attestation_id":"att_1","constraints_evaluated":[],"pii":[]}}',
-    '{"kind":"approval","standing":"unasked","expires_at_ms":null}',
-    '{"kind":"suspended","approval_id":null,"expires_at_ms":1,"is_new":true}',
-  ])('takes %j for no answer', (text) => {
-    expect(parseSettlementAnswer(text)).toBeNull();
+    { kind: 'COMMITTED' },
+    { kind: 'replayed' },
+    { kind: 'replayed', first: { attestation_id: 'att_1', constraints_evaluated: [], pii: [] } },
+    { kind: 'none' },
+    { kind: 'approval', standing: 'unasked', expires_at_ms: null },
+    { kind: 'approval', standing: 'none', expires_at_ms: null },
+    { kind: 'blocked', reason: 'domain_missing' },
+    { kind: 'suspended', approval_id: null, expires_at_ms: 1, is_new: true },
+  ])('takes a call with %j among its answers for not answered', (answer) => {
+    expect(parseSettlementAnswer(textOf({ kind: 'committed' }, answer))).toBeNull();
   });
 });

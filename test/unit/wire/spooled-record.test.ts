@@ -186,6 +186,47 @@ describe('parseBatchItem', () => {
       expect(parseBatchItem(wrongRun, source).kind).toBe('malformed');
     }
   });
+
+  describe('reads the void of a settlement', () => {
+    const entry = {
+      voids: sampleId('att', 1),
+      took: [3, 7],
+      amount_micro_usd: 1_500_000,
+      timestamp_ms: 1_000,
+    };
+    const read = {
+      kind: 'settlement_void',
+      voids: entry.voids,
+      took: [3, 7],
+      amountMicroUsd: 1_500_000,
+    };
+
+    it.each([
+      ['of a permit', entry, read],
+      ['of a suspend', { ...entry, voids: sampleId('appr', 1) }, { ...read, voids: sampleId('appr', 1) }],
+      ['without an amount', { ...entry, amount_micro_usd: null }, { ...read, amountMicroUsd: null }],
+      ['that took from no lease', { ...entry, took: [] }, { ...read, took: [] }],
+      ['that does not know what it took', { ...entry, took: undefined }, { ...read, took: null }],
+    ])('%s', (_what, value, expected) => {
+      expect(parseBatchItem(value, source)).toEqual(expected);
+    });
+
+    it.each([
+      ['voids', { ...entry, voids: sampleId('gate', 1) }],
+      ['voids', { ...entry, voids: null }],
+      ['took', { ...entry, took: [3, 3] }],
+      ['took', { ...entry, took: [0] }],
+      ['took', { ...entry, took: null }],
+      ['took', { ...entry, took: Array.from({ length: limits.leasesPerRecordMax + 1 }, (_, id) => id + 1) }],
+      ['amount_micro_usd', { ...entry, amount_micro_usd: 0.5 }],
+      ['amount_micro_usd', { ...entry, amount_micro_usd: -1 }],
+      ['timestamp_ms', { ...entry, timestamp_ms: '1' }],
+      ['unknown field', { ...entry, id: 'x' }],
+    ])('but none whose %s is wrong', (name, value) => {
+      const parsed = parseBatchItem(value, source);
+      expect(parsed.kind === 'malformed' ? parsed.message : parsed.kind).toContain(name);
+    });
+  });
 });
 
 describe('parseAttestationBatch', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../control-plane/deps.ts';
 import { grantLeases, type WindowAsk } from '../../../../control-plane/leases/grant-leases.ts';
-import { freeHold } from '../../../../control-plane/leases/hold.ts';
+import { freeUnits } from '../../../../control-plane/leases/hold.ts';
 import { connect } from '../../../../control-plane/storage/connect.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';
@@ -293,7 +293,7 @@ describe('grantLeases, many at once', () => {
     await grant(names.map((counter) => exactly(20, { counter, limit: 20 })));
     await Promise.all(
       Array.from({ length: 16 }, (_, index) =>
-        freeHold(
+        freeUnits(
           poolOf(index),
           inTurn(index).map((counter) => ({ counter, ...minute, units: 1 })),
           nowMs,
@@ -307,13 +307,13 @@ describe('grantLeases, many at once', () => {
 /** As what holds units names their window. */
 const minute = { window: 'minute', startsAtMs: windowAt('minute', nowMs).startsAtMs } as const;
 
-describe('freeHold', () => {
+describe('freeUnits', () => {
   const window = windowAt('minute', nowMs);
 
   it('frees units for others at once', async () => {
     const [counter, second] = [newCounter(), newCounter()];
     await grant([exactly(10, { counter, limit: 10 }), exactly(5, { counter: second, limit: 5 })]);
-    await freeHold(
+    await freeUnits(
       database.sql,
       [
         { counter, ...minute, units: 4 },
@@ -331,7 +331,7 @@ describe('freeHold', () => {
   it('takes a window no lower than zero, and makes none that is not there', async () => {
     const [counter, unknown] = [newCounter(), newCounter()];
     await grant([exactly(3, { counter, limit: 10 })]);
-    await freeHold(
+    await freeUnits(
       database.sql,
       [
         { counter, ...minute, units: 5 },
@@ -341,14 +341,14 @@ describe('freeHold', () => {
     );
     expect(await leased(counter)).toBe(0);
     expect(await leased(unknown)).toBeNull();
-    await freeHold(database.sql, [], nowMs);
+    await freeUnits(database.sql, [], nowMs);
   });
 
   it('comes too late from the end of the window on, and then changes nothing', async () => {
     const counter = newCounter();
     await grant([exactly(3, { counter, limit: 10 })]);
     const give = (atMs: number) =>
-      freeHold(database.sql, [{ counter, ...minute, units: 1 }], atMs as UnixMillis);
+      freeUnits(database.sql, [{ counter, ...minute, units: 1 }], atMs as UnixMillis);
     await give(window.endsAtMs);
     expect(await leased(counter)).toBe(3);
     await give(window.endsAtMs - 1);
@@ -362,7 +362,7 @@ describe('freeHold', () => {
         const sql = index % 2 === 0 ? database.sql : other;
         const [answer] = await grantLeases(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
         expect(answer?.isGranted).toBe(true);
-        await freeHold(sql, [{ counter, ...minute, units: 2 }], nowMs);
+        await freeUnits(sql, [{ counter, ...minute, units: 2 }], nowMs);
       }),
     );
     expect(await leased(counter)).toBe(200);
@@ -371,8 +371,8 @@ describe('freeHold', () => {
   it('throws where a window is named twice, or for less than nothing', async () => {
     const counter = newCounter();
     const twice = [1, 1].map((units) => ({ counter, ...minute, units }));
-    await expect(freeHold(database.sql, twice, nowMs)).rejects.toThrow('each window once');
-    await expect(freeHold(database.sql, [{ counter, ...minute, units: -1 }], nowMs)).rejects.toThrow(
+    await expect(freeUnits(database.sql, twice, nowMs)).rejects.toThrow('each window once');
+    await expect(freeUnits(database.sql, [{ counter, ...minute, units: -1 }], nowMs)).rejects.toThrow(
       'whole number',
     );
   });

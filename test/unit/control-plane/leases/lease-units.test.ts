@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { grantLeases } from '../../../../control-plane/leases/grant-leases.ts';
-import { freeHold, transferFromHolder } from '../../../../control-plane/leases/hold.ts';
+import { freeUnits, transferFromHolder } from '../../../../control-plane/leases/hold.ts';
 import { leaseUnits } from '../../../../control-plane/leases/lease-units.ts';
 import { readWindows } from '../../../../control-plane/leases/read-windows.ts';
 import type { GateId } from '../../../../shared/model/ids.ts';
@@ -107,11 +107,11 @@ describe('transferFromHolder', () => {
   });
 });
 
-describe('freeHold', () => {
+describe('freeUnits', () => {
   it('frees units for others, until the window has ended', async () => {
     const { holder, gateId } = await holderOf(10);
     const held = await transfer(holder, [day(gateId, 4)]);
-    const free = (atMs: number) => database.sql.begin((tx) => freeHold(tx, held, atMs as UnixMillis));
+    const free = (atMs: number) => database.sql.begin((tx) => freeUnits(tx, held, atMs as UnixMillis));
     await free(windowAt('day', nowMs).endsAtMs);
     expect(await leasedOf(gateId)).toBe(10);
     await free(nowMs);

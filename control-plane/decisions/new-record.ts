@@ -1,7 +1,8 @@
+import type { Decision } from '../../shared/decision/facts.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
-import type { EnforcementCall, Judgement } from './judge-request.ts';
+import type { CheckInput, EnforcementCall } from './decide-request.ts';
 
 /**
  * The record goes into the chain of the verified passport; without one into the gate's, and without a gate into the account's of who
@@ -9,7 +10,7 @@ import type { EnforcementCall, Judgement } from './judge-request.ts';
  */
 export function newRecord(
   { caller, isTest }: EnforcementCall,
-  { gate, policy, passport, request, decision, nowMs }: Judgement,
+  { gate, policy, passport, request, decision, nowMs }: CheckInput & { readonly decision: Decision },
   attestationId: AttestationId,
 ): NewRecord {
   return {

@@ -9,6 +9,7 @@ import type { Transaction } from '../deps.ts';
 import type { LeaseAsk, WindowAsk } from '../leases/grant-leases.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { readWindows } from '../leases/read-windows.ts';
+import type { LedgerWindow } from '../leases/unused-units.ts';
 
 interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;
@@ -38,17 +39,13 @@ export function drawnWindows(
 /** A request whose token did not verify draws on nothing. */
 export const noDraws: DrawnWindows = { spend: [], rate: [] };
 
-/** What is known before the ledger was asked. */
-export function unaskedView({ spend, rate }: DrawnWindows): QuotaView {
-  const unasked = ({ limit }: DrawnWindow): WindowView => ({
-    limit,
-    available: 0,
-    used: 0,
-    isSettled: false,
-    endsAtMs: null,
-  });
-  return { spend: spend.map(unasked), rate: rate.map(unasked) };
-}
+/** Those of this moment. */
+export const ledgerWindows = ({ spend, rate }: DrawnWindows, nowMs: UnixMillis): LedgerWindow[] =>
+  [...spend, ...rate].map(({ counter, window }) => ({
+    counter,
+    window,
+    startsAtMs: windowAt(window, nowMs).startsAtMs,
+  }));
 
 /** What the ledger says at this moment. It promises nothing: only a grant takes. */
 export async function askedView(

@@ -3,7 +3,7 @@ import { parseGateTestBody, parseRequestFacts } from '../../shared/wire/check.ts
 import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
 import type { Call } from '../call.ts';
 import { pathId } from '../http/path-id.ts';
-import { enforce } from './enforce.ts';
+import { decideRequest } from './decide-request.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
 /**
@@ -17,7 +17,7 @@ export const testGateCall = {
     const { passport, request: asked } = parseGateTestBody(body);
     const request = parseRequestFacts(asked, 'context');
     const verdict = tokenVerifier(deps)(passport);
-    const enforcement = await enforce(deps, { caller, gateId, verdict, asked, request, isTest: true });
+    const enforcement = await decideRequest(deps, { caller, gateId, verdict, asked, request, isTest: true });
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');
     return renderGateTest({ ...enforcement, gateId, timestampMs: enforcement.decidedAtMs });
   },

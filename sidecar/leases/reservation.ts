@@ -5,28 +5,26 @@ import type { HeldView } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
- * A charge that was taken and may have to be given back:
+ * A charge that was taken for a settlement, and whose fate the settlement decides:
  *
- *     reserved ──keep──> kept      reserved ──giveBack──> given back      reserved ──passOn──> passed on
+ *     reserved ──keep──> used      reserved ──giveBack──> given back      reserved ──passOn──> passed on
+ *
+ *   used        it is committed, with its record
+ *   given back  nothing came of it; what was taken can be taken again
+ *   passed on   the control plane counts the units elsewhere: held by an approval, or freed by a void
  *
  * A window that has ended, or whose lease was dropped, meanwhile has nothing of it any more: then each of these changes nothing there.
  */
-export class Taken {
-  readonly charge: Charge;
-  readonly #spend: readonly Part[];
-  readonly #rate: readonly Part[];
+export class Reservation {
+  readonly #parts: readonly Part[];
   #isEnded = false;
 
   /** The charge has just been taken from the windows of the view. */
-  constructor(view: HeldView, charge: Charge) {
-    this.charge = charge;
-    this.#spend = charge.moneyMicroUsd === 0 ? [] : view.spendWindows.map(partOf);
-    this.#rate = charge.requests === 0 ? [] : view.rateWindows.map(partOf);
+  constructor(view: HeldView, { moneyMicroUsd, requests }: Charge) {
+    const spend = moneyMicroUsd === 0 ? [] : view.spendWindows.map((window) => partOf(window, moneyMicroUsd));
+    const rate = requests === 0 ? [] : view.rateWindows.map((window) => partOf(window, requests));
+    this.#parts = [...spend, ...rate];
     for (const { window } of this.#parts) window.reserved++;
-  }
-
-  get #parts(): readonly Part[] {
-    return [...this.#spend, ...this.#rate];
   }
 
   /** Of which something was taken. */
@@ -34,10 +32,9 @@ export class Taken {
     return this.#parts.map(({ window }) => window);
   }
 
-  /** The money, window by window, as far as it is still held. */
+  /** What was taken, window by window, as far as it is still held. */
   held(): LeaseReturn[] {
-    const units = this.charge.moneyMicroUsd;
-    return this.#spend.flatMap(({ window, holding, startsAtMs }) =>
+    return this.#parts.flatMap(({ window, holding, startsAtMs, units }) =>
       window.lease.holding === holding ? [{ ...window.name, starts_at_ms: startsAtMs, units }] : [],
     );
   }
@@ -48,23 +45,16 @@ export class Taken {
 
   giveBack(nowMs: number): void {
     this.#end();
-    for (const { window, holding } of this.#spend) {
-      window.lease.giveBack(this.charge.moneyMicroUsd, holding, nowMs);
-    }
-    for (const { window, holding } of this.#rate) {
-      window.lease.giveBack(this.charge.requests, holding, nowMs);
-    }
+    for (const { window, holding, units } of this.#parts) window.lease.giveBack(units, holding, nowMs);
   }
 
   passOn(nowMs: number): void {
     this.#end();
-    for (const { window, holding } of this.#spend) {
-      window.lease.passOn(this.charge.moneyMicroUsd, holding, nowMs);
-    }
+    for (const { window, holding, units } of this.#parts) window.lease.passOn(units, holding, nowMs);
   }
 
   #end(): void {
-    assert(!this.#isEnded, 'a charge is kept, given back or passed on once');
+    assert(!this.#isEnded, 'a reservation ends once');
     this.#isEnded = true;
     for (const { window } of this.#parts) window.reserved--;
   }
@@ -74,10 +64,11 @@ interface Part {
   readonly window: HeldWindow;
   readonly holding: number;
   readonly startsAtMs: LeaseReturn['starts_at_ms'];
+  readonly units: number;
 }
 
-function partOf(window: HeldWindow): Part {
+function partOf(window: HeldWindow, units: number): Part {
   const { holding, startsAtMs } = window.lease;
   assert(startsAtMs !== null, 'what was taken was taken from a window');
-  return { window, holding, startsAtMs };
+  return { window, holding, startsAtMs, units };
 }

@@ -9,7 +9,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import { type Enforcement, enforce } from './enforce.ts';
+import { decideRequest, type Enforcement } from './decide-request.ts';
 import { testGateCall } from './test-gate-call.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
@@ -37,7 +37,7 @@ export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const facts = parseRequestFacts(asked);
         const gateId = gateIdOf(request.params.id);
         const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
-        return answer(await enforce(deps, { ...call, gateId, isTest: false }));
+        return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
       },
     );
 
@@ -49,7 +49,7 @@ export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const gateId = parseGateChoice(asked);
         const facts = parseRequestFacts(asked);
         const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
-        return answer(await enforce(deps, { ...call, gateId, isTest: false }));
+        return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
       },
     );
 

@@ -1,0 +1,68 @@
+import { limits } from '../../shared/model/limits.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { appendRecords } from '../attestations/append-records.ts';
+import type { Deps } from '../deps.ts';
+import { freeUnits } from '../leases/hold.ts';
+import type { SettlementId } from './settlement-store.ts';
+import { voidSettlements } from './void-settlements.ts';
+
+/** Settlements of this control plane whose commit got no answer from the database. */
+export interface OwnVoids {
+  /** Voids it as soon as the database answers again. Its client got an error. */
+  add(id: SettlementId): void;
+  /** Tries once more what is left, and ends. Resolves when nothing is under way. */
+  stop(): Promise<void>;
+}
+
+type VoidDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+
+/** Each is tried every `limits.voidRetryMs` until it is voided. They are as many as transactions can be cut off at once, in each outage. */
+export function ownVoids(deps: VoidDeps): OwnVoids {
+  const waiting = new Set<SettlementId>();
+  const wakeup = makeWakeup();
+  let running: Promise<void> | null = null;
+  let isStopped = false;
+
+  const voidAll = async (): Promise<void> => {
+    const unknown = [...waiting].map((id) => ({ id, took: [], amountMicroUsd: null }));
+    const nowMs = deps.clock.now();
+    await deps.sql.begin(async (tx) => {
+      const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
+      const { records, units } = await voidSettlements(tx, deps, unknown, by);
+      await appendRecords(tx, deps, records);
+      await freeUnits(tx, units, nowMs);
+    });
+    for (const { id } of unknown) waiting.delete(id);
+    deps.logger.warn({ count: unknown.length }, 'decisions whose commit got no answer are voided');
+  };
+
+  const run = async (): Promise<void> => {
+    while (waiting.size > 0) {
+      try {
+        await voidAll();
+      } catch (error) {
+        deps.logger.debug({ err: error }, 'decisions cannot be voided yet');
+        if (isStopped) break;
+        await wakeup.sleep(limits.voidRetryMs);
+      }
+    }
+    running = null;
+  };
+
+  return {
+    add: (id) => {
+      waiting.add(id);
+      running ??= run();
+    },
+    stop: async () => {
+      isStopped = true;
+      wakeup.wake();
+      await running;
+      if (waiting.size > 0)
+        deps.logger.error(
+          { settlement_ids: [...waiting] },
+          'decisions whose commit got no answer are not voided',
+        );
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { AccountStatus } from '../../shared/model/account.ts';
+import type { AccountId, PassportId } from '../../shared/model/ids.ts';
+import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { PassportStatus } from '../../shared/model/passport.ts';
+import type { Transaction } from '../deps.ts';
+import { distinct } from '../storage/distinct.ts';
+
+interface StandingRow {
+  readonly passportId: PassportId;
+  readonly tokenHash: string;
+  readonly agentId: string;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly status: PassportStatus;
+  readonly issuerStatus: IssuerStatus;
+  readonly accountStatus: AccountStatus;
+}
+
+/** With whose passport it is, for those who have not seen its token themselves. */
+export interface KnownPassport {
+  readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
+  readonly standing: PassportStanding;
+}
+
+interface SeenToken {
+  readonly passportId: PassportId;
+  readonly tokenHash: string;
+}
+
+/**
+ * What the database knows of verified passports at this moment, by the hash of their token, so that its age is 0. A token that is missing proves
+ * nothing: it was never issued here (somebody else signed it with our key, or its issue was lost with a restored backup, so that nobody can revoke
+ * it), or the key that signed it was declared compromised, which whoever verified the token may not know yet.
+ */
+export async function findStandings(
+  tx: Transaction,
+  tokens: readonly SeenToken[],
+): Promise<ReadonlyMap<string, KnownPassport>> {
+  if (tokens.length === 0) return new Map();
+  const rows = await tx<StandingRow[]>`
+    SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
+      p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
+    FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
+    WHERE p.passport_id = ANY(${distinct(tokens.map(({ passportId }) => passportId))}::text[])
+      AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised)`;
+  const wanted = new Map(tokens.map(({ passportId, tokenHash }) => [tokenHash, passportId]));
+  return new Map(
+    rows
+      .filter(({ passportId, tokenHash }) => wanted.get(tokenHash) === passportId)
+      .map((row) => [row.tokenHash, knownPassport(row)]),
+  );
+}
+
+/** The same for one. */
+export async function findStanding(tx: Transaction, token: SeenToken): Promise<KnownPassport | null> {
+  return (await findStandings(tx, [token])).get(token.tokenHash) ?? null;
+}
+
+const knownPassport = ({
+  passportId,
+  agentId,
+  accountId,
+  mode,
+  status,
+  issuerStatus,
+  accountStatus,
+}: StandingRow): KnownPassport => ({
+  passport: { passportId, agentId, accountId, mode },
+  standing: {
+    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.
+    status: status === 'expired' ? 'revoked' : status,
+    isIssuerSuspended: issuerStatus === 'suspended',
+    isAccountSuspended: accountStatus === 'suspended',
+    isKeyCompromised: false,
+    stateAgeMs: 0,
+  },
+});

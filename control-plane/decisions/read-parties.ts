@@ -1,0 +1,76 @@
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { SettledRequest, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { Transaction } from '../deps.ts';
+import { distinct } from '../storage/distinct.ts';
+import { findStandings, type KnownPassport } from './passport-standing-store.ts';
+
+/** The gate that a settlement is about, as it is now. */
+export interface SettledGate {
+  readonly gateId: GateId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly policyVersion: number;
+  readonly isDeleted: boolean;
+}
+
+/** What a settlement is about. */
+export interface Parties {
+  readonly kind: 'parties';
+  readonly passport: KnownPassport['passport'];
+  /** Null: it names none. */
+  readonly gate: SettledGate | null;
+}
+
+type Refused = Extract<SettlementAnswer, { kind: 'refused' | 'blocked' }>;
+
+/**
+ * For each settlement, what it is about: a gate of the sidecar's account, also a deleted one, as at ingest, and a passport whose token the sidecar has
+ * seen. `refused` otherwise.
+ *
+ * The sidecar has checked the passport already, on a state that may be as old as the gate allows. Here the truth is at hand, and passport checks come
+ * first (decisions §5): neither a PERMIT nor an approval nor the first PERMIT once more is given out for a passport that was revoked or suspended
+ * before this transaction. Times are left to the sidecar, because a decision holds for the moment in which it was made.
+ */
+export async function readParties(
+  tx: Transaction,
+  accountId: AccountId,
+  settlements: readonly SettledRequest[],
+): Promise<readonly (Parties | Refused)[]> {
+  const gates = await readOwnGates(tx, accountId, settlements);
+  const passports = await findStandings(
+    tx,
+    settlements.map(({ passport_id, token_hash }) => ({ passportId: passport_id, tokenHash: token_hash })),
+  );
+  return settlements.map(({ gate_id, token_hash }) => {
+    const gate = gate_id === null ? null : gates.get(gate_id);
+    if (gate === undefined) return refused('gate_id is no gate of the account of this sidecar');
+    const known = passports.get(token_hash);
+    if (known === undefined)
+      return refused('token_hash does not show that this sidecar has seen a good token of passport_id');
+    return blockOf(known) ?? { kind: 'parties', passport: known.passport, gate };
+  });
+}
+
+export const refused = (message: string): Refused => ({ kind: 'refused', message });
+
+function blockOf({ standing }: KnownPassport): Refused | null {
+  if (standing.status === 'revoked') return { kind: 'blocked', reason: 'passport_revoked' };
+  if (standing.status === 'suspended' || standing.isAccountSuspended)
+    return { kind: 'blocked', reason: 'passport_suspended' };
+  return standing.isIssuerSuspended ? { kind: 'blocked', reason: 'issuer_untrusted' } : null;
+}
+
+async function readOwnGates(
+  tx: Transaction,
+  accountId: AccountId,
+  settlements: readonly SettledRequest[],
+): Promise<ReadonlyMap<GateId, SettledGate>> {
+  const gateIds = distinct(settlements.map(({ gate_id }) => gate_id));
+  if (gateIds.length === 0) return new Map();
+  const gates = await tx<SettledGate[]>`
+    SELECT gate_id AS "gateId", account_id AS "accountId", mode, policy_version AS "policyVersion",
+      deleted_at_ms IS NOT NULL AS "isDeleted"
+    FROM gates WHERE gate_id = ANY(${gateIds}::text[]) AND account_id = ${accountId}`;
+  return new Map(gates.map((gate) => [gate.gateId, gate]));
+}

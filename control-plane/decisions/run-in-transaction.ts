@@ -1,0 +1,273 @@
+import { mayBePending } from '../../shared/decision/check-approval.ts';
+import { decide } from '../../shared/decision/decide.ts';
+import {
+  type Charge,
+  type Decision,
+  noWindows,
+  type QuotaView,
+  type RequestFacts,
+} from '../../shared/decision/facts.ts';
+import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
+import { InvariantError, must, unreachable } from '../../shared/errors/assert.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import { type ApprovalBinding, readStanding } from '../approvals/approval-store.ts';
+import { consumeApproval } from '../approvals/consume-approval.ts';
+import { openApproval } from '../approvals/open-approval.ts';
+import { appendRecords } from '../attestations/append-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { holdPolicy } from '../gates/gate-store.ts';
+import { grantLeases } from '../leases/grant-leases.ts';
+import { holdersHaveUnused } from '../leases/unused-units.ts';
+import type { CheckInput, EnforcementCall } from './decide-request.ts';
+import { askedView, askFor, holdsFor, ledgerWindows } from './drawn-windows.ts';
+import { findWaiting } from './look-up.ts';
+import { newRecord } from './new-record.ts';
+import {
+  type ClaimedPermit,
+  findClaims,
+  insertSettlements,
+  markAnswered,
+  type PermitKey,
+  type SettlementId,
+} from './settlement-store.ts';
+
+type RunDeps = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
+
+/**
+ * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it settles is written, by the same
+ * transaction that commits its record. Rows are locked in the order that approval-store.ts names. What others took between the reading and the taking is
+ * noticed by the ledger: the settlement is undone to a savepoint and decided again, with what they have left.
+ */
+export class RunInTransaction {
+  readonly #tx: Transaction;
+  readonly #deps: RunDeps;
+  readonly #call: EnforcementCall;
+  readonly #input: CheckInput;
+  readonly #run: Run;
+  readonly #key: PermitKey | null;
+  #view: QuotaView = noWindows;
+  #tries = 0;
+  /** Of the record that was appended or settled last. */
+  #attestationId: AttestationId | null = null;
+  /** What is true with the commit. Null: nothing was settled. */
+  settledId: SettlementId | null = null;
+
+  constructor(tx: Transaction, deps: RunDeps, call: EnforcementCall, input: CheckInput) {
+    this.#tx = tx;
+    this.#deps = deps;
+    this.#call = call;
+    this.#input = input;
+    this.#run = new Run(input.request, { isDryRun: call.isTest, settlesAll: true });
+    this.#key = call.isTest ? null : keyOf(call, input);
+  }
+
+  get decision(): Decision {
+    return this.#run.decision;
+  }
+
+  get attestationId(): AttestationId {
+    return must(this.#attestationId, 'a decision that is answered is on record');
+  }
+
+  /** As it was decided on last. */
+  get request(): RequestFacts {
+    return this.#run.known(this.#input.request);
+  }
+
+  async answer(): Promise<RunAnswer> {
+    this.#view = await this.#readView();
+    let effect = this.#decide();
+    while (effect.kind !== 'answer') effect = await this.#perform(effect);
+    return effect.answer;
+  }
+
+  async #perform(effect: Exclude<RunEffect, { kind: 'answer' }>): Promise<RunEffect> {
+    switch (effect.kind) {
+      case 'decide':
+        return this.#decide();
+      case 'look_up':
+        return this.#run.on(await this.#lookUp());
+      case 'settle_permit':
+        return this.#run.on(await this.#orUndone(() => this.#settlePermit()));
+      case 'settle_suspend':
+        return this.#run.on(await this.#orUndone(() => this.#settleSuspend()));
+      case 'record':
+        // A BLOCK, or any decision of a gate test: the record is all there is.
+        await this.#append(effect.decision, this.#newRecordId());
+        return this.#run.on({ kind: 'written' });
+      case 'ask_leases':
+      case 'void':
+        throw new InvariantError('a transaction knows what is left, and when it is too late');
+      default:
+        return unreachable(effect);
+    }
+  }
+
+  #decide(): RunEffect {
+    const { policy, facts, passport, nowMs } = this.#input;
+    const { request } = this;
+    const decision = decide(policy, facts, request, this.#view, nowMs);
+    return this.#run.decided(
+      decision,
+      passport !== null && mayBePending(policy, passport, request, decision),
+    );
+  }
+
+  async #readView(): Promise<QuotaView> {
+    const { drawn, nowMs } = this.#input;
+    const isUnlimited = drawn.spend.length === 0 && drawn.rate.length === 0;
+    return isUnlimited ? noWindows : askedView(this.#tx, drawn, nowMs);
+  }
+
+  /** Units that others have not used yet are read before the key, as for a sidecar (look-up.ts). */
+  async #lookUp(): Promise<RunEvent> {
+    const { drawn, nowMs } = this.#input;
+    const { request } = this;
+    const presented = request.approval === 'unasked' ? await this.#readPresented() : null;
+    if (presented !== null && refusing.has(presented.standing)) return presented;
+    const [mayChange = false] = await holdersHaveUnused(this.#tx, [ledgerWindows(drawn, nowMs)]);
+    const asked = { key: this.#key, requestHash: request.requestHash };
+    const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);
+    if (earlier !== null) return this.#claimedBy(earlier);
+    if (presented !== null) return presented;
+    const binding = this.#binding();
+    const waiting = binding === null ? null : await findWaiting(this.#tx, binding, nowMs);
+    if (waiting === null) return { kind: 'none', mayChange };
+    const { approvalId, expiresAtMs } = waiting;
+    return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
+  }
+
+  async #readPresented(): Promise<Extract<RunEvent, { kind: 'approval' }>> {
+    const approvalId = must(this.request.approvalId, 'an approval that is not known was presented');
+    const binding = must(this.#binding(), 'only at a gate an approval is looked at');
+    const { nowMs } = this.#input;
+    return { kind: 'approval', ...(await readStanding(this.#tx, approvalId, binding, nowMs)) };
+  }
+
+  /** Null: without a gate or without a passport there is nothing that an approval could be bound to. */
+  #binding(): ApprovalBinding | null {
+    const { gate, passport, request } = this.#input;
+    if (gate === null || passport === null) return null;
+    return {
+      passportId: passport.passportId,
+      gateId: gate.gateId,
+      gateVersion: gate.policyVersion,
+      requestHash: request.requestHash,
+    };
+  }
+
+  #claimedBy(earlier: ClaimedPermit): RunEvent {
+    const isSame = earlier.requestHash === this.#input.request.requestHash;
+    return isSame ? { kind: 'replayed', first: earlier } : { kind: 'conflict' };
+  }
+
+  /** Unless it came true, everything that the settlement wrote is undone. */
+  async #orUndone(settle: () => Promise<RunEvent>): Promise<RunEvent> {
+    await this.#tx`SAVEPOINT before_settlement`;
+    const event = await settle();
+    if (event.kind === 'committed' || (event.kind === 'suspended' && this.settledId !== null)) return event;
+    await this.#tx`ROLLBACK TO SAVEPOINT before_settlement`;
+    if (event.kind !== 'refused') return event;
+    this.#tries += 1;
+    if (this.#tries >= limits.enforcementTriesMax) return { kind: 'declined' };
+    this.#view = await this.#readView();
+    return event;
+  }
+
+  async #settlePermit(): Promise<RunEvent> {
+    const { request, nowMs, drawn } = this.#input;
+    const id = this.#newRecordId();
+    const { record } = newRecord(this.#call, { ...this.#input, decision: this.decision }, id);
+    const [verdict] = await insertSettlements(
+      this.#tx,
+      [
+        {
+          id,
+          key: this.#key,
+          requestHash: request.requestHash,
+          answer: record,
+          source: 'control-plane',
+          took: [],
+          held: holdsFor(drawn, this.#charge(), nowMs),
+        },
+      ],
+      nowMs,
+    );
+    if (verdict?.kind === 'claimed') return this.#claimedBy(verdict.by);
+    if (request.approvalId !== null) {
+      const binding = must(this.#binding(), 'an approval that lets a request pass is bound to it');
+      const used = await consumeApproval(this.#tx, request.approvalId, binding, id, nowMs);
+      if (used !== 'consumed') return { kind: 'approval', ...used };
+    }
+    await this.#append(this.decision, id);
+    if (!(await this.#take())) return { kind: 'refused' };
+    this.settledId = id;
+    return { kind: 'committed' };
+  }
+
+  async #settleSuspend(): Promise<RunEvent> {
+    const { gate: named, policy, passport, request, drawn, nowMs } = this.#input;
+    const { decision } = this;
+    const gate = must(named, 'a SUSPEND is at a gate');
+    if (!(await holdPolicy(this.#tx, gate))) return { kind: 'declined' };
+    const opened = await openApproval(this.#tx, this.#deps, {
+      approvalId: this.#deps.random.newId('appr', nowMs),
+      passport: must(passport, 'a SUSPEND is about a passport'),
+      gate,
+      requestHash: request.requestHash,
+      permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
+      amountMicroUsd: decision.amountMicroUsd,
+      constraintsEvaluated: decision.evaluated,
+      pii: decision.pii,
+      expiresInMs: must(
+        decision.approvalExpiresInMs,
+        'a SUSPEND that waits for nothing yet opens an approval',
+      ),
+      holds: holdsFor(drawn, this.#charge(), nowMs),
+      nowMs,
+    });
+    if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };
+    const { approvalId, expiresAtMs } = opened;
+    if (!opened.isNew) {
+      const isVoided = (await markAnswered(this.#tx, [approvalId])).has(approvalId);
+      if (isVoided) return { kind: 'declined' };
+    } else if (!(await this.#take())) return { kind: 'refused' };
+    this.settledId = approvalId;
+    return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
+  }
+
+  async #append(decision: Decision, id: AttestationId): Promise<void> {
+    await appendRecords(this.#tx, this.#deps, [newRecord(this.#call, { ...this.#input, decision }, id)]);
+    this.#attestationId = id;
+  }
+
+  #newRecordId(): AttestationId {
+    return this.#deps.random.newId('att', this.#input.nowMs);
+  }
+
+  #charge(): Charge {
+    return must(this.decision.charge, 'what is settled has a charge');
+  }
+
+  /** Takes the units from the ledger, and locks their windows until the commit: the last statement. False: others were quicker. */
+  async #take(): Promise<boolean> {
+    const { drawn, nowMs } = this.#input;
+    const [grant] = await grantLeases(this.#tx, [askFor(drawn, this.#charge())], nowMs);
+    return must(grant, 'an ask is answered').isGranted;
+  }
+}
+
+/** `used` is not among them: it may be the first PERMIT of the key that used it. */
+const refusing: ReadonlySet<string> = new Set(['mismatch', 'denied', 'expired']);
+
+/** A key is scoped to a verified passport: without one it means nothing. */
+const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: CheckInput): PermitKey | null =>
+  request.idempotencyKey === null || passport === null
+    ? null
+    : {
+        passportId: passport.passportId,
+        scopeId: gate?.gateId ?? caller.accountId,
+        idempotencyKey: request.idempotencyKey,
+      };

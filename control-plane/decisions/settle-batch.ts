@@ -1,0 +1,144 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type {
+  ArrivedCall,
+  ArrivedSettlement,
+  MalformedSettlement,
+  SettlementAnswer,
+} from '../../shared/wire/settlement.ts';
+import type { RecordSender } from '../attestations/judge-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { databaseFailure } from '../http/database-away.ts';
+import type { HolderName } from '../leases/holder-store.ts';
+import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
+import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
+import { type Parties, readParties } from './read-parties.ts';
+import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
+import { settleSuspend } from './settle-suspend.ts';
+
+/** What the sidecar is answered; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
+export type SettlementCallOutcome =
+  | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
+  | { readonly kind: Exclude<ConnectionStanding, 'newest'> };
+
+type SettleDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
+
+/**
+ * Settles requests of a sidecar that have to be true for all before they are answered (decisions §5 and §8), all of a call in one transaction. The sender
+ * must be the newest connection of its sidecar id, read without a lock as at ingest. The order of the locks is in approval-store.ts.
+ *
+ * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the monotonic clock. Where the outcome of the commit is
+ * unknown this throws, and the sidecar sends the call again, or voids it.
+ *
+ * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of the others.
+ */
+export async function settleBatch(
+  deps: SettleDeps,
+  accountId: AccountId,
+  call: ArrivedCall,
+  arrivedAtMs: number = deps.clock.monotonic(),
+): Promise<SettlementCallOutcome> {
+  return deps.turns(accountId, async () => {
+    try {
+      return await settleTogether(deps, accountId, call, arrivedAtMs);
+    } catch (error) {
+      if (call.settlements.length === 1 || isOfAll(error)) throw error;
+    }
+    return settleOneByOne(deps, accountId, call, arrivedAtMs);
+  });
+}
+
+/** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
+const isOfAll = (error: unknown): boolean => error instanceof ApiError || databaseFailure(error) !== null;
+
+async function settleOneByOne(
+  deps: SettleDeps,
+  accountId: AccountId,
+  call: ArrivedCall,
+  arrivedAtMs: number,
+): Promise<SettlementCallOutcome> {
+  const answers: SettlementAnswer[] = [];
+  for (const settlement of call.settlements) {
+    try {
+      const alone = { ...call, settlements: [settlement] };
+      const outcome = await settleTogether(deps, accountId, alone, arrivedAtMs);
+      if (outcome.kind !== 'answered') return outcome;
+      answers.push(...outcome.answers);
+    } catch (error) {
+      if (isOfAll(error)) throw error;
+      answers.push({ kind: 'refused', message: 'internal error' });
+    }
+  }
+  return { kind: 'answered', answers };
+}
+
+async function settleTogether(
+  deps: SettleDeps,
+  accountId: AccountId,
+  call: ArrivedCall,
+  arrivedAtMs: number,
+): Promise<SettlementCallOutcome> {
+  return deps.sql.begin(async (tx): Promise<SettlementCallOutcome> => {
+    // A wait for somebody else's lock must not outlive the requests that wait here.
+    await tx`SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true)`;
+    const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
+    const standing = await readConnectionStanding(tx, connection);
+    if (standing !== 'newest') return { kind: standing };
+    const waitedMs = deps.clock.monotonic() - arrivedAtMs;
+    const sender = {
+      accountId,
+      sidecarId: call.sidecar_id,
+      holder: call.holder,
+      nowMs: deps.clock.now(),
+    };
+    return {
+      kind: 'answered',
+      answers: await settleAll(tx, deps, call.settlements, { ...sender, waitedMs }),
+    };
+  });
+}
+
+type Readable = Exclude<ArrivedSettlement, MalformedSettlement>;
+type Sender = RecordSender & HolderName & { readonly waitedMs: number };
+
+/** Look-ups first, which take nothing; suspends last, because they lock the holder of leases. */
+async function settleAll(
+  tx: Transaction,
+  deps: SettleDeps,
+  settlements: readonly ArrivedSettlement[],
+  sender: Sender,
+): Promise<readonly SettlementAnswer[]> {
+  const answers = new Map<ArrivedSettlement, SettlementAnswer>();
+  const wanted: Readable[] = [];
+  for (const settlement of settlements) {
+    if (settlement.kind === 'malformed')
+      answers.set(settlement, { kind: 'refused', message: settlement.message });
+    else if (settlement.wanted_ms < sender.waitedMs) answers.set(settlement, { kind: 'late' });
+    else wanted.push(settlement);
+  }
+  const parties = await readParties(tx, sender.accountId, wanted);
+  const lookUps: AdmittedLookUp[] = [];
+  const permits: AdmittedPermit[] = [];
+  const suspends: { suspend: Extract<Readable, { kind: 'suspend' }>; parties: Parties }[] = [];
+  wanted.forEach((settlement, place) => {
+    const about = must(parties[place], 'each settlement is about something');
+    if (about.kind !== 'parties') answers.set(settlement, about);
+    else if (settlement.kind === 'look_up') lookUps.push({ lookUp: settlement, parties: about });
+    else if (settlement.kind === 'permit') permits.push({ permit: settlement, parties: about });
+    else if (settlement.kind === 'suspend') suspends.push({ suspend: settlement, parties: about });
+    else unreachable(settlement);
+  });
+
+  const found = await lookUpAll(tx, lookUps, sender);
+  lookUps.forEach(({ lookUp }, place) => {
+    answers.set(lookUp, must(found[place], 'each look-up is answered'));
+  });
+  const settled = await settlePermits(tx, deps, permits, sender);
+  permits.forEach(({ permit }, place) => {
+    answers.set(permit, must(settled[place], 'each permit is answered'));
+  });
+  for (const each of suspends) answers.set(each.suspend, await settleSuspend(tx, deps, each, sender));
+  return settlements.map((settlement) => must(answers.get(settlement), 'each settlement is answered'));
+}

@@ -1,0 +1,173 @@
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { consumeApproval } from '../approvals/consume-approval.ts';
+import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
+import { judgeRecords, type RecordSender } from '../attestations/judge-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import { findHeldLeases } from '../leases/lease-posts.ts';
+import { type Parties, refused } from './read-parties.ts';
+import { answerEarlier, bindingNow, keyOf } from './settled-request.ts';
+import {
+  dropSettlements,
+  findVoids,
+  insertSettlements,
+  type SettlementId,
+  type SettlementVerdict,
+} from './settlement-store.ts';
+
+/** A permit of a sidecar, and what it is about. */
+export interface AdmittedPermit {
+  readonly permit: ArrivedPermit;
+  readonly parties: Parties;
+}
+
+type Deciding = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
+type Sender = RecordSender & { readonly sidecarId: NewRecord['record']['source'] };
+
+/**
+ * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in its chain, all with the commit or none
+ * of it. Of two at once with one key, or with one approval, one is committed; the other waits for it, and is answered with what it finds then.
+ *
+ * The settlement is the memory: a permit that comes again is answered as the first time, whatever has happened since. Answers are in the order of the
+ * permits. Records that need not or must not become true are dropped from one step to the next, and what is left is appended at once.
+ */
+export async function settlePermits(
+  tx: Transaction,
+  deps: Deciding,
+  admitted: readonly AdmittedPermit[],
+  sender: Sender,
+): Promise<readonly SettlementAnswer[]> {
+  if (admitted.length === 0) return [];
+  const answers = new Map<AdmittedPermit, SettlementAnswer>();
+  const records = await judge(tx, admitted, sender, answers);
+  await claim(tx, records, sender, answers);
+  await consume(tx, records, sender, answers);
+  const dropped = [...records.keys()].filter((each) => answers.get(each)?.kind === 'approval').map(idOf);
+  await dropSettlements(tx, dropped);
+  withdrawCopies(dropped, answers);
+  await appendRecords(
+    tx,
+    deps,
+    [...records].flatMap(([each, record]) => (answers.has(each) ? [] : [record])),
+  );
+  return admitted.map((each) => answers.get(each) ?? committed);
+}
+
+const committed: SettlementAnswer = { kind: 'committed' };
+const idOf = ({ permit }: AdmittedPermit): SettlementId => permit.shipped.record.id;
+
+/** Those whose record may be taken from this sidecar, with it. */
+async function judge(
+  tx: Transaction,
+  admitted: readonly AdmittedPermit[],
+  sender: Sender,
+  answers: Map<AdmittedPermit, SettlementAnswer>,
+): Promise<ReadonlyMap<AdmittedPermit, NewRecord>> {
+  const verdicts = await judgeRecords(
+    tx,
+    sender,
+    admitted.map(({ permit }) => permit.shipped),
+  );
+  const records = new Map<AdmittedPermit, NewRecord>();
+  const stored: AdmittedPermit[] = [];
+  admitted.forEach((each, place) => {
+    const verdict = must(verdicts[place], 'a record has a verdict');
+    const ageMs = sender.nowMs - each.permit.shipped.record.timestampMs;
+    if (verdict.kind === 'refused') answers.set(each, refused(verdict.message));
+    else if (verdict.kind === 'stored') stored.push(each);
+    else if (ageMs > limits.settlementAgeMsMax)
+      answers.set(each, refused('timestamp_ms is too old to be settled'));
+    else records.set(each, verdict.record);
+  });
+  const voids = await findVoids(tx, stored.map(idOf));
+  for (const each of stored) answers.set(each, voids.has(idOf(each)) ? { kind: 'voided' } : committed);
+  return records;
+}
+
+async function claim(
+  tx: Transaction,
+  records: ReadonlyMap<AdmittedPermit, NewRecord>,
+  sender: Sender,
+  answers: Map<AdmittedPermit, SettlementAnswer>,
+): Promise<void> {
+  const claiming = [...records.keys()];
+  const verdicts = await insertSettlements(
+    tx,
+    claiming.map(({ permit }) => ({
+      id: permit.shipped.record.id,
+      key: keyOf(permit, sender.accountId),
+      requestHash: permit.request_hash,
+      answer: permit.shipped.record,
+      source: sender.sidecarId,
+      took: permit.shipped.took ?? [],
+      held: [],
+    })),
+    sender.nowMs,
+  );
+  claiming.forEach((each, place) => {
+    const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
+    if (answer !== null) answers.set(each, answer);
+  });
+  // What a dead process left under way must not become true any more: its units may have gone back (leases/end-epoch.ts).
+  const taking = claiming.filter((each) => !answers.has(each));
+  const held = await findHeldLeases(
+    tx,
+    taking.flatMap(({ permit }) => permit.shipped.took ?? []),
+  );
+  const gone = taking.filter(({ permit }) => !(permit.shipped.took ?? []).every((id) => held.has(id)));
+  for (const each of gone) answers.set(each, refused('took names a lease that has ended'));
+  await dropSettlements(tx, gone.map(idOf));
+}
+
+function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): SettlementAnswer | null {
+  switch (verdict.kind) {
+    case 'new':
+      return null;
+    case 'repeated':
+      return committed;
+    case 'voided':
+      return { kind: 'voided' };
+    case 'claimed':
+      return answerEarlier(verdict.by, permit);
+  }
+}
+
+/** In the order of the approvals, so that no two transactions wait for each other in a circle. */
+async function consume(
+  tx: Transaction,
+  records: ReadonlyMap<AdmittedPermit, NewRecord>,
+  { nowMs }: Sender,
+  answers: Map<AdmittedPermit, SettlementAnswer>,
+): Promise<void> {
+  const consuming = [...records.keys()]
+    .flatMap((each) => {
+      const { approval_id: approvalId } = each.permit;
+      return approvalId === null || answers.has(each) ? [] : [{ each, approvalId }];
+    })
+    .sort((one, other) => (one.approvalId < other.approvalId ? -1 : 1));
+  for (const { each, approvalId } of consuming) {
+    const { permit, parties } = each;
+    const binding = bindingNow(permit, parties.gate);
+    const used =
+      binding === null
+        ? mismatch
+        : await consumeApproval(tx, approvalId, binding, permit.shipped.record.id, nowMs);
+    if (used !== 'consumed')
+      answers.set(each, { kind: 'approval', standing: used.standing, expires_at_ms: used.expiresAtMs });
+  }
+}
+
+const mismatch = { standing: 'mismatch', expiresAtMs: null } as const;
+
+/** A copy in the same call that was answered with a PERMIT that came to nothing has to come again. */
+function withdrawCopies(
+  dropped: readonly SettlementId[],
+  answers: Map<AdmittedPermit, SettlementAnswer>,
+): void {
+  const ids = new Set<SettlementId>(dropped);
+  for (const [each, answer] of answers) {
+    if (answer.kind === 'replayed' && ids.has(answer.first.attestation_id))
+      answers.set(each, refused('the first PERMIT of this key came to nothing'));
+  }
+}

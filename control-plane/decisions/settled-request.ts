@@ -1,0 +1,43 @@
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import {
+  type FirstPermitBody,
+  firstPermitBody,
+  type SettledRequest,
+  type SettlementAnswer,
+} from '../../shared/wire/settlement.ts';
+import type { ApprovalBinding } from '../approvals/approval-store.ts';
+import type { SettledGate } from './read-parties.ts';
+import type { ClaimedPermit, PermitKey } from './settlement-store.ts';
+
+/** Null: the request carries no idempotency key. The account is that of the sidecar. */
+export const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
+  settled.idempotency_key === null
+    ? null
+    : {
+        passportId: settled.passport_id,
+        scopeId: settled.gate_id ?? accountId,
+        idempotencyKey: settled.idempotency_key,
+      };
+
+/** What an approval of the request is bound to (decisions §8). */
+export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }): ApprovalBinding => ({
+  passportId: settled.passport_id,
+  gateId: settled.gate_id,
+  gateVersion: settled.gate_version,
+  requestHash: settled.request_hash,
+});
+
+/**
+ * The same where an approval of it can count: null without a gate, and where the gate's policy was changed or the gate deleted since the sidecar
+ * looked at it, so that no approval is of that policy any more.
+ */
+export const bindingNow = (settled: SettledRequest, gate: SettledGate | null): ApprovalBinding | null =>
+  gate === null || gate.policyVersion !== settled.gate_version || gate.isDeleted
+    ? null
+    : bindingTo({ ...settled, gate_id: gate.gateId });
+
+/** What a settlement is answered whose key belongs to an earlier PERMIT (decisions §5). */
+export const answerEarlier = (earlier: ClaimedPermit, settled: SettledRequest): SettlementAnswer =>
+  earlier.requestHash === settled.request_hash
+    ? { kind: 'replayed', first: firstPermitBody(earlier) satisfies FirstPermitBody }
+    : { kind: 'conflict' };

@@ -1,0 +1,59 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Counter } from 'prom-client';
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import {
+  type ArrivedCall,
+  parseSettlementCall,
+  type SettlementCallAnswer,
+} from '../../shared/wire/settlement.ts';
+import type { Deps } from '../deps.ts';
+import { callerOf } from '../http/auth.ts';
+import { refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
+import { settleBatch } from './settle-batch.ts';
+
+/** Requests of sidecars that have to ask. Not a public interface; shared/wire/settlement.ts says what the answers mean. */
+export function settlementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+  const settled = new Counter({
+    name: 'agent_trust_settlements_total',
+    help: 'Settlements of sidecars by their answer. Each refused one is in the log with its reason.',
+    labelNames: ['kind', 'answer'],
+    registers: [deps.metrics],
+  });
+
+  const report = (call: ArrivedCall, { answers }: SettlementCallAnswer): void => {
+    answers.forEach((answer, place) => {
+      const { kind } = must(call.settlements[place], 'each answer is to a settlement');
+      settled.inc({ kind, answer: answer.kind });
+      if (answer.kind !== 'refused') return;
+      const what = { sidecar_id: call.sidecar_id, kind, message: answer.message };
+      deps.logger.warn(what, 'a settlement of a sidecar was refused');
+    });
+  };
+
+  return async (app) => {
+    app.post(
+      '/sync/settlements',
+      { config: { scope: 'sidecars:connect' }, bodyLimit: limits.settlementCallBytesMax },
+      async (request, reply) => {
+        const { accountId } = callerOf(request);
+        const call = parseSettlementCall(request.body, accountId);
+        const arrivedAtMs = deps.clock.monotonic() - reply.elapsedTime;
+        const outcome = await settleBatch(deps, accountId, call, arrivedAtMs);
+        switch (outcome.kind) {
+          case 'answered': {
+            const { answers } = outcome;
+            report(call, { answers });
+            return { answers } satisfies SettlementCallAnswer;
+          }
+          case 'superseded':
+            return refuseSupersededConnection(reply);
+          case 'unknown':
+            return refuseUnknownConnection(reply);
+          default:
+            return unreachable(outcome);
+        }
+      },
+    );
+  };
+}

@@ -1,0 +1,279 @@
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { FirstPermit } from '../../shared/decision/run.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { PiiFinding } from '../../shared/model/attestation.ts';
+import type { CheckName } from '../../shared/model/decision.ts';
+import type {
+  AccountId,
+  ApprovalId,
+  AttestationId,
+  GateId,
+  PassportId,
+  SidecarId,
+} from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Transaction } from '../deps.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+
+/** An idempotency key with what it is scoped to (decisions §5). */
+export interface PermitKey {
+  readonly passportId: PassportId;
+  /**
+   * The gate, or without one the account that asks: a passport goes to many, and what it may do at one of them must neither be paid for at
+   * another nor kept from it.
+   */
+  readonly scopeId: GateId | AccountId;
+  readonly idempotencyKey: string;
+}
+
+export type SettlementId = AttestationId | ApprovalId;
+export type SettlementSource = SidecarId | 'control-plane';
+
+/** A settlement that this transaction makes true. */
+export interface NewSettlement {
+  readonly id: SettlementId;
+  /** Null: the request has none. */
+  readonly key: PermitKey | null;
+  readonly requestHash: string;
+  /** How a PERMIT is answered, now and to each copy of its request. */
+  readonly answer: Pick<FirstPermit, 'constraintsEvaluated' | 'pii'>;
+  readonly source: SettlementSource;
+  /** What its void frees: leases of the sidecar, or units that the control plane took from the ledger. */
+  readonly took: readonly number[];
+  readonly held: readonly HeldUnits[];
+}
+
+/** The PERMIT to which a key belongs. */
+export interface ClaimedPermit extends FirstPermit {
+  readonly requestHash: string;
+}
+
+export type SettlementVerdict =
+  /** It is true with the commit of this transaction. */
+  | { readonly kind: 'new' }
+  /** It came before, and is true. */
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'voided' }
+  /** The key belongs to an earlier PERMIT. Nothing was changed. */
+  | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
+
+/**
+ * Inserts settlements, and with them claims their keys: `new` ones stand with the commit. Of any number of claims of one key at once one wins: the
+ * others wait here until it is committed, and find it, or until it is rolled back, and then the next one wins. Of a settlement and its void at once
+ * the second waits for the first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
+ *
+ * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has removed it yet. Rows are locked in the order of
+ * keys and ids, before leases, approvals, chains and quota windows. A copy that finds its first PERMIT locks nothing, unless it is the first to find it.
+ */
+export async function insertSettlements(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementVerdict[]> {
+  const verdicts = new Map<SettlementId, SettlementVerdict>();
+  const waiting = () => settlements.filter(({ id }) => !verdicts.has(id));
+  // Each further round is needed only where a row that stood in the way went meanwhile.
+  for (let round = 0; waiting().length > 0; round++) {
+    must(
+      round < roundsMax ? round : null,
+      'a settlement that cannot be inserted finds what stands in its way',
+    );
+    for (const id of await insertFree(tx, waiting(), nowMs)) verdicts.set(id, { kind: 'new' });
+    const rest = waiting();
+    if (rest.length === 0) break;
+    const known = await tx<{ id: SettlementId; isVoid: boolean }[]>`
+      SELECT settlement_id AS id, is_void AS "isVoid" FROM settlements
+      WHERE settlement_id = ANY(${rest.map(({ id }) => id)}::text[])`;
+    for (const { id, isVoid } of known) verdicts.set(id, { kind: isVoid ? 'voided' : 'repeated' });
+    const unknown = waiting();
+    const claims = await findClaims(tx, unknown, nowMs);
+    unknown.forEach(({ id }, place) => {
+      const by = claims[place];
+      if (by !== null && by !== undefined) verdicts.set(id, { kind: 'claimed', by });
+    });
+    await freeOldKeys(tx, waiting(), nowMs);
+  }
+  await removeOld(tx, nowMs);
+  return settlements.map(({ id }) => must(verdicts.get(id), 'each settlement has a verdict'));
+}
+
+const roundsMax = 5;
+
+async function insertFree(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementId[]> {
+  if (settlements.length === 0) return [];
+  const rows = await tx<{ id: SettlementId }[]>`
+    INSERT INTO settlements (settlement_id, passport_id, scope_id, key_hash, request_hash, answer, source, took, held,
+      is_answered, expires_at_ms)
+    SELECT id, passport_id, scope_id, key_hash, request_hash, answer::jsonb, source,
+      ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(took::jsonb)), held::jsonb,
+      false, ${nowMs + limits.permitClaimKeptMs}::bigint
+    FROM unnest(
+      ${settlements.map(({ id }) => id)}::text[],
+      ${settlements.map(({ key }) => key?.passportId ?? null)}::text[],
+      ${settlements.map(({ key }) => key?.scopeId ?? null)}::text[],
+      ${settlements.map(({ key }) => (key === null ? null : sha256Hex(key.idempotencyKey)))}::text[],
+      ${settlements.map(({ requestHash }) => requestHash)}::text[],
+      ${settlements.map(({ answer }) => JSON.stringify({ constraints_evaluated: answer.constraintsEvaluated, pii: answer.pii }))}::text[],
+      ${settlements.map(({ source }) => source)}::text[],
+      ${settlements.map(({ took }) => JSON.stringify(took))}::text[],
+      ${settlements.map(({ held }) => JSON.stringify(held))}::text[]
+    ) AS new (id, passport_id, scope_id, key_hash, request_hash, answer, source, took, held)
+    ORDER BY passport_id, scope_id, key_hash, id
+    ON CONFLICT DO NOTHING
+    RETURNING settlement_id AS id`;
+  return rows.map(({ id }) => id);
+}
+
+/** The keys of PERMITs that are over are free. */
+async function freeOldKeys(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  const keys = settlements.flatMap(({ key }) => (key === null ? [] : [key]));
+  if (keys.length === 0) return;
+  await tx`
+    DELETE FROM settlements WHERE ctid = ANY (ARRAY(
+      SELECT s.ctid FROM settlements s JOIN ${asRows(tx, keys)} USING (passport_id, scope_id, key_hash)
+      WHERE expires_at_ms <= ${nowMs}
+      ORDER BY passport_id, scope_id, key_hash FOR UPDATE OF s))`;
+}
+
+const asRows = (tx: Transaction, keys: readonly PermitKey[]) => tx`
+  unnest(
+    ${keys.map(({ passportId }) => passportId)}::text[],
+    ${keys.map(({ scopeId }) => scopeId)}::text[],
+    ${keys.map(({ idempotencyKey }) => sha256Hex(idempotencyKey))}::text[],
+    ${keys.map((_, place) => place)}::bigint[]
+  ) AS k (passport_id, scope_id, key_hash, place)`;
+
+/**
+ * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key. One that is being claimed at this moment is
+ * not seen. One of the same request is answered with from here on: its void, if one comes, finds that.
+ */
+export async function findClaims(
+  tx: Transaction,
+  of: readonly Pick<NewSettlement, 'key' | 'requestHash'>[],
+  nowMs: UnixMillis,
+): Promise<readonly (ClaimedPermit | null)[]> {
+  const keyed = of.flatMap(({ key, requestHash }) => (key === null ? [] : [{ key, requestHash }]));
+  if (keyed.length === 0) return of.map(() => null);
+  const rows = await tx<ClaimRow[]>`
+    SELECT place, settlement_id AS id, request_hash AS "requestHash", answer, is_answered AS "isAnswered"
+    FROM settlements JOIN ${asRows(
+      tx,
+      keyed.map(({ key }) => key),
+    )} USING (passport_id, scope_id, key_hash)
+    WHERE expires_at_ms > ${nowMs}`;
+  const asked = rows.filter(
+    ({ place, requestHash, isAnswered }) => !isAnswered && keyed[place]?.requestHash === requestHash,
+  );
+  const gone = await markAnswered(
+    tx,
+    asked.map(({ id }) => id),
+  );
+  const atPlace = new Map(
+    rows.filter(({ id }) => !gone.has(id)).map((row) => [row.place, claimedPermit(row)]),
+  );
+  let place = 0;
+  return of.map(({ key }) => (key === null ? null : (atPlace.get(place++) ?? null)));
+}
+
+/** From here on these are voided no more. Returns those that were voided before. */
+export async function markAnswered(
+  tx: Transaction,
+  ids: readonly SettlementId[],
+): Promise<ReadonlySet<SettlementId>> {
+  if (ids.length === 0) return new Set();
+  const marked = await tx<{ id: SettlementId; isVoid: boolean }[]>`
+    WITH found AS MATERIALIZED (
+      SELECT settlement_id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
+      ORDER BY passport_id, scope_id, key_hash, settlement_id FOR NO KEY UPDATE
+    )
+    UPDATE settlements s SET is_answered = NOT s.is_void FROM found
+    WHERE s.settlement_id = found.settlement_id
+    RETURNING s.settlement_id AS id, s.is_void AS "isVoid"`;
+  return new Set(marked.flatMap(({ id, isVoid }) => (isVoid ? [id] : [])));
+}
+
+interface ClaimRow {
+  readonly place: number;
+  readonly id: AttestationId;
+  readonly requestHash: string;
+  readonly isAnswered: boolean;
+  readonly answer: {
+    readonly constraints_evaluated: readonly CheckName[];
+    readonly pii: readonly PiiFinding[];
+  };
+}
+
+const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => ({
+  attestationId: id,
+  requestHash,
+  constraintsEvaluated: answer.constraints_evaluated,
+  // In the order in which they were answered: jsonb keeps its own.
+  pii: answer.pii.map(({ pointer, type }) => ({ pointer, type })),
+});
+
+/** Those of these settlements that are void. */
+export async function findVoids(
+  tx: Transaction,
+  ids: readonly SettlementId[],
+): Promise<ReadonlySet<SettlementId>> {
+  if (ids.length === 0) return new Set();
+  const rows = await tx<{ id: SettlementId }[]>`
+    SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) AND is_void`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Settlements of this transaction that come to nothing after all. */
+export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
+  if (ids.length > 0) await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])`;
+}
+
+export interface VoidedSettlement {
+  readonly id: SettlementId;
+  /** Whether it had been committed. */
+  readonly wasTrue: boolean;
+  readonly took: readonly number[];
+  readonly held: readonly HeldUnits[];
+}
+
+/**
+ * Voids settlements of this source: what comes later under these ids finds that. Returns those that are void from here on; not among them are those
+ * that were voided before, and those that another request was answered with meanwhile, which stay true.
+ */
+export async function writeVoids(
+  tx: Transaction,
+  source: SettlementSource,
+  ids: readonly SettlementId[],
+  nowMs: UnixMillis,
+): Promise<readonly VoidedSettlement[]> {
+  const sorted = [...ids].sort();
+  // In the order in which claims are locked.
+  await tx`
+    SELECT FROM settlements WHERE settlement_id = ANY(${sorted}::text[])
+    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
+  return tx<VoidedSettlement[]>`
+    INSERT INTO settlements AS s (settlement_id, source, is_void, is_answered, expires_at_ms)
+    SELECT id, ${source}, true, false, ${nowMs + limits.permitClaimKeptMs}::bigint
+    FROM unnest(${sorted}::text[]) AS void (id)
+    ORDER BY id
+    ON CONFLICT (settlement_id) DO UPDATE SET is_void = true, passport_id = NULL, scope_id = NULL, key_hash = NULL
+    WHERE NOT s.is_void AND NOT s.is_answered AND s.source = excluded.source
+    RETURNING s.settlement_id AS id, s.request_hash IS NOT NULL AS "wasTrue", s.took, s.held`;
+}
+
+/** Whoever adds some removes some that are over. */
+async function removeOld(tx: Transaction, nowMs: UnixMillis): Promise<void> {
+  await tx`
+    DELETE FROM settlements WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM settlements
+      WHERE expires_at_ms <= ${nowMs - limits.permitClaimTrimAfterMs}
+      ORDER BY expires_at_ms LIMIT ${limits.permitClaimsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+}

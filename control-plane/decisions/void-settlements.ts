@@ -1,0 +1,108 @@
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import { type AccountId, type ApprovalId, type AttestationId, isId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { unuseApprovals, withdrawApprovals } from '../approvals/approval-store.ts';
+import type { NewRecord } from '../attestations/append-records.ts';
+import type { VoidSettlements } from '../attestations/ingest-batch.ts';
+import { findStoredRecords } from '../attestations/stored-records.ts';
+import type { Deps, Transaction } from '../deps.ts';
+import type { HeldUnits } from '../leases/held-units.ts';
+import { releaseLeases } from '../leases/release-leases.ts';
+import {
+  type SettlementId,
+  type SettlementSource,
+  type VoidedSettlement,
+  writeVoids,
+} from './settlement-store.ts';
+
+/** A settlement whose client was answered before its outcome was known. */
+export interface UnknownSettlement {
+  readonly id: SettlementId;
+  /** Leases that the sidecar took from for it; what each lease of money was charged. */
+  readonly took: readonly number[];
+  readonly amountMicroUsd: number | null;
+}
+
+/** What is left to do in the same transaction, in the order of the locks: the records go into their chains, then the units go back. */
+export interface Undone {
+  readonly records: readonly NewRecord[];
+  readonly units: readonly HeldUnits[];
+}
+
+/**
+ * Voids settlements (decisions §5): what was not committed never will be; what was is undone, unless another request was answered with it meanwhile. The
+ * key of a PERMIT is free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a SUSPEND opened is over,
+ * and the sweep of approvals attests that and frees its money. The units of a PERMIT are free again, also where it was never committed.
+ */
+export async function voidSettlements(
+  tx: Transaction,
+  deps: Pick<Deps, 'random'>,
+  unknown: readonly UnknownSettlement[],
+  by: {
+    readonly source: SettlementSource;
+    readonly sourceAccount: AccountId | null;
+    readonly nowMs: UnixMillis;
+  },
+): Promise<Undone> {
+  if (unknown.length === 0) return { records: [], units: [] };
+  const voided = await writeVoids(
+    tx,
+    by.source,
+    unknown.map(({ id }) => id),
+    by.nowMs,
+  );
+  const untrue = new Set(voided.filter(({ wasTrue }) => !wasTrue).map(({ id }) => id));
+  const undone = voided.filter(({ wasTrue }) => wasTrue);
+  const permits = undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : []));
+  const stored = await findStoredRecords(tx, permits);
+  const released =
+    by.source === 'control-plane'
+      ? []
+      : await releaseLeases(tx, by.source, [
+          ...unknown.filter(({ id }) => untrue.has(id)).map((each) => ({ ...each, isPosted: false })),
+          ...undone.map((each) => ({
+            took: each.took,
+            amountMicroUsd: stored.get(each.id as AttestationId)?.record.amountMicroUsd ?? null,
+            isPosted: true,
+          })),
+        ]);
+  await unuseApprovals(tx, permits);
+  const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
+  await withdrawApprovals(tx, suspends, by.nowMs);
+  return {
+    records: [...stored.values()].map((each) => voidingRecord(deps, each, by)),
+    units: [...released, ...undone.flatMap(heldOf)],
+  };
+}
+
+/** As ingest hands them over. */
+export const voidShipped =
+  (deps: Pick<Deps, 'random'>): VoidSettlements =>
+  (tx, voids, by) =>
+    voidSettlements(
+      tx,
+      deps,
+      voids.map(({ voids: id, took, amountMicroUsd }) => ({ id, took: took ?? [], amountMicroUsd })),
+      by,
+    );
+
+/** An approval frees what it holds itself. */
+const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('appr', id) ? [] : held);
+
+/** It repeats the decision, under its own id and time. */
+function voidingRecord(
+  { random }: Pick<Deps, 'random'>,
+  { record, passportOwner, gateOwner }: NewRecord,
+  { source, sourceAccount, nowMs }: Parameters<typeof voidSettlements>[3],
+): NewRecord {
+  const voiding: AttestationRecord = {
+    ...record,
+    id: random.newId('att', nowMs),
+    resolution: 'voided',
+    refersTo: record.id,
+    source,
+    sourceAccount: sourceAccount ?? record.sourceAccount,
+    timestampMs: nowMs,
+  };
+  return { record: voiding, passportOwner, gateOwner };
+}

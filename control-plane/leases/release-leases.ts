@@ -1,0 +1,64 @@
+import type { SidecarId } from '../../shared/model/ids.ts';
+import type { Transaction } from '../deps.ts';
+import type { HeldUnits } from './held-units.ts';
+
+/** What one PERMIT took from leases of a sidecar, and what was not used after all. */
+export interface UnusedTake {
+  readonly took: readonly number[];
+  readonly amountMicroUsd: number | null;
+  /** Its record was committed, and the units count as used. */
+  readonly isPosted: boolean;
+}
+
+/**
+ * Takes units away from leases of the sidecar, for the caller to give back to the ledger: it returns them, each window once. A lease that is gone, or is of
+ * another sidecar, is passed over: its units stay counted. What was not posted is posted here, so that its holder cannot give it back besides; never more
+ * than the lease has.
+ *
+ * Locks leases in the order of their ids; before approvals, chains and quota windows.
+ */
+export async function releaseLeases(
+  tx: Transaction,
+  sidecarId: SidecarId,
+  takes: readonly UnusedTake[],
+): Promise<readonly HeldUnits[]> {
+  const sums = new Map<
+    number,
+    { requests: number; money: number; requestsPosted: number; moneyPosted: number }
+  >();
+  for (const { took, amountMicroUsd, isPosted } of takes) {
+    for (const leaseId of took) {
+      const sum = sums.get(leaseId) ?? { requests: 0, money: 0, requestsPosted: 0, moneyPosted: 0 };
+      sum[isPosted ? 'requestsPosted' : 'requests'] += 1;
+      sum[isPosted ? 'moneyPosted' : 'money'] += amountMicroUsd ?? 0;
+      sums.set(leaseId, sum);
+    }
+  }
+  if (sums.size === 0) return [];
+  const ids = [...sums.keys()].sort((one, other) => one - other);
+  const rows = ids.map((id) => sums.get(id));
+  await tx`SELECT FROM quota_leases WHERE lease_id = ANY(${ids}::bigint[]) ORDER BY lease_id FOR UPDATE`;
+  return tx<HeldUnits[]>`
+    WITH asked AS (
+      SELECT l.lease_id, l.counter, l.window_name, l.starts_at_ms,
+        l.units - coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)::bigint AS unused,
+        CASE WHEN is_money THEN money ELSE requests END AS taken,
+        CASE WHEN is_money THEN money_posted ELSE requests_posted END AS posted
+      FROM unnest(
+        ${ids}::bigint[],
+        ${rows.map((row) => row?.requests ?? 0)}::bigint[],
+        ${rows.map((row) => row?.money ?? 0)}::bigint[],
+        ${rows.map((row) => row?.requestsPosted ?? 0)}::bigint[],
+        ${rows.map((row) => row?.moneyPosted ?? 0)}::bigint[]
+      ) AS a (lease_id, requests, money, requests_posted, money_posted)
+      JOIN quota_leases l USING (lease_id)
+      JOIN lease_holders h ON h.holder = l.holder AND h.sidecar_id = ${sidecarId},
+      LATERAL (SELECT split_part(l.counter, ':', 1) IN ('gate_spend', 'passport_spend') AS is_money) AS kind
+    ), freed AS (
+      SELECT *, least(taken, greatest(unused, 0)) AS now_posted FROM asked
+    ), noted AS (
+      INSERT INTO lease_posts (lease_id, units) SELECT lease_id, now_posted FROM freed WHERE now_posted > 0
+    )
+    SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", sum(now_posted + posted)::bigint AS units
+    FROM freed GROUP BY counter, window_name, starts_at_ms HAVING sum(now_posted + posted) > 0`;
+}

@@ -1,0 +1,52 @@
+import type { CheckName, DecisionReason } from '../model/decision.ts';
+import { type CheckSet, check, listChecks } from './check-set.ts';
+import type { Decision } from './facts.ts';
+
+/** What the database blocks for although the decision has passed, or not reached, that check. */
+export const overrulingReasons = [
+  'passport_revoked',
+  'passport_suspended',
+  'passport_unknown_key',
+  'issuer_untrusted',
+  'quota_unavailable',
+  'approvals_pending_exceeded',
+] as const satisfies readonly DecisionReason[];
+export type OverrulingReason = (typeof overrulingReasons)[number];
+
+/** The check that gives the reason: those after it count as not reached. Null: all that the decision had reached. */
+const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
+  passport_revoked: 'passport',
+  passport_suspended: 'passport',
+  passport_unknown_key: 'passport',
+  issuer_untrusted: 'issuer',
+  quota_unavailable: null,
+  approvals_pending_exceeded: null,
+};
+
+/** The decision as a BLOCK for this reason. It takes nothing. */
+export function overruled(decision: Decision, reason: OverrulingReason): Decision {
+  const last = lastCheck[reason];
+  return {
+    ...decision,
+    outcome: 'BLOCK',
+    reason,
+    evaluated: last === null ? decision.evaluated : reachedUpTo(decision.evaluated, last),
+    charge: null,
+    limitMiss: null,
+    unknown: null,
+    // Checks of the passport come before any look into the request (decisions §5).
+    pii: last === null ? decision.pii : [],
+    isRedacted: false,
+    approvalExpiresInMs: null,
+  };
+}
+
+/** The frozen list of the checks up to this one. */
+function reachedUpTo(evaluated: readonly CheckName[], last: CheckName): readonly CheckName[] {
+  let reached: CheckSet = 0;
+  for (const name of evaluated) {
+    reached |= check[name];
+    if (name === last) break;
+  }
+  return listChecks(reached);
+}

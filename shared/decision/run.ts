@@ -1,0 +1,344 @@
+import { assert, InvariantError, must, unreachable } from '../errors/assert.ts';
+import type { PresentedApproval } from '../model/approval.ts';
+import type { PiiFinding } from '../model/attestation.ts';
+import type { CheckName } from '../model/decision.ts';
+import type { ApprovalId, AttestationId } from '../model/ids.ts';
+import type { UnixMillis } from '../model/time.ts';
+import type { Decision, RequestFacts } from './facts.ts';
+import { mayBeReplay } from './may-be-replay.ts';
+import { type OverrulingReason, overruled } from './overruled.ts';
+
+/** The first PERMIT under an idempotency key, as it was answered. */
+export interface FirstPermit {
+  readonly attestationId: AttestationId;
+  readonly constraintsEvaluated: readonly CheckName[];
+  readonly pii: readonly PiiFinding[];
+}
+
+/** The approval under which a request waits for a person. */
+export interface PendingApproval {
+  readonly approvalId: ApprovalId;
+  readonly expiresAtMs: UnixMillis;
+}
+
+/** What the host has learned for a run. Which events a state takes is in `Run`. */
+export type RunEvent =
+  /** Units: everything that the request needs can be taken now. */
+  | { readonly kind: 'granted' }
+  /** Units: the ledger was asked for this request and has less left than it needs. */
+  | { readonly kind: 'refused' }
+  /** Look-up: nothing is known of the key, and no approval waits. `mayChange`: a copy of the request may still use the units that are missing. */
+  | { readonly kind: 'none'; readonly mayChange: boolean }
+  /** What is behind the approval that the request presents. */
+  | {
+      readonly kind: 'approval';
+      readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
+      readonly expiresAtMs: UnixMillis | null;
+    }
+  /** The request waits for a person under this approval: opened for it just now, or found. */
+  | { readonly kind: 'suspended'; readonly approval: PendingApproval }
+  | { readonly kind: 'committed' }
+  /** The key belongs to this earlier PERMIT of the same request. */
+  | { readonly kind: 'replayed'; readonly first: FirstPermit }
+  /** The key belongs to another request. */
+  | { readonly kind: 'conflict' }
+  /** The database knows a reason to block that this decision has missed. */
+  | { readonly kind: 'blocked'; readonly reason: OverrulingReason }
+  /** The settlement was not begun, or undone: nothing was taken. The same request may succeed later. */
+  | { readonly kind: 'declined' }
+  /** The control plane is known to be away; what was asked for has not happened. */
+  | { readonly kind: 'away' }
+  /** Time is over, or nobody waits any more. Where something was sent, its outcome is unknown. */
+  | { readonly kind: 'late' }
+  /** Recording and voiding: the entry is in the spool file, or committed. */
+  | { readonly kind: 'written' };
+
+/** What the host does next. It reports what came of it as an event, or, after `decide`, as a decision. */
+export type RunEffect =
+  | { readonly kind: 'decide' }
+  /** Lease all units that the PERMIT of the last decision would take. */
+  | { readonly kind: 'ask_leases' }
+  /** Ask for the key, for the presented approval, and for a pending approval of the same request. */
+  | { readonly kind: 'look_up' }
+  /** Take the charge of the last decision, and make the PERMIT true for everybody: key, approval, record. */
+  | { readonly kind: 'settle_permit' }
+  /** Take the money of the last decision, and open an approval that holds it. */
+  | { readonly kind: 'settle_suspend' }
+  /** Undo the settlement that was sent, whether it was committed or not. */
+  | { readonly kind: 'void' }
+  /** Take what the decision charges, and put its record where no crash loses it; then answer with it. */
+  | { readonly kind: 'record'; readonly decision: Decision }
+  | { readonly kind: 'answer'; readonly answer: RunAnswer };
+
+export type RunAnswer =
+  /** The last decision: committed, or on record. */
+  | { readonly kind: 'decision' }
+  | { readonly kind: 'suspended'; readonly approval: PendingApproval }
+  | { readonly kind: 'replay'; readonly first: FirstPermit }
+  /** No decision: HTTP 503 or 409. Nothing of the request stands. */
+  | { readonly kind: 'error'; readonly code: 'overloaded' | 'idempotency_conflict' };
+
+export type RunState = 'deciding' | 'leasing' | 'looking' | 'settling' | 'voiding' | 'recording' | 'answered';
+
+/** Where each state may go. The setter asserts it. */
+const successors: Readonly<Record<RunState, readonly RunState[]>> = {
+  deciding: ['leasing', 'looking', 'settling', 'recording', 'answered'],
+  leasing: ['deciding', 'recording', 'answered'],
+  looking: ['deciding', 'recording', 'answered'],
+  settling: ['deciding', 'voiding', 'recording', 'answered'],
+  voiding: ['answered'],
+  recording: ['answered'],
+  answered: [],
+};
+
+/**
+ * A request that has to ask, from its first decision to its answer (decisions §5 and §8). Pure: events in, effects out; no clock, no I/O.
+ * Hosts: the sidecar (memory and HTTP), the control plane (one transaction), tests (a map).
+ *
+ *   deciding ──a check blocks, whatever the rest──────────────────────────────────> recording ──written──> answered
+ *    │  ^  ├───units are missing──> leasing ──granted, refused──> deciding             ^
+ *    │  │  │                          └──away──> BLOCK quota_unavailable ──────────────┤
+ *    │  │  ├───a limit blocks, or an approval is unknown──> looking ──none, approval──> deciding
+ *    │  │  │                                                 └──away───────────────────┤
+ *    │  │  └───PERMIT with a key or an approval, SUSPEND──> settling ──committed, suspended──> answered
+ *    │  │                                                    │  ├──away, blocked───────┘
+ *    │  └──approval, refused, replayed───────────────────────┘  └──late──> voiding ──written──> answered (503)
+ *    └──first PERMIT found, approval pending, conflict──> answered
+ *
+ * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key and a pending approval of the same
+ * request, because a copy may be what has used the limit up; the settlement last. After each wait the whole request is decided again: what it
+ * saw before has aged. Every final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
+ *
+ * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent. `late` after a settlement was sent
+ * voids it, so that no client that was refused has a PERMIT that stands.
+ *
+ * Not here: who may call, gates, signatures (before the first decision); plain requests, which need no run (`needsRun`).
+ */
+export class Run {
+  #state: RunState = 'deciding';
+  readonly #isKeyed: boolean;
+  /** Takes nothing and settles nothing: a gate test. */
+  readonly #isDryRun: boolean;
+  /** The host keeps no leases: also a plain PERMIT takes its units where all others take theirs. */
+  readonly #settlesAll: boolean;
+  /** The decision of the last pass. */
+  #decision: Decision | null = null;
+  /** A look-up has answered since the last refusal of units. */
+  #isLookedUp = false;
+  /** By that look-up: the limit that blocks may have been used up by a copy that is not committed yet. */
+  #mayChange = false;
+  readonly #approvalId: ApprovalId | null;
+  /** What is behind the approval that the request presents, or that of a copy that waits. */
+  #standing: Exclude<PresentedApproval, 'none' | 'unasked'> | null = null;
+  #pending: PendingApproval | null = null;
+  #first: FirstPermit | null = null;
+
+  constructor(
+    request: RequestFacts,
+    {
+      isDryRun = false,
+      settlesAll = false,
+    }: { readonly isDryRun?: boolean; readonly settlesAll?: boolean } = {},
+  ) {
+    this.#isKeyed = request.idempotencyKey !== null && !isDryRun;
+    this.#settlesAll = settlesAll;
+    this.#isDryRun = isDryRun;
+    this.#approvalId = request.approvalId;
+  }
+
+  get state(): RunState {
+    return this.#state;
+  }
+
+  /** Of the last pass. */
+  get decision(): Decision {
+    return must(this.#decision, 'a run begins with a decision');
+  }
+
+  /** The request with what was learned of its approval: what the next pass decides on. */
+  known(request: RequestFacts): RequestFacts {
+    // With the first PERMIT found, nobody asks any more what is behind the approval; later checks still decide.
+    const isPassed = this.#first !== null && request.approval === 'unasked';
+    const approval = this.#standing ?? (isPassed ? 'approved' : null);
+    return approval === null ? request : { ...request, approval };
+  }
+
+  /** The outcome of a pass of `decide`, on the request as `known` gives it. `mayBePending`: see mayBePending. */
+  decided(decision: Decision, mayBePending: boolean): RunEffect {
+    assert(this.#state === 'deciding', 'a run is given a decision when it asks for one');
+    this.#decision = decision;
+    const { outcome, unknown, limitMiss } = decision;
+    if (outcome === 'BLOCK' && !mayBeReplay(decision)) return this.#record(decision);
+    if (this.#first !== null) return this.#answer({ kind: 'replay', first: this.#first });
+    if (unknown === 'approval') return this.#go('looking', { kind: 'look_up' });
+    if (outcome !== 'BLOCK') return this.#settle(decision);
+    if (unknown === 'leases') return this.#go('leasing', { kind: 'ask_leases' });
+    const hasToAsk = this.#isKeyed || mayBePending;
+    if (hasToAsk && !this.#isLookedUp) return this.#go('looking', { kind: 'look_up' });
+    if (hasToAsk && this.#mayChange && limitMiss !== null && limitMiss.resetAtMs !== null)
+      return this.#overloaded();
+    return this.#record(decision);
+  }
+
+  #settle(decision: Decision): RunEffect {
+    if (this.#isDryRun) return this.#record(decision);
+    if (decision.outcome === 'PERMIT') {
+      const isPlain = !this.#isKeyed && this.#standing === null && !this.#settlesAll;
+      return isPlain ? this.#record(decision) : this.#go('settling', { kind: 'settle_permit' });
+    }
+    if (decision.charge !== null) return this.#go('settling', { kind: 'settle_suspend' });
+    return this.#answer({
+      kind: 'suspended',
+      approval: must(this.#pending, 'an approval that is pending has an end'),
+    });
+  }
+
+  /** What came of the last effect. Throws where the state takes no such event: that is a bug of the host. */
+  on(event: RunEvent): RunEffect {
+    switch (this.#state) {
+      case 'leasing':
+        return this.#onUnits(event);
+      case 'looking':
+        return this.#onLookUp(event);
+      case 'settling':
+        return this.#onSettlement(event);
+      case 'voiding':
+      case 'recording':
+        return this.#onWritten(event);
+      case 'deciding':
+      case 'answered':
+        return this.#unexpected(event);
+      default:
+        return unreachable(this.#state);
+    }
+  }
+
+  #onUnits(event: RunEvent): RunEffect {
+    switch (event.kind) {
+      case 'granted':
+        return this.#decideAgain();
+      case 'refused':
+        this.#isLookedUp = false;
+        return this.#decideAgain();
+      case 'away':
+        return this.#block('quota_unavailable');
+      case 'late':
+        return this.#overloaded();
+      default:
+        return this.#unexpected(event);
+    }
+  }
+
+  #onLookUp(event: RunEvent): RunEffect {
+    switch (event.kind) {
+      case 'none':
+        this.#isLookedUp = true;
+        this.#mayChange = event.mayChange;
+        return this.#decideAgain();
+      case 'suspended':
+        this.#isLookedUp = true;
+        this.#standing = 'pending';
+        this.#pending = event.approval;
+        return this.#decideAgain();
+      case 'late':
+        return this.#overloaded();
+      default:
+        return this.#onEither(event);
+    }
+  }
+
+  #onSettlement(event: RunEvent): RunEffect {
+    switch (event.kind) {
+      case 'committed':
+        return this.#answer({ kind: 'decision' });
+      case 'suspended':
+        return this.#answer({ kind: 'suspended', approval: event.approval });
+      case 'refused':
+        this.#isLookedUp = false;
+        return this.#decideAgain();
+      case 'late':
+        return this.#go('voiding', { kind: 'void' });
+      default:
+        return this.#onEither(event);
+    }
+  }
+
+  /** What a look-up and a settlement may find alike. */
+  #onEither(event: RunEvent): RunEffect {
+    switch (event.kind) {
+      case 'approval':
+        this.#isLookedUp = true;
+        this.#standing = event.standing;
+        this.#pending = this.#presented(event.expiresAtMs);
+        return this.#decideAgain();
+      case 'replayed':
+        this.#first = event.first;
+        return this.#decideAgain();
+      case 'conflict':
+        return this.#answer({ kind: 'error', code: 'idempotency_conflict' });
+      case 'blocked':
+        return this.#block(event.reason);
+      case 'declined':
+        return this.#overloaded();
+      case 'away':
+        return this.#block('quota_unavailable');
+      default:
+        return this.#unexpected(event);
+    }
+  }
+
+  #onWritten(event: RunEvent): RunEffect {
+    if (event.kind === 'late') return this.#overloaded();
+    if (event.kind !== 'written') return this.#unexpected(event);
+    return this.#state === 'voiding' ? this.#overloaded() : this.#answer({ kind: 'decision' });
+  }
+
+  #presented(expiresAtMs: UnixMillis | null): PendingApproval | null {
+    const approvalId = must(this.#approvalId, 'an approval has a standing where one is presented');
+    return expiresAtMs === null ? null : { approvalId, expiresAtMs };
+  }
+
+  #decideAgain(): RunEffect {
+    return this.#go('deciding', { kind: 'decide' });
+  }
+
+  #block(reason: OverrulingReason): RunEffect {
+    this.#decision = overruled(this.decision, reason);
+    return this.#record(this.#decision);
+  }
+
+  #record(decision: Decision): RunEffect {
+    return this.#go('recording', { kind: 'record', decision });
+  }
+
+  #overloaded(): RunEffect {
+    return this.#answer({ kind: 'error', code: 'overloaded' });
+  }
+
+  #answer(answer: RunAnswer): RunEffect {
+    return this.#go('answered', { kind: 'answer', answer });
+  }
+
+  /** The only writer of the state. */
+  #go(state: RunState, effect: RunEffect): RunEffect {
+    assert(successors[this.#state].includes(state), 'a run takes only the transitions of its diagram');
+    this.#state = state;
+    return effect;
+  }
+
+  #unexpected(event: RunEvent): never {
+    throw new InvariantError(`a run that is ${this.#state} takes no ${event.kind}`);
+  }
+}
+
+/**
+ * Whether the decision has to ask before it is an answer. False for nearly all: a PERMIT without key and approval, and a BLOCK that no
+ * earlier request can be the reason of. The host takes, records and answers these at once, without a run.
+ */
+export function needsRun(decision: Decision, request: RequestFacts, mayBePending: boolean): boolean {
+  if (decision.outcome === 'SUSPEND') return true;
+  const hasToAsk = request.idempotencyKey !== null || request.approvalId !== null;
+  if (decision.outcome === 'PERMIT') return hasToAsk;
+  if (!mayBeReplay(decision)) return false;
+  return hasToAsk || mayBePending || decision.unknown !== null;
+}

@@ -1,0 +1,57 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { SettlementVoid } from '../../shared/wire/sync.ts';
+import type { Spool } from '../attest/spool.ts';
+
+interface VoidsDeps {
+  readonly spool: Pick<Spool, 'appendVoid'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly logger: Logger;
+}
+
+/**
+ * Writes the voids of settlements to the spool, each until it is written: a client was told that nothing stands, so this word must not get lost
+ * where the process lives on. They are at most as many as settlements are open (`limits.settlementsMax`) in one outage of the disk.
+ */
+export class SettlementVoids {
+  /** Written since the start. */
+  count = 0;
+  readonly #deps: VoidsDeps;
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(deps: VoidsDeps) {
+    this.#deps = deps;
+  }
+
+  /** `onWritten`: when it is in the spool file, or at once where it cannot be written now: the client gets its 503 in any case. */
+  void(settlement: Omit<SettlementVoid, 'timestamp_ms'>, onWritten: () => void): void {
+    this.#write({ ...settlement, timestamp_ms: this.#deps.clock.now() }, onWritten);
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    if (this.#timers.size > 0)
+      this.#deps.logger.error(
+        { count: this.#timers.size },
+        'settlements are not voided: the spool takes no entry',
+      );
+  }
+
+  #write(entry: SettlementVoid, onWritten: () => void): void {
+    this.#deps.spool.appendVoid(entry, {
+      onWritten: () => {
+        this.count++;
+        onWritten();
+      },
+      onFailed: () => {
+        const timer = setTimeout(() => {
+          this.#timers.delete(timer);
+          this.#write(entry, () => undefined);
+        }, limits.voidRetryMs);
+        this.#timers.add(timer);
+        onWritten();
+      },
+    });
+  }
+}

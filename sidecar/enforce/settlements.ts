@@ -1,0 +1,303 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
+import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { ControlPlaneError } from '../replica/control-plane-client.ts';
+import { ServiceRate } from './service-rate.ts';
+
+/** A settlement but for the time that is left to answer it, which is known when it is sent. */
+export type UnsentSettlement = {
+  [Kind in Settlement['kind']]: Omit<Extract<Settlement, { kind: Kind }>, 'wanted_ms'>;
+}[Settlement['kind']];
+
+/**
+ * What became of a settlement, besides what the control plane answers:
+ *
+ *   away     the control plane is known to be away, and the settlement has not happened
+ *   shed     it was never begun: too many are open, or its time was over first
+ *   unknown  its time was over, and it may have happened, or happen yet: void it
+ */
+export type SettlementOutcome = SettlementAnswer | { readonly kind: 'away' | 'shed' | 'unknown' };
+
+/** `isCertain` false: an attempt without an answer came before this one, and may still happen: void the settlement unless it was committed. */
+export type OnSettled = (outcome: SettlementOutcome, isCertain: boolean) => void;
+
+interface SettlementCount {
+  readonly kind: Settlement['kind'];
+  readonly outcome: SettlementOutcome['kind'];
+  readonly count: number;
+}
+
+/**
+ * The settlements of this sidecar on their way to the control plane (decisions §5, §6 and §8). Those of an event-loop turn travel in one call; while
+ * `limits.settlementCallsAtOnceMax` calls are under way the others gather for the next, so that a call grows with the load.
+ *
+ *     queued ──call──> sent ──answer──> told
+ *       │ ^             └──no answer──> queued again, uncertain
+ *       └─└── its time is over, or the control plane is away ──> told
+ *
+ * How many are open follows the rate at which the control plane settles: one that could not be settled in time is shed when it comes, so that under any
+ * load those that were taken are answered, and nothing is left to do when the load ends.
+ *
+ * A look-up of a key waits while a permit with that key is on its way from here: before, it would find nothing.
+ */
+export interface Settlements {
+  /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
+  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void;
+  /** Since the start. */
+  readonly counts: Iterable<SettlementCount>;
+  /** Queued and sent, now. */
+  readonly open: number;
+  /** Tells all that are open, and sends nothing any more. */
+  stop(): void;
+}
+
+export interface SettlementsDeps {
+  /** One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements. */
+  readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
+  /** Whether the control plane is known to be away. */
+  readonly isAway: () => boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export function settlements(deps: SettlementsDeps): Settlements {
+  return new BatchedSettlements(deps);
+}
+
+interface Open {
+  readonly settlement: UnsentSettlement;
+  readonly holder: string;
+  /** The idempotency key with what it is scoped to. */
+  readonly key: string | null;
+  readonly untilMs: MonotonicMillis;
+  readonly onSettled: OnSettled;
+  /** An attempt got no answer. */
+  isUncertain: boolean;
+  isSent: boolean;
+  /** It is one of `#permits`. */
+  isCounted: boolean;
+}
+
+/** How often deadlines are looked at while anything is open. */
+const sweepMs = 20;
+
+class BatchedSettlements implements Settlements {
+  readonly #deps: SettlementsDeps;
+  readonly #open = new Set<Open>();
+  /** Those of `#open` that wait for a call, first come, first served. */
+  readonly #queue = new Set<Open>();
+  /** Permits that are open, by their key. */
+  readonly #permits = new Map<string, number>();
+  readonly #rate: ServiceRate;
+  readonly #pause: RetryPause;
+  readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
+  #callsUnderWay = 0;
+  #isScheduled = false;
+  #pauseTimer: NodeJS.Timeout | null = null;
+  #sweep: NodeJS.Timeout | null = null;
+  #isStopped = false;
+
+  constructor(deps: SettlementsDeps) {
+    this.#deps = deps;
+    this.#rate = new ServiceRate();
+    this.#pause = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  get counts(): Iterable<SettlementCount> {
+    return this.#counts.values();
+  }
+
+  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void {
+    const open: Open = {
+      settlement,
+      holder,
+      key: keyOf(settlement),
+      untilMs,
+      onSettled,
+      isUncertain: false,
+      isSent: false,
+      isCounted: false,
+    };
+    const early = this.#refusal(open);
+    this.#open.add(open);
+    if (early !== null) {
+      setImmediate(() => this.#tell(open, { kind: early }));
+      return;
+    }
+    if (settlement.kind === 'permit' && open.key !== null) {
+      open.isCounted = true;
+      this.#permits.set(open.key, (this.#permits.get(open.key) ?? 0) + 1);
+    }
+    this.#queue.add(open);
+    this.#sweep ??= setInterval(() => this.#endLate(), sweepMs);
+    this.#wake();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
+    for (const open of [...this.#open]) this.#tell(open, { kind: open.isSent ? 'unknown' : 'shed' });
+  }
+
+  #refusal({ untilMs }: Open): 'away' | 'shed' | null {
+    if (this.#deps.isAway()) return 'away';
+    const patienceMs = untilMs - this.#deps.clock.monotonic();
+    const isTooMany = this.#open.size >= this.#rate.openMax(patienceMs);
+    return this.#isStopped || patienceMs <= 0 || isTooMany ? 'shed' : null;
+  }
+
+  /** At the end of this turn, so that all of it travels together. */
+  #wake(): void {
+    if (this.#isScheduled || this.#pauseTimer !== null || this.#isStopped) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      while (this.#callsUnderWay < limits.settlementCallsAtOnceMax && this.#callNext());
+    });
+  }
+
+  /** False: nothing waits, or only look-ups whose permit is on its way. */
+  #callNext(): boolean {
+    const batch: Open[] = [];
+    for (const open of this.#queue) {
+      if (batch.length >= limits.settlementsPerCallMax) break;
+      if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
+      // Units are named by their holder: after it has changed, the next call carries those of the other.
+      if (batch[0] !== undefined && batch[0].holder !== open.holder) continue;
+      batch.push(open);
+    }
+    const [first] = batch;
+    if (first === undefined || this.#isStopped) return false;
+    for (const open of batch) {
+      this.#queue.delete(open);
+      open.isSent = true;
+    }
+    void this.#attempt(batch, first.holder);
+    return true;
+  }
+
+  /** Never rejects. */
+  async #attempt(batch: readonly Open[], holder: string): Promise<void> {
+    const { clock, logger } = this.#deps;
+    const sentAtMs = clock.monotonic();
+    this.#callsUnderWay++;
+    try {
+      const sent = batch.map(({ settlement, untilMs }) => ({
+        ...settlement,
+        wanted_ms: Math.max(0, Math.floor(untilMs - sentAtMs)),
+      }));
+      const answers = await this.#deps.send(sent, holder);
+      if (answers.length !== batch.length) throw new Error('the control plane answers other settlements');
+      this.#pause.reset();
+      this.#rate.settled(batch.length, {
+        nowMs: clock.monotonic(),
+        sentAtMs,
+        isSaturated: this.#queue.size > 0,
+      });
+      batch.forEach((open, place) => {
+        this.#answered(open, answers[place]);
+      });
+    } catch (error) {
+      logger.debug({ err: error, count: batch.length }, 'settlements got no answer');
+      this.#failed(batch, error);
+    } finally {
+      this.#callsUnderWay--;
+      this.#wake();
+    }
+  }
+
+  #answered(open: Open, answer: SettlementAnswer | undefined): void {
+    if (answer === undefined) return;
+    // A permit of its key began here after this look-up was sent: it has to look again when that is known.
+    if (answer.kind === 'none' && open.key !== null && this.#permits.has(open.key) && this.#open.has(open)) {
+      this.#queue.add(open);
+      return;
+    }
+    if (answer.kind === 'refused') {
+      const { kind, gate_id } = open.settlement;
+      this.#deps.logger.warn(
+        { kind, gate_id, message: answer.message },
+        'the control plane refuses a settlement',
+      );
+    }
+    this.#tell(open, answer);
+  }
+
+  /** Those with time left are sent again, before the others; where the control plane is away nobody waits. */
+  #failed(batch: readonly Open[], error: unknown): void {
+    const hasBegun = !isTurnedAway(error);
+    const waiting = [...this.#queue];
+    this.#queue.clear();
+    for (const open of batch) {
+      if (!this.#open.has(open)) continue;
+      if (hasBegun) open.isUncertain = true;
+      else open.isSent = open.isUncertain;
+      this.#queue.add(open);
+    }
+    for (const open of waiting) this.#queue.add(open);
+    if (this.#deps.isAway()) {
+      for (const open of [...this.#queue]) this.#tell(open, { kind: open.isUncertain ? 'unknown' : 'away' });
+    }
+    this.#pauseTimer ??= setTimeout(() => {
+      this.#pauseTimer = null;
+      this.#wake();
+    }, this.#pause.nextMs());
+  }
+
+  #endLate(): void {
+    const nowMs = this.#deps.clock.monotonic();
+    for (const open of this.#open) {
+      if (open.untilMs <= nowMs) this.#tell(open, { kind: open.isSent ? 'unknown' : 'shed' });
+    }
+  }
+
+  #tell(open: Open, outcome: SettlementOutcome): void {
+    if (!this.#open.delete(open)) return;
+    const wasQueued = this.#queue.delete(open);
+    const { key, settlement, isCounted } = open;
+    if (isCounted && key !== null) {
+      const others = (this.#permits.get(key) ?? 1) - 1;
+      if (others > 0) this.#permits.set(key, others);
+      else this.#permits.delete(key);
+    }
+    if (this.#open.size === 0 && this.#sweep !== null) {
+      clearInterval(this.#sweep);
+      this.#sweep = null;
+    }
+    // Look-ups may have waited for this permit, and a call for room.
+    if (isCounted || wasQueued) this.#wake();
+    this.#count(settlement.kind, outcome.kind);
+    try {
+      open.onSettled(outcome, !open.isUncertain);
+    } catch (error) {
+      // One request's exception must not reach the others.
+      this.#deps.logger.error({ err: error }, 'the outcome of a settlement could not be put into effect');
+    }
+  }
+
+  #count(kind: Settlement['kind'], outcome: SettlementOutcome['kind']): void {
+    const name = `${kind} ${outcome}`;
+    const counted = this.#counts.get(name);
+    if (counted !== undefined) counted.count++;
+    else this.#counts.set(name, { kind, outcome, count: 1 });
+  }
+}
+
+/** The control plane has answered that it has not begun, or has rolled back; or there was nobody to begin. */
+const isTurnedAway = (error: unknown): boolean =>
+  error instanceof ControlPlaneError
+    ? error.isTurnedAway || error.code === 'overloaded'
+    : error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+
+/** Scoped to passport and gate (decisions §5); without a gate to the account, which is that of the sidecar. */
+const keyOf = ({ passport_id, gate_id, idempotency_key }: UnsentSettlement): string | null =>
+  idempotency_key === null ? null : `${passport_id} ${gate_id} ${idempotency_key}`;

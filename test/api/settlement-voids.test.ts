@@ -1,0 +1,278 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon, hashOf } from '../support/approvals.ts';
+import { ofGate } from '../support/lease-holder.ts';
+import {
+  connectSidecar,
+  expectSoundStore,
+  recordOf,
+  settlementCall,
+  type TestSidecar,
+} from '../support/test-sidecar.ts';
+
+let api: Api;
+let sidecar: TestSidecar;
+let holder: string;
+let gateId: GateId;
+let passport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  sidecar = await connectSidecar(api);
+  holder = Buffer.from(api.deps.random.bytes(16)).toString('hex');
+  passport = await api.issuePassport();
+  const constraints = { spend_limits: { daily_usd: 100 }, rate_limits: { requests_per_day: 10 } };
+  gateId = (await api.createGate({ constraints })).gate_id;
+});
+afterEach(() => expectSoundStore(api));
+
+const usd = 1_000_000;
+
+/** Leases 40 dollars and 4 requests of today, and returns the leases by their ids. */
+async function lease(): Promise<readonly [money: number, requests: number]> {
+  const asks = [
+    {
+      ...ofGate('gate_spend', gateId),
+      window: 'day',
+      units_min: 40 * usd,
+      units_needed: 40 * usd,
+      units_ahead: 0,
+    },
+    { ...ofGate('gate_rate', gateId), window: 'day', units_min: 4, units_needed: 4, units_ahead: 0 },
+  ];
+  const { sidecarId: sidecar_id, connectionId: connection_id, epoch } = sidecar;
+  const body = { sidecar_id, connection_id, holder, epoch, seq: 1, returns: [], asks };
+  const reply = await api.call({ url: '/v1/sync/leases', key: sidecar.key, body });
+  expect(reply.body.grants).toMatchObject([{ granted: 40 * usd }, { granted: 4 }]);
+  const [money, requests] = reply.body.grants;
+  return [money.lease_id, requests.lease_id];
+}
+
+/** Units of today that are given out: dollars and requests. */
+async function given(): Promise<readonly [usd: number, requests: number]> {
+  const { startsAtMs } = windowAt('day', api.deps.clock.now());
+  const rows = await api.deps.sql<{ counter: string; leased: number }[]>`
+    SELECT counter, leased FROM quota_windows WHERE counter LIKE ${`%${gateId}`} AND starts_at_ms = ${startsAtMs}`;
+  const of = (kind: string) => rows.find(({ counter }) => counter.startsWith(kind))?.leased ?? 0;
+  return [of('gate_spend') / usd, of('gate_rate')];
+}
+
+const bound = (change: object = {}) => ({
+  sidecar_id: sidecar.sidecarId,
+  connection_id: sidecar.connectionId,
+  holder,
+  passport_id: passport.passport_id,
+  token_hash: sha256Hex(passport.jwt),
+  gate_id: gateId,
+  gate_version: 1,
+  request_hash: hashOf(1),
+  idempotency_key: 'order-1' as string | null,
+  ...change,
+});
+const settle = async (
+  body: Parameters<typeof settlementCall>[0],
+  by: TestSidecar = sidecar,
+): Promise<SettlementAnswer> => {
+  const reply = await api.call({
+    url: '/v1/sync/settlements',
+    key: by.key,
+    body: settlementCall({ ...body, sidecar_id: by.sidecarId, connection_id: by.connectionId }),
+  });
+  expect(reply.status).toBe(200);
+  return reply.body.answers[0];
+};
+const permitRecord = (took: readonly number[]): SpooledRecord =>
+  recordOf(api, { gateId, passport }, { request_hash: hashOf(1), amount_micro_usd: 10 * usd, took });
+const permit = (record: SpooledRecord, change: object = {}) =>
+  settle({ ...bound(change), kind: 'permit', approval_id: null, record, ...change });
+const lookUp = () => settle({ ...bound(), kind: 'look_up', approval_id: null, short: [] });
+let seq = 1;
+const voidOf = async (id: string, took: readonly number[], by: TestSidecar = sidecar) => {
+  const entry = { voids: id, took, amount_micro_usd: 10 * usd, timestamp_ms: api.deps.clock.now() };
+  const reply = await by.send(seq, [entry as unknown as SpooledRecord]);
+  expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+  seq += 1;
+};
+beforeEach(() => {
+  seq = 1;
+});
+const records = async () => {
+  const url = `/v1/attestations?passport_id=${passport.passport_id}`;
+  return (await api.call({ url })).body.attestations;
+};
+
+describe('the void of a permit', () => {
+  it('that was committed is followed in its chain by a record that says so, and everything goes back', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    expect(await permit(record)).toEqual({ kind: 'committed' });
+    expect(await given()).toEqual([40, 4]);
+    await voidOf(record.id, took);
+    expect(await records()).toMatchObject([
+      {
+        decision: 'PERMIT',
+        resolution: 'voided',
+        refers_to: record.id,
+        sequence: 2,
+        source: sidecar.sidecarId,
+      },
+      { id: record.id, decision: 'PERMIT', resolution: null, sequence: 1 },
+    ]);
+    // What it took is free for everybody; what the holder did not use stays the holder's.
+    expect(await given()).toEqual([30, 3]);
+    expect(await lookUp()).toEqual({ kind: 'none', may_change: false });
+    const retry = permitRecord(took);
+    expect(await permit(retry)).toEqual({ kind: 'committed' });
+    // Its own copy, on its way for long, finds that it is void.
+    expect(await permit(record)).toEqual({ kind: 'voided' });
+  });
+
+  it('that comes first keeps it from ever coming true, and frees what it took', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await voidOf(record.id, took);
+    expect(await given()).toEqual([30, 3]);
+    expect(await permit(record)).toEqual({ kind: 'voided' });
+    expect(await records()).toEqual([]);
+    expect(await given()).toEqual([30, 3]);
+  });
+
+  it('that another request was answered with changes nothing: that client has its PERMIT', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    expect(await lookUp()).toMatchObject({ kind: 'replayed', first: { attestation_id: record.id } });
+    await voidOf(record.id, took);
+    expect(await records()).toHaveLength(1);
+    expect(await given()).toEqual([40, 4]);
+    expect(await lookUp()).toMatchObject({ kind: 'replayed' });
+  });
+
+  it('that came twice, or from another sidecar, changes nothing more', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const stranger = await connectSidecar(api);
+    await voidOf(record.id, took, stranger);
+    expect(await records()).toHaveLength(1);
+    expect(await given()).toEqual([40, 4]);
+    seq = 1;
+    await voidOf(record.id, took);
+    await voidOf(record.id, took);
+    expect(await records()).toHaveLength(2);
+    expect(await given()).toEqual([30, 3]);
+  });
+
+  it('frees no more than the holder has, whatever it says', async () => {
+    const took = await lease();
+    const entry = {
+      voids: permitRecord(took).id,
+      took,
+      amount_micro_usd: 1_000_000 * usd,
+      timestamp_ms: api.deps.clock.now(),
+    };
+    expect((await sidecar.send(1, [entry as unknown as SpooledRecord])).status).toBe(200);
+    expect(await given()).toEqual([0, 3]);
+  });
+
+  it('and the permit itself, at the same moment, leave one of them', async () => {
+    const took = await lease();
+    for (let round = 0; round < 4; round++) {
+      const record = permitRecord([]);
+      const change = { idempotency_key: `order-${round}` };
+      const [answer] = await Promise.all([permit(record, change), voidOf(record.id, [])]);
+      expect(['committed', 'voided']).toContain(answer.kind);
+      const own = (await records()).filter(
+        ({ id, refers_to }: { id: string; refers_to: string | null }) =>
+          id === record.id || refers_to === record.id,
+      );
+      expect(own).toHaveLength(answer.kind === 'committed' ? 2 : 0);
+    }
+    expect(await given()).toEqual([40, 4]);
+    expect(took).toHaveLength(2);
+  });
+
+  it('gives its approval back to the request', async () => {
+    const took = await lease();
+    const suspend = {
+      ...bound({ idempotency_key: null }),
+      kind: 'suspend',
+      approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
+      permission_key: 'orders:create',
+      amount_micro_usd: 10 * usd,
+      constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
+      pii: [],
+      expires_in_ms: 300_000,
+      held: [
+        {
+          ...ofGate('gate_spend', gateId),
+          window: 'day',
+          starts_at_ms: windowAt('day', api.deps.clock.now()).startsAtMs,
+          units: 10 * usd,
+        },
+      ],
+    };
+    expect(await settle(suspend)).toMatchObject({ kind: 'suspended', is_new: true });
+    const approval = `/v1/approvals/${suspend.approval_id}`;
+    await api.call({ url: `${approval}/approve`, body: {} });
+    const used = { idempotency_key: null, approval_id: suspend.approval_id };
+    const record = permitRecord([took[1]]);
+    expect(await permit(record, used)).toEqual({ kind: 'committed' });
+    expect((await api.call({ url: approval })).body.status).toBe('used');
+    await voidOf(record.id, [took[1]]);
+    expect((await api.call({ url: approval })).body.status).toBe('approved');
+    expect(await given()).toEqual([40, 3]);
+    expect(await permit(permitRecord([took[1]]), used)).toEqual({ kind: 'committed' });
+    expect((await api.call({ url: approval })).body.status).toBe('used');
+  });
+});
+
+describe('a limit that keeps a request with a key', () => {
+  const short = () => [
+    {
+      ...ofGate('gate_rate', gateId),
+      window: 'day',
+      starts_at_ms: windowAt('day', api.deps.clock.now()).startsAtMs,
+    },
+  ];
+  const ask = (by: TestSidecar) =>
+    settle(
+      {
+        ...bound(by === sidecar ? {} : { holder: 'ab'.repeat(16) }),
+        kind: 'look_up',
+        approval_id: null,
+        short: short(),
+      },
+      by,
+    );
+
+  it('may change as long as a holder has units that it neither used on record nor gave back', async () => {
+    const took = await lease();
+    const other = await connectSidecar(api);
+    expect(await ask(other)).toEqual({ kind: 'none', may_change: true });
+    // Its own too: a settlement of its own may be on its way.
+    expect(await ask(sidecar)).toEqual({ kind: 'none', may_change: true });
+    const used = [1, 2, 3, 4].map(() =>
+      recordOf(api, { gateId, passport }, { request_hash: hashOf(2), amount_micro_usd: 10 * usd, took }),
+    );
+    await sidecar.send(1, used);
+    for (const by of [other, sidecar]) expect(await ask(by)).toEqual({ kind: 'none', may_change: false });
+  });
+
+  it('changes no more once the other sidecar is silent', async () => {
+    await lease();
+    const other = await connectSidecar(api);
+    await api.deps
+      .sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - 60000 WHERE sidecar_id = ${sidecar.sidecarId}`;
+    expect(await ask(other)).toEqual({ kind: 'none', may_change: false });
+  });
+});

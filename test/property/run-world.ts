@@ -1,0 +1,556 @@
+import { mayBePending } from '../../shared/decision/check-approval.ts';
+import { compileGate } from '../../shared/decision/compile-gate.ts';
+import { decide } from '../../shared/decision/decide.ts';
+import type { Decision, RequestFacts } from '../../shared/decision/facts.ts';
+import { needsRun, Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import type { PresentedApproval } from '../../shared/model/approval.ts';
+import { makeId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
+import { type LedgerAnswer, type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
+
+/** One request that a client sends. Copies are requests with the same key. Each asks for 1 unit of money. */
+export interface CopySpec {
+  readonly sidecar: number;
+  readonly key: string | null;
+  readonly hash: string;
+  /** It presents the approval of `WorldSpec.approval`. */
+  readonly presents: boolean;
+}
+
+export interface WorldSpec {
+  readonly limit: number;
+  readonly sidecars: number;
+  readonly copies: readonly CopySpec[];
+  /** Requests without an approval are suspended. */
+  readonly suspends: boolean;
+  /** The approval that exists from the start, with 1 unit of the limit. */
+  readonly approval: 'pending' | 'approved' | null;
+  /** How often a call may get no answer, get lost or come too late, a client go, and the passport be revoked. */
+  readonly faults: number;
+  readonly mutant: Mutant | null;
+}
+
+export interface WorldEvent {
+  readonly name: string;
+  /** Happens by itself in the end. */
+  readonly isDue: boolean;
+  readonly happen: () => void;
+}
+
+/** What a sidecar has sent for a copy and not heard of, or not sent yet. */
+interface Open {
+  readonly call: LedgerCall;
+  isSent: boolean;
+  isUncertain: boolean;
+  attempt: number;
+}
+
+interface Copy extends CopySpec {
+  readonly name: string;
+  readonly request: RequestFacts;
+  run: Run | null;
+  /** By the ledger, for this request. */
+  isRefused: boolean;
+  isGone: boolean;
+  isAskingLeases: boolean;
+  open: Open | null;
+  voidSettlement: (() => void) | null;
+  settlements: number;
+  decision: Decision | null;
+  isStarted: boolean;
+  told: Told | null;
+  /** All that its run was given: with the state of the ledger and the sidecars this is the state of the world. */
+  readonly log: string[];
+  /** PERMITs that were on their way when its last look-up was begun. */
+  underWay: readonly string[];
+}
+
+type Told =
+  | { readonly kind: 'PERMIT'; readonly id: string }
+  | { readonly kind: 'BLOCK' | 'SUSPEND' | 'error'; readonly reason: string };
+
+interface Sidecar {
+  available: number;
+  reserved: number;
+  /** Passed on: until the control plane has voided what they were for. */
+  passedOn: number;
+  /** Taken by plain PERMITs, whose records are not shipped yet. */
+  used: string[];
+  isRevocationKnown: boolean;
+  readonly voids: { readonly id: string; readonly units: 0 | 1 }[];
+}
+
+interface Message {
+  readonly copy: Copy;
+  readonly call: LedgerCall;
+  readonly attempt: number;
+  stage: 'request' | 'answer';
+  answer: LedgerAnswer | null;
+}
+
+const passport = aPassport();
+const unit = usd(1);
+const presentedId = makeId('appr', nowMs, new Uint8Array(10));
+
+/**
+ * Sidecars, clients and the network of a small world, a host of `Run` over maps. It does what sidecar/enforce does with each effect, and the ledger
+ * (run-ledger.ts) what control-plane/decisions does with each call. Whoever drives it chooses which of its `events` happens next.
+ */
+export class RunWorld {
+  readonly spec: WorldSpec;
+  readonly ledger: RunLedger;
+  readonly copies: readonly Copy[];
+  readonly #sidecars: readonly Sidecar[];
+  readonly #gate: ReturnType<typeof compileGate>;
+  readonly #messages: Message[] = [];
+  #faultsLeft: number;
+
+  constructor(spec: WorldSpec) {
+    this.spec = spec;
+    this.ledger = new RunLedger(spec, presentedId);
+    this.#faultsLeft = spec.faults;
+    this.#gate = compileGate(
+      aGate({
+        spend_limits: { daily_usd: spec.limit },
+        ...(spec.suspends ? { approvals: { above_usd: 0.5 } } : {}),
+      }),
+      null,
+    );
+    this.#sidecars = Array.from({ length: spec.sidecars }, () => ({
+      available: 0,
+      reserved: 0,
+      passedOn: 0,
+      used: [],
+      isRevocationKnown: false,
+      voids: [],
+    }));
+    this.copies = spec.copies.map((copy, place) => ({
+      ...copy,
+      name: `copy${place}`,
+      request: aRequest({
+        amountMicroUsd: unit,
+        idempotencyKey: copy.key,
+        requestHash: copy.hash,
+        approvalId: copy.presents ? presentedId : null,
+        approval: copy.presents ? 'unasked' : 'none',
+      }),
+      run: null,
+      isRefused: false,
+      isGone: false,
+      isAskingLeases: false,
+      open: null,
+      voidSettlement: null,
+      settlements: 0,
+      decision: null,
+      isStarted: false,
+      told: null,
+      log: [],
+      underWay: [],
+    }));
+  }
+
+  /** Everything that can happen now. Without `faults` only what happens by itself in the end. */
+  events(): WorldEvent[] {
+    const events: WorldEvent[] = [];
+    const due = (name: string, happen: () => void) => events.push({ name, isDue: true, happen });
+    const may = (name: string, happen: () => void) => events.push({ name, isDue: false, happen });
+    const fault = (name: string, happen: () => void) => {
+      if (this.#faultsLeft === 0) return;
+      may(name, () => {
+        this.#faultsLeft--;
+        happen();
+      });
+    };
+    for (const copy of this.copies) {
+      const { name, open } = copy;
+      if (!copy.isStarted) due(`${name} comes`, () => this.#start(copy));
+      if (copy.isAskingLeases) {
+        due(`${name} gets leases`, () => this.#grant(copy));
+        fault(`${name} gets its leases too late`, () => this.#leasesLate(copy));
+      }
+      if (copy.isStarted && copy.told === null && !copy.isGone)
+        fault(`the client of ${name} goes`, () => {
+          copy.isGone = true;
+        });
+      if (open === null) continue;
+      if (!open.isSent && !this.#mustWait(copy, open)) due(`${name} sends`, () => this.#send(copy, open));
+      const runOut = () => this.#outcome(copy, open, { kind: open.isSent ? 'unknown' : 'shed' });
+      const isLost =
+        open.isSent &&
+        !this.#messages.some(({ call, attempt }) => call === open.call && attempt === open.attempt);
+      if (isLost) due(`${name} runs out of time`, runOut);
+      else fault(`${name} runs out of time`, runOut);
+      if (open.isSent) {
+        fault(`the call of ${name} breaks`, () => {
+          open.isUncertain = true;
+          open.attempt++;
+          this.#send(copy, open);
+        });
+      }
+    }
+    for (const message of this.#messages) {
+      due(`${message.stage} of ${message.copy.name} arrives`, () => this.#arrive(message));
+      fault(`${message.stage} of ${message.copy.name} is lost`, () => this.#remove(message));
+    }
+    this.#sidecars.forEach((sidecar, place) => {
+      const [first] = sidecar.voids;
+      if (first !== undefined) {
+        due(`sidecar${place} ships a void`, () => {
+          sidecar.voids.shift();
+          sidecar.passedOn -= first.units;
+          this.ledger.void(first.id, place, first.units);
+        });
+      }
+      if (sidecar.used.length > 0) due(`sidecar${place} ships a record`, () => this.#post(place, sidecar));
+      if (sidecar.available > 0) {
+        may(`sidecar${place} returns a unit`, () => {
+          sidecar.available--;
+          this.ledger.returnUnit(place);
+        });
+      }
+      if (this.ledger.isRevoked && !sidecar.isRevocationKnown)
+        may(`sidecar${place} learns of the revocation`, () => {
+          sidecar.isRevocationKnown = true;
+        });
+    });
+    if (!this.ledger.isRevoked)
+      fault('the passport is revoked', () => {
+        this.ledger.isRevoked = true;
+      });
+    for (const id of this.ledger.pendingApprovals()) may(`${id} is approved`, () => this.ledger.approve(id));
+    for (const id of this.ledger.liveApprovals()) fault(`${id} expires`, () => this.ledger.expire(id));
+    return events;
+  }
+
+  /** Throws, naming it, for the first promise that is broken now. */
+  check(): void {
+    this.ledger.check();
+    for (const { told, name } of this.copies) {
+      if (told?.kind === 'PERMIT' && !this.ledger.isStanding(told.id))
+        throw new Error(`${name} was told PERMIT ${told.id}, which does not stand`);
+    }
+  }
+
+  /** The same at the end, when nothing is under way any more. */
+  checkEnd(): void {
+    this.check();
+    this.ledger.checkEnd();
+    this.#sidecars.forEach(({ available, reserved, passedOn, used }, place) => {
+      const held = available + reserved + passedOn + used.length;
+      if (reserved !== 0 || passedOn !== 0)
+        throw new Error(`sidecar${place} still has units for what is over`);
+      if (held !== this.ledger.leasedTo(place)) throw new Error(`sidecar${place} and the ledger differ`);
+    });
+    for (const copy of this.copies) {
+      const { told, name, isGone, run } = copy;
+      if (told === null && !isGone) throw new Error(`${name} was not answered`);
+      if (told !== null && run !== null && run.state !== 'answered')
+        throw new Error(`the run of ${name} has not ended`);
+      const own = this.ledger.standingOf(name);
+      for (const { id, wasRead } of own) {
+        const isTold = told === null || (told.kind === 'PERMIT' && told.id === id);
+        if (!isTold && !wasRead)
+          throw new Error(`${id} stands, and its client was told ${JSON.stringify(told)}`);
+      }
+      if (told?.kind !== 'BLOCK' || told.reason !== 'spend_limit_exceeded') continue;
+      const later = copy.underWay.find((id) => this.ledger.isStanding(id));
+      if (later !== undefined) throw new Error(`${name} was told the limit, which ${later} was using up`);
+    }
+  }
+
+  #start(copy: Copy): void {
+    copy.isStarted = true;
+    this.#decide(copy);
+  }
+
+  #decide(copy: Copy): void {
+    if (this.#isOver(copy)) return;
+    const sidecar = this.#sidecarOf(copy);
+    const request = copy.run?.known(copy.request) ?? copy.request;
+    const quota = {
+      spend: [
+        aWindow({
+          limit: this.spec.limit * unit,
+          available: sidecar.available * unit,
+          isSettled: copy.isRefused,
+          endsAtMs: (nowMs + 60_000) as UnixMillis,
+        }),
+      ],
+      rate: [],
+    };
+    const standing = aStanding({ status: sidecar.isRevocationKnown ? 'revoked' : 'active' });
+    const decision = decide(this.#gate, { kind: 'verified', passport, standing }, request, quota, nowMs);
+    const isPending = mayBePending(this.#gate, passport, request, decision);
+    copy.decision = decision;
+    copy.log.push(`decided ${decision.outcome} ${decision.reason} ${decision.unknown}`);
+    if (copy.run === null && !needsRun(decision, request, isPending)) {
+      this.#record(copy, decision);
+      return;
+    }
+    copy.run ??= new Run(copy.request);
+    this.#perform(copy, copy.run.decided(decision, isPending));
+  }
+
+  #report(copy: Copy, event: RunEvent): void {
+    copy.log.push(JSON.stringify(event));
+    this.#perform(copy, must(copy.run, 'only a run gets events').on(event));
+  }
+
+  #perform(copy: Copy, effect: RunEffect): void {
+    switch (effect.kind) {
+      case 'decide':
+        this.#decide(copy);
+        return;
+      case 'ask_leases':
+        copy.isAskingLeases = true;
+        return;
+      case 'look_up':
+        copy.open = this.#newOpen({ ...this.#asked(copy), kind: 'look_up', id: '', isShort: copy.isRefused });
+        return;
+      case 'settle_permit':
+        this.#settle(copy, 'permit');
+        return;
+      case 'settle_suspend':
+        this.#settle(copy, 'suspend');
+        return;
+      case 'void':
+        must(copy.voidSettlement, 'a run voids what it has settled')();
+        return;
+      case 'record':
+        this.#record(copy, effect.decision);
+        return;
+      case 'answer':
+        this.#answer(copy, effect.answer);
+        return;
+      default:
+        unreachable(effect);
+    }
+  }
+
+  #settle(copy: Copy, kind: 'permit' | 'suspend'): void {
+    const sidecar = this.#sidecarOf(copy);
+    const { moneyMicroUsd } = must(must(copy.decision, 'decided').charge, 'what is settled has a charge');
+    const units = moneyMicroUsd === 0 ? 0 : 1;
+    if (sidecar.available < units) throw new Error(`${copy.name} takes units that are not there`);
+    sidecar.available -= units;
+    sidecar.reserved += units;
+    copy.settlements++;
+    const id = `${kind === 'permit' ? 'att' : 'appr'} of ${copy.name} ${copy.settlements}`;
+    copy.voidSettlement = () => {
+      this.#void(copy, { id, units });
+      this.#report(copy, { kind: 'written' });
+    };
+    copy.open = this.#newOpen({ ...this.#asked(copy), kind, id, units });
+  }
+
+  #void(copy: Copy, settlement: { readonly id: string; readonly units: 0 | 1 }): void {
+    const sidecar = this.#sidecarOf(copy);
+    sidecar.reserved -= settlement.units;
+    sidecar.passedOn += settlement.units;
+    sidecar.voids.push(settlement);
+  }
+
+  #record(copy: Copy, decision: Decision): void {
+    const sidecar = this.#sidecarOf(copy);
+    if (decision.outcome === 'PERMIT') {
+      if (sidecar.available < 1) throw new Error(`${copy.name} takes units that are not there`);
+      sidecar.available--;
+      const id = `plain att of ${copy.name}`;
+      sidecar.used.push(id);
+      this.ledger.spool(id);
+      copy.told = { kind: 'PERMIT', id };
+    } else copy.told = { kind: 'BLOCK', reason: `${decision.reason}` };
+    if (copy.run?.state === 'recording') copy.run.on({ kind: 'written' });
+  }
+
+  #answer(copy: Copy, answer: RunAnswer): void {
+    if (copy.isGone) return;
+    switch (answer.kind) {
+      case 'decision':
+        copy.told = { kind: 'PERMIT', id: this.#idOf(copy) };
+        return;
+      case 'suspended':
+        copy.told = { kind: 'SUSPEND', reason: answer.approval.approvalId };
+        return;
+      case 'replay':
+        if (this.#sidecarOf(copy).isRevocationKnown)
+          throw new Error(`${copy.name} was answered a first PERMIT after the revocation`);
+        copy.told = { kind: 'PERMIT', id: answer.first.attestationId };
+        return;
+      case 'error':
+        copy.told = { kind: 'error', reason: answer.code };
+        return;
+      default:
+        unreachable(answer);
+    }
+  }
+
+  /** A client that goes leaves a run that nobody needs, unless something of it is under way. */
+  #isOver = (copy: Copy): boolean => copy.isGone || copy.told !== null;
+
+  #grant(copy: Copy): void {
+    copy.isAskingLeases = false;
+    const isGranted = this.ledger.lease(copy.sidecar);
+    if (isGranted) this.#sidecarOf(copy).available++;
+    if (this.#isOver(copy)) return;
+    const canTake = this.#sidecarOf(copy).available > 0;
+    if (!canTake) copy.isRefused = true;
+    this.#report(copy, { kind: canTake ? 'granted' : 'refused' });
+  }
+
+  #leasesLate(copy: Copy): void {
+    copy.isAskingLeases = false;
+    if (!this.#isOver(copy)) this.#report(copy, { kind: 'late' });
+  }
+
+  #newOpen = (call: LedgerCall): Open => ({ call, isSent: false, isUncertain: false, attempt: 1 });
+
+  /** A look-up waits while a permit with its key is open here. */
+  #mustWait(copy: Copy, { call }: Open): boolean {
+    if (call.kind !== 'look_up' || copy.key === null || this.spec.mutant === 'look_up_does_not_wait')
+      return false;
+    return this.copies.some(
+      ({ open, sidecar, key }) =>
+        open?.call.kind === 'permit' && sidecar === copy.sidecar && key === copy.key,
+    );
+  }
+
+  #send(copy: Copy, open: Open): void {
+    open.isSent = true;
+    this.#messages.push({ copy, call: open.call, attempt: open.attempt, stage: 'request', answer: null });
+  }
+
+  #arrive(message: Message): void {
+    const { copy, call, attempt } = message;
+    if (message.stage === 'request') {
+      if (call.kind === 'look_up') copy.underWay = this.#permitsUnderWay(copy, call);
+      const answer = this.ledger.execute(call, message);
+      if (answer === null) return;
+      message.answer = answer;
+      message.stage = 'answer';
+      return;
+    }
+    this.#remove(message);
+    const { open } = copy;
+    if (open?.call !== call || open.attempt !== attempt) return;
+    if (message.answer?.kind === 'none' && this.#mustWait(copy, open)) {
+      // A permit of its key began here meanwhile: it looks again when that is known.
+      open.isSent = false;
+      return;
+    }
+    this.#outcome(copy, open, must(message.answer, 'an answer says something'));
+  }
+
+  #permitsUnderWay(copy: Copy, call: LedgerCall): readonly string[] {
+    // A look-up has two steps; the second changes nothing of this.
+    if (this.ledger.hasBegun(call)) return copy.underWay;
+    const same = ({ call: other }: { readonly call: LedgerCall }) =>
+      other.kind === 'permit' && other.key !== null && other.key === call.key && other.hash === call.hash;
+    return this.copies.flatMap(({ open }) => (open !== null && same(open) ? [open.call.id] : []));
+  }
+
+  /** As sidecar/enforce/enforce.ts: what was reserved ends with the outcome. */
+  #outcome(copy: Copy, open: Open, outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' }): void {
+    const { call, isUncertain } = open;
+    const isWanted = !copy.isGone;
+    copy.open = null;
+    if (call.kind === 'look_up') {
+      if (isWanted) this.#lookedUp(copy, outcome);
+      return;
+    }
+    const event = eventOf(outcome, 'settled');
+    const isTrue = outcome.kind === 'committed' || (outcome.kind === 'suspended' && outcome.isNew);
+    if (event.kind === 'late' || (isTrue && !isWanted)) {
+      this.#late(copy, call);
+      return;
+    }
+    const sidecar = this.#sidecarOf(copy);
+    if (outcome.kind === 'committed') sidecar.reserved -= call.units;
+    else if (outcome.kind === 'suspended' && outcome.isNew) sidecar.reserved -= call.units;
+    else if (!isUncertain || this.spec.mutant === 'gives_back_uncertain') {
+      sidecar.reserved -= call.units;
+      sidecar.available += call.units;
+    } else this.#void(copy, call);
+    if (isWanted) this.#lookedUpOr(copy, event);
+  }
+
+  #late(copy: Copy, call: Extract<LedgerCall, { readonly units: number }>): void {
+    const sidecar = this.#sidecarOf(copy);
+    switch (this.spec.mutant) {
+      case 'gives_back_unknown':
+        sidecar.reserved -= call.units;
+        sidecar.available += call.units;
+        copy.told ??= { kind: 'error', reason: 'overloaded' };
+        copy.run = null;
+        return;
+      case 'blocks_late':
+        sidecar.reserved -= call.units;
+        if (!copy.isGone) this.#report(copy, { kind: 'away' });
+        return;
+      default:
+        this.#report(copy, { kind: 'late' });
+    }
+  }
+
+  #lookedUp(copy: Copy, outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' }): void {
+    const event = eventOf(outcome, 'looked_up');
+    const isBlind = event.kind === 'none' && this.spec.mutant === 'ignores_may_change';
+    this.#lookedUpOr(copy, isBlind ? { kind: 'none', mayChange: false } : event);
+  }
+
+  #lookedUpOr(copy: Copy, event: RunEvent): void {
+    if (event.kind === 'replayed' && this.spec.mutant === 'replays_undecided') {
+      this.#answer(copy, { kind: 'replay', first: event.first });
+      copy.run = null;
+    } else this.#report(copy, event);
+  }
+
+  #post(place: number, sidecar: Sidecar): void {
+    must(sidecar.used.shift(), 'a record that is shipped was spooled');
+    this.ledger.post(place);
+  }
+
+  #idOf = (copy: Copy): string => `att of ${copy.name} ${copy.settlements}`;
+  #sidecarOf = (copy: Copy): Sidecar => must(this.#sidecars[copy.sidecar], 'a copy comes to a sidecar');
+  #asked = ({ name, sidecar, key, hash, presents }: Copy) => ({ of: name, sidecar, key, hash, presents });
+
+  #remove(message: Message): void {
+    const place = this.#messages.indexOf(message);
+    if (place >= 0) this.#messages.splice(place, 1);
+  }
+}
+
+function eventOf(
+  outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' },
+  of: 'settled' | 'looked_up',
+): RunEvent {
+  switch (outcome.kind) {
+    case 'unknown':
+      return { kind: 'late' };
+    case 'shed':
+    case 'voided':
+      return { kind: of === 'settled' ? 'declined' : 'late' };
+    case 'replayed':
+      return {
+        kind: 'replayed',
+        first: { attestationId: outcome.id as never, constraintsEvaluated: [], pii: [] },
+      };
+    case 'suspended':
+      return { kind: 'suspended', approval: { approvalId: outcome.id as never, expiresAtMs: nowMs } };
+    case 'approval':
+      return {
+        kind: 'approval',
+        standing: outcome.standing satisfies PresentedApproval,
+        expiresAtMs: nowMs,
+      };
+    case 'none':
+    case 'committed':
+    case 'conflict':
+    case 'blocked':
+      return outcome;
+    default:
+      return unreachable(outcome);
+  }
+}

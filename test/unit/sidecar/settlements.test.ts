@@ -1,0 +1,405 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { limits } from '../../../shared/model/limits.ts';
+import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
+import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { systemRandom } from '../../../shared/runtime/random.ts';
+import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import {
+  type SettlementOutcome,
+  settlements,
+  type UnsentSettlement,
+} from '../../../sidecar/enforce/settlements.ts';
+import { ControlPlaneError } from '../../../sidecar/replica/control-plane-client.ts';
+
+const committed: SettlementAnswer = { kind: 'committed' };
+const none: SettlementAnswer = { kind: 'none', may_change: false };
+
+interface SentCall {
+  readonly settlements: readonly Settlement[];
+  readonly holder: string;
+  answer(...answers: SettlementAnswer[]): void;
+  fail(error?: Error): void;
+}
+
+/** Settlements whose control plane answers what the test gives it, one call after the other. */
+function setUp() {
+  const calls: SentCall[] = [];
+  const world = { isAway: false };
+  const start = performance.now();
+  const made = settlements({
+    send: (sent, holder) =>
+      new Promise((resolve, reject) => {
+        calls.push({
+          settlements: sent,
+          holder,
+          answer: (...answers) => resolve(answers),
+          fail: (error = new Error('no answer')) => reject(error),
+        });
+      }),
+    isAway: () => world.isAway,
+    clock: {
+      now: () => 0 as UnixMillis,
+      monotonic: () => (performance.now() - start) as MonotonicMillis,
+    },
+    random: systemRandom(),
+    logger: silentLogger,
+  });
+  const told: { readonly name: string; readonly outcome: SettlementOutcome; readonly isCertain: boolean }[] =
+    [];
+  const send = (
+    name: string,
+    given: { kind?: Settlement['kind']; key?: string | null; untilMs?: number; holder?: string } = {},
+  ) => {
+    const { kind = 'permit', key = null, untilMs = 250, holder = 'h' } = given;
+    made.send(settlementOf(name, kind, key), holder, untilMs as MonotonicMillis, (outcome, isCertain) =>
+      told.push({ name, outcome, isCertain }),
+    );
+  };
+  /** Names of the settlements of each call. */
+  const sent = () =>
+    calls.map(({ settlements: all }) => all.map(({ request_hash }) => request_hash).join(' '));
+  const kinds = () => told.map(({ name, outcome }) => `${name} ${outcome.kind}`);
+  return { made, world, calls, told, send, sent, kinds };
+}
+
+/** Named by its hash. What else is sent is not looked at here. */
+const settlementOf = (name: string, kind: Settlement['kind'], key: string | null) =>
+  ({
+    kind,
+    passport_id: 'p',
+    gate_id: 'g',
+    request_hash: name,
+    idempotency_key: key,
+  }) as unknown as UnsentSettlement;
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+describe('settlements', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('of one turn travel in one call, in their order, and each gets its own answer', async () => {
+    const { calls, send, sent, told, made } = setUp();
+    for (const name of ['a', 'b', 'c']) send(name);
+    expect(calls).toHaveLength(0);
+    await pass(0);
+    expect(sent()).toEqual(['a b c']);
+    const conflict = { kind: 'conflict' } as const;
+    const refused = { kind: 'refused', message: 'no' } as const;
+    calls[0]?.answer(committed, conflict, refused);
+    await pass(0);
+    expect(told).toEqual([
+      { name: 'a', outcome: committed, isCertain: true },
+      { name: 'b', outcome: conflict, isCertain: true },
+      { name: 'c', outcome: refused, isCertain: true },
+    ]);
+    expect([made.open, [...made.counts]]).toEqual([
+      0,
+      ['committed', 'conflict', 'refused'].map((outcome) => ({ kind: 'permit', outcome, count: 1 })),
+    ]);
+  });
+
+  it('gather while two calls are under way, for the next', async () => {
+    const { calls, send, sent } = setUp();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      send(name);
+      await pass(0);
+    }
+    expect(sent()).toEqual(['a', 'b']);
+    calls[1]?.answer(committed);
+    await pass(0);
+    expect(sent()).toEqual(['a', 'b', 'c d']);
+  });
+
+  it('travel in calls of a bounded size', async () => {
+    const { send, calls } = setUp();
+    for (let n = 0; n <= limits.settlementsPerCallMax; n++) send(`${n}`);
+    await pass(0);
+    expect(calls.map(({ settlements: { length } }) => length)).toEqual([limits.settlementsPerCallMax, 1]);
+  });
+
+  it('say how long their answer is still wanted', async () => {
+    const { calls, send } = setUp();
+    send('a', { untilMs: 250 });
+    send('b', { untilMs: 40 });
+    await pass(0);
+    const wanted = calls[0]?.settlements.map(({ wanted_ms }) => wanted_ms);
+    expect(wanted).toEqual([250, 40]);
+  });
+
+  it('of two holders travel apart', async () => {
+    const { calls, send, sent } = setUp();
+    send('a', { holder: 'old' });
+    send('b', { holder: 'new' });
+    send('c', { holder: 'old' });
+    await pass(0);
+    expect(sent()).toEqual(['a c', 'b']);
+    expect(calls.map(({ holder }) => holder)).toEqual(['old', 'new']);
+  });
+
+  describe('whose time is over', () => {
+    it('are unknown where they were sent, and shed where they were not', async () => {
+      const { send, kinds, made, calls } = setUp();
+      for (const name of ['a', 'b', 'c']) {
+        send(name);
+        await pass(0);
+      }
+      await pass(249);
+      expect(kinds()).toEqual([]);
+      await pass(21);
+      expect(kinds()).toEqual(['a unknown', 'b unknown', 'c shed']);
+      expect(made.open).toBe(0);
+      // What comes later changes nothing.
+      calls[0]?.answer(committed);
+      await pass(0);
+      expect(kinds()).toHaveLength(3);
+    });
+
+    it('leave no timer behind', async () => {
+      const { send, calls } = setUp();
+      send('a');
+      await pass(0);
+      calls[0]?.answer(committed);
+      await pass(0);
+      expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it('when they come are shed, but not before send has returned', async () => {
+      const { send, kinds, calls } = setUp();
+      send('a', { untilMs: 0 });
+      expect(kinds()).toEqual([]);
+      await pass(0);
+      expect([kinds(), calls.length]).toEqual([['a shed'], 0]);
+    });
+  });
+
+  it('are shed newest first where too many are open', async () => {
+    const { send, kinds, made } = setUp();
+    for (let n = 0; n < limits.settlementsMax; n++) send('old');
+    send('new');
+    await pass(0);
+    expect([kinds(), made.open]).toEqual([['new shed'], limits.settlementsMax]);
+  });
+
+  it('are only as many as the control plane settles in their time, once that is known', async () => {
+    const { send, kinds, calls, made } = setUp();
+    // Two calls of 256 in 200 ms, with more waiting all the time: about 2.5 in a millisecond.
+    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
+    await pass(0);
+    await pass(200);
+    for (const { answer, settlements: all } of [...calls]) answer(...all.map(() => committed));
+    await pass(0);
+    const openBefore = made.open;
+    for (let n = 0; n < 100; n++) send('new', { untilMs: 300 });
+    await pass(0);
+    expect(openBefore).toBe(2 * limits.settlementsPerCallMax);
+    expect(kinds().filter((kind) => kind === 'new shed')).toHaveLength(100);
+    // Those with more time fit.
+    send('patient', { untilMs: 60_000 });
+    await pass(0);
+    expect(kinds()).not.toContain('patient shed');
+  });
+
+  describe('whose call got no answer', () => {
+    it('are sent again, before those that came later, and are uncertain from then on', async () => {
+      const { calls, send, sent, told } = setUp();
+      send('a');
+      await pass(0);
+      send('b');
+      send('c');
+      await pass(0);
+      calls[0]?.fail();
+      calls[1]?.fail();
+      await pass(0);
+      send('d');
+      await pass(limits.retryFirstMs);
+      expect(sent().slice(2)).toEqual(['b c a d']);
+      calls[2]?.answer({ kind: 'conflict' }, committed, committed, committed);
+      await pass(0);
+      expect(told.map(({ name, isCertain }) => [name, isCertain])).toEqual([
+        ['b', false],
+        ['c', false],
+        ['a', false],
+        ['d', true],
+      ]);
+    });
+
+    it('are uncertain also where there are more or fewer answers than settlements', async () => {
+      const { calls, send, told } = setUp();
+      send('a');
+      await pass(0);
+      calls[0]?.answer(committed, committed);
+      await pass(limits.retryFirstMs);
+      calls[1]?.answer({ kind: 'conflict' });
+      await pass(0);
+      expect(told).toEqual([{ name: 'a', outcome: { kind: 'conflict' }, isCertain: false }]);
+    });
+
+    it.each([
+      [
+        '412 precondition_failed',
+        new ControlPlaneError('settlements', 412, { code: 'precondition_failed', message: '' }),
+        true,
+      ],
+      [
+        '503 overloaded',
+        new ControlPlaneError('settlements', 503, { code: 'overloaded', message: '' }),
+        true,
+      ],
+      ['no connection', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), true],
+      // From a proxy that waits no longer, and an answer cut short: the control plane may still be at work.
+      ['408 of a proxy', new ControlPlaneError('settlements', 408, null), false],
+      ['200 and nonsense', new ControlPlaneError('settlements', 200, null), false],
+      ['500', new ControlPlaneError('settlements', 500, { code: 'internal_error', message: '' }), false],
+    ])('have not begun after %s: %s', async (_what, error, isCertain) => {
+      const { calls, send, told } = setUp();
+      send('a');
+      await pass(0);
+      calls[0]?.fail(error);
+      await pass(limits.retryFirstMs);
+      calls[1]?.answer({ kind: 'conflict' });
+      await pass(0);
+      expect(told).toEqual([{ name: 'a', outcome: { kind: 'conflict' }, isCertain }]);
+    });
+
+    it('stay uncertain when a later attempt was turned away', async () => {
+      const { calls, send, kinds } = setUp();
+      send('a', { untilMs: 120 });
+      await pass(0);
+      calls[0]?.fail();
+      await pass(limits.retryFirstMs);
+      calls[1]?.fail(new ControlPlaneError('settlements', 503, { code: 'overloaded', message: '' }));
+      await pass(120);
+      expect(kinds()).toEqual(['a unknown']);
+    });
+
+    it('pause longer and longer, up to a bound', async () => {
+      const { calls, send } = setUp();
+      send('a', { untilMs: 1_000_000 });
+      await pass(0);
+      for (let failed = 0; failed < 20; failed++) {
+        calls.at(-1)?.fail();
+        await pass(limits.leaseRetryLastMs);
+      }
+      expect(calls).toHaveLength(21);
+      calls.at(-1)?.fail();
+      await pass(limits.leaseRetryLastMs / 2 - 1);
+      expect(calls).toHaveLength(21);
+    });
+  });
+
+  describe('while the control plane is known to be away', () => {
+    it('are not sent', async () => {
+      const { world, send, kinds, calls } = setUp();
+      world.isAway = true;
+      send('a');
+      expect(kinds()).toEqual([]);
+      await pass(0);
+      expect([kinds(), calls.length]).toEqual([['a away'], 0]);
+    });
+
+    it('are told so where they never began, and unknown where they may have', async () => {
+      const { world, calls, send, kinds } = setUp();
+      send('a');
+      await pass(0);
+      send('b');
+      await pass(0);
+      send('c');
+      world.isAway = true;
+      calls[0]?.fail();
+      await pass(0);
+      calls[1]?.fail(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+      await pass(0);
+      expect(kinds().sort()).toEqual(['a unknown', 'b away', 'c away']);
+    });
+  });
+
+  describe('that look up a key', () => {
+    it('wait until the permits of that key here are known, and no others do', async () => {
+      const { calls, send, sent, kinds } = setUp();
+      send('p1', { key: 'k' });
+      send('p2', { key: 'k' });
+      await pass(0);
+      send('l', { kind: 'look_up', key: 'k' });
+      send('other', { kind: 'look_up', key: 'another' });
+      await pass(0);
+      expect(sent()).toEqual(['p1 p2', 'other']);
+      calls[1]?.answer(none);
+      await pass(0);
+      expect(sent()).toHaveLength(2);
+      calls[0]?.answer(committed, { kind: 'conflict' });
+      await pass(0);
+      expect(sent()).toEqual(['p1 p2', 'other', 'l']);
+      expect(kinds()).toEqual(['other none', 'p1 committed', 'p2 conflict']);
+    });
+
+    it('look again when a permit of that key began here before they were answered that nothing is known', async () => {
+      const { calls, send, sent, kinds } = setUp();
+      send('l', { kind: 'look_up', key: 'k' });
+      await pass(0);
+      send('p', { key: 'k' });
+      await pass(0);
+      calls[0]?.answer(none);
+      await pass(0);
+      expect([sent(), kinds()]).toEqual([['l', 'p'], []]);
+      calls[1]?.answer(committed);
+      await pass(0);
+      expect([sent(), kinds()]).toEqual([['l', 'p', 'l'], ['p committed']]);
+    });
+
+    it('do not wait for another look-up', async () => {
+      const { send, sent } = setUp();
+      send('l1', { kind: 'look_up', key: 'k' });
+      send('l2', { kind: 'look_up', key: 'k' });
+      await pass(0);
+      expect(sent()).toEqual(['l1 l2']);
+    });
+
+    it('are sent when the time of that permit is over, though nothing is known of it', async () => {
+      const { send, sent } = setUp();
+      send('p', { key: 'k', untilMs: 100 });
+      send('l', { kind: 'look_up', key: 'k', untilMs: 1_000 });
+      await pass(140);
+      expect(sent()).toEqual(['p', 'l']);
+    });
+
+    it('are shed when their own time is over first', async () => {
+      const { send, sent, kinds } = setUp();
+      send('p', { key: 'k', untilMs: 1_000 });
+      send('l', { kind: 'look_up', key: 'k', untilMs: 100 });
+      await pass(140);
+      expect([sent(), kinds()]).toEqual([['p'], ['l shed']]);
+    });
+  });
+
+  it('tell the others when one of them throws', async () => {
+    const { made, calls, send, kinds } = setUp();
+    made.send(settlementOf('bad', 'permit', null), 'h', 250 as MonotonicMillis, () => {
+      throw new Error('a bug of one request');
+    });
+    send('a');
+    await pass(0);
+    calls[0]?.answer(committed, committed);
+    await pass(0);
+    expect([kinds(), made.open]).toEqual([['a committed'], 0]);
+  });
+
+  it('are all told when they are stopped, and none is sent after that', async () => {
+    const { made, calls, send, kinds } = setUp();
+    send('sent');
+    await pass(0);
+    send('queued');
+    made.stop();
+    expect([kinds(), made.open]).toEqual([['sent unknown', 'queued shed'], 0]);
+    send('late');
+    await pass(0);
+    calls[0]?.fail();
+    await pass(60_000);
+    expect([kinds().at(-1), kinds().length, calls.length, vi.getTimerCount()]).toEqual([
+      'late shed',
+      3,
+      1,
+      0,
+    ]);
+  });
+});
