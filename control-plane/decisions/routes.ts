@@ -1,5 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
+import {
+  parseCheckBody,
+  parseGateChoice,
+  parseRequestFacts,
+  refuseOtherGate,
+} from '../../shared/wire/check.ts';
 import {
   DecisionAnswer,
   GateTestAnswer,
@@ -34,6 +39,7 @@ export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       async (request) => {
         // What is wrong with the body is told before a gate that does not exist, as at the sidecar.
         const { passport, request: asked } = parseCheckBody(request.body);
+        refuseOtherGate(asked, request.params.id);
         const facts = parseRequestFacts(asked);
         const gateId = gateIdOf(request.params.id);
         const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };

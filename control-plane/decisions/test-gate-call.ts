@@ -1,5 +1,5 @@
 import { assert } from '../../shared/errors/assert.ts';
-import { parseGateTestBody, parseRequestFacts } from '../../shared/wire/check.ts';
+import { parseGateTestBody, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
 import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
 import type { Call } from '../call.ts';
 import { pathId } from '../http/path-id.ts';
@@ -15,6 +15,7 @@ export const testGateCall = {
   run: async (deps, caller, { gateId: text, body }): Promise<GateTestAnswer> => {
     const gateId = pathId('gate', text, 'gate_not_found');
     const { passport, request: asked } = parseGateTestBody(body);
+    refuseOtherGate(asked, text, 'context');
     const request = parseRequestFacts(asked, 'context');
     const verdict = tokenVerifier(deps)(passport);
     const enforcement = await decideRequest(deps, { caller, gateId, verdict, asked, request, isTest: true });

@@ -494,7 +494,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       name: 'Globex',
       plan: 'pro',
       status: 'active',
-      limits: null,
+      limits: { requests_per_minute: 120, requests_per_day: 10000 },
       created_at: '2026-11-20T10:36:42.013Z',
       api_key: {
         key_id: 'key_01m7w8f9mx48mxf6kvez8f6mhw',
@@ -516,7 +516,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       name: 'Globex',
       plan: 'pro',
       status: 'active',
-      limits: null,
+      limits: { requests_per_minute: 120, requests_per_day: 10000 },
       created_at: '2026-11-20T10:36:42.013Z',
     },
   ],

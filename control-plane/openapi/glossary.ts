@@ -241,7 +241,8 @@ export const glossary: Readonly<Record<string, string>> = {
   overlap_s: 'How long the old one goes on working beside the new one, in seconds. Default 0.',
   account_id: 'Id of the account, `acct_…`.',
   plan: 'What the account has bought; decides its limits.',
-  limits: 'Request limits of its own, for the enterprise plan; null: none.',
+  limits:
+    'Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the enterprise plan can have; null: no limit.',
   api_key: 'The first key of the account.',
   keys: 'All keys, whatever their purpose.',
   kty: 'Key type (RFC 8037).',

@@ -6,6 +6,7 @@ import {
   accountStatuses,
   type Plan,
   type PlanLimits,
+  planLimitsOf,
   plans,
 } from '../model/account.ts';
 import { limits } from '../model/limits.ts';
@@ -86,17 +87,17 @@ function parseLimits(plan: Plan, body: Static<typeof Limits> | null): PlanLimits
   return requestsPerMinute === null && requestsPerDay === null ? null : { requestsPerMinute, requestsPerDay };
 }
 
+/** `limits` are what binds the account now: its own, or the numbers of its plan; null where nothing limits it. */
 export const renderAccount = (account: Account): Static<typeof AccountAnswer> => ({
   account_id: account.accountId,
   name: account.name,
   plan: account.plan,
   status: account.status,
-  limits:
-    account.limits === null
-      ? null
-      : {
-          requests_per_minute: account.limits.requestsPerMinute,
-          requests_per_day: account.limits.requestsPerDay,
-        },
+  limits: renderLimits(planLimitsOf(account)),
   created_at: renderTime(account.createdAtMs),
 });
+
+const renderLimits = ({ requestsPerMinute, requestsPerDay }: PlanLimits) =>
+  requestsPerMinute === null && requestsPerDay === null
+    ? null
+    : { requests_per_minute: requestsPerMinute, requests_per_day: requestsPerDay };

@@ -55,7 +55,8 @@ export function parseGateTestBody(body: unknown): CheckCall {
   if (!isRequestablePermission(action)) {
     throw invalidRequest('requested_action', `requested_action ${permissionDemand}.`);
   }
-  if (Object.hasOwn(context, 'requested_action') && context['requested_action'] !== action) {
+  const inContext = context['requested_action'] ?? null;
+  if (inContext !== null && inContext !== action) {
     throw differs('context', 'requested_action', 'the requested_action beside it');
   }
   return { passport, request: { ...context, requested_action: action } };
@@ -67,7 +68,7 @@ export function parseGateTestBody(body: unknown): CheckCall {
  */
 export function parseGateChoice(request: RequestObject): GateId | null {
   const gateId = request['gate_id'];
-  if (gateId === undefined) return null;
+  if (gateId === undefined || gateId === null) return null;
   if (typeof gateId !== 'string')
     throw invalidRequest('request.gate_id', 'request.gate_id must be a string.');
   if (!isId('gate', gateId)) throw new ApiError('gate_not_found', { param: 'request.gate_id' });
@@ -75,9 +76,19 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 }
 
 /**
+ * Throws 400 where a request that is sent to one gate names another (decisions §5): its caller maps requests to gates wrongly, and
+ * a decision of either gate would be about the wrong one. `at` is where the request stands in the body.
+ */
+export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
+  const named = request['gate_id'];
+  if (named === undefined || named === null || named === gateId) return;
+  throw invalidRequest(`${at}.gate_id`, `${at}.gate_id is not the gate in the address.`);
+}
+
+/**
  * Reads the context of decisions §5 out of a request; everything else in it counts for the hash only. A name that is present must
- * hold a value of its kind, null included, and two names for one thing must agree: throws `invalid_request` naming the field
- * otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
+ * hold a value of its kind, or null, which means absent (decisions §3); two names for one thing must agree. Throws `invalid_request`
+ * naming the field otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
  * `unasked`, or a `mismatch` where no approval could have its id, and `pii` is null.
  */
 export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
@@ -96,7 +107,7 @@ export function parseRequestFacts(request: RequestObject, at = 'request'): Reque
   };
 }
 
-/** A name under which a value may stand, and how it is read there; null is refused with `demand`. */
+/** A name under which a value may stand, and how it is read there; what `read` answers null for is refused with `demand`. */
 interface Reading<Value> {
   readonly name: string;
   readonly read: (value: unknown) => Value | null;
@@ -168,7 +179,7 @@ function readSynonyms<Value extends string | number>(
   let agreedName = '';
   for (const { name, read, demand } of readings) {
     const given = request[name];
-    if (given === undefined) continue;
+    if (given === undefined || given === null) continue;
     const value = read(given);
     if (value === null) throw invalidRequest(`${at}.${name}`, `${at}.${name} ${demand}.`);
     if (agreed !== null && value !== agreed) throw differs(at, name, `${at}.${agreedName}`);

@@ -15,7 +15,7 @@ import { parseConstraints, renderConstraints } from './constraints.ts';
 /** The payload of a passport token (decisions §3). A passport that never expires has no `exp`. */
 export const renderPassportClaims = (claims: PassportClaims) => ({
   iss: claims.issuerId,
-  ...(claims.issuerDomain === null ? {} : { iss_domain: claims.issuerDomain }),
+  iss_domain: claims.issuerDomain,
   sub: claims.agentId,
   jti: claims.passportId,
   iat: claims.issuedAtS,

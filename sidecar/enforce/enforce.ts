@@ -16,7 +16,12 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { parseCheckBody, parseGateChoice, parseRequestFacts } from '../../shared/wire/check.ts';
+import {
+  parseCheckBody,
+  parseGateChoice,
+  parseRequestFacts,
+  refuseOtherGate,
+} from '../../shared/wire/check.ts';
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
 import { firstPermitOf } from '../../shared/wire/settlement.ts';
@@ -143,6 +148,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     try {
       const { passport: token, request } = parseCheckBody(parseBody(body));
       if (call.gateId === null) call.gateId = parseGateChoice(request);
+      else refuseOtherGate(request, call.gateId);
       call.asked = request;
       call.request = parseRequestFacts(request);
       // Before any cryptography, and again when it decides.

@@ -21,7 +21,7 @@ describe('POST /accounts', () => {
       name: 'Acme',
       plan: 'pro',
       status: 'active',
-      limits: null,
+      limits: { requests_per_minute: 120, requests_per_day: 10_000 },
       created_at: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
       api_key: {
         key_id: expect.stringMatching(/^key_/),
@@ -45,6 +45,17 @@ describe('POST /accounts', () => {
     const changes = await api.changes(body.account_id);
     expect(changes).toMatchObject([{ kind: 'api_key.put', body: { key_id: body.api_key.key_id } }]);
     expect(JSON.stringify(changes)).not.toContain(body.api_key.key);
+  });
+
+  it.each([
+    ['free', { requests_per_minute: 30, requests_per_day: 1_000 }],
+    ['pro', { requests_per_minute: 120, requests_per_day: 10_000 }],
+    ['teams', { requests_per_minute: 300, requests_per_day: 50_000 }],
+    ['enterprise', null],
+  ])('shows the limits of the plan %s', async (plan, limits) => {
+    const { body } = await create({ name: 'Acme', plan });
+    expect(body.limits).toEqual(limits);
+    expect((await api.call({ url: `/v1/accounts/${body.account_id}` })).body.limits).toEqual(limits);
   });
 
   it('takes limits of its own for the enterprise plan', async () => {
@@ -107,7 +118,8 @@ describe('PUT /accounts/:id', () => {
     const { accountId } = await api.createAccount({ limits: { requests_per_day: 9 } });
     expect((await put(accountId, { limits: null })).body.limits).toBe(null);
     await put(accountId, { limits: { requests_per_day: 9 } });
-    expect((await put(accountId, { plan: 'free' })).body.limits).toBe(null);
+    const free = { requests_per_minute: 30, requests_per_day: 1_000 };
+    expect((await put(accountId, { plan: 'free' })).body.limits).toEqual(free);
     expect((await put(accountId, { plan: 'enterprise' })).body.limits).toBe(null);
   });
 

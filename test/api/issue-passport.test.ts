@@ -95,6 +95,8 @@ describe('the reference variant', () => {
 
   it('needs agent_id and permissions only', async () => {
     const { body } = await post(reference());
+    // The claim is always there, so that a reader need not tell a missing one from none.
+    expect(decodePart(body.jwt, 1)).toHaveProperty('iss_domain', null);
     expect(body).toMatchObject({
       agent_name: body.agent_id,
       trust_tier: 'L1',

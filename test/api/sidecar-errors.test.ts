@@ -254,7 +254,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       '1000000000.000001',
       '1e10',
       '"5"',
-      'null',
       'true',
       '[]',
       '{}',
@@ -283,6 +282,28 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       expect(
         (await sidecar.call({ path: '/v1/enforce', body: text('{"amount":1,"amount_usd":1.0}') })).status,
       ).toBe(200);
+    });
+
+    it('is the answer for a request that names another gate than its address', async () => {
+      const check = (request: object) =>
+        ask(`/v1/gates/${gateId}/check`, { body: { passport: 'x', request } });
+      for (const other of ['gate_1', `gate_${'0'.repeat(26)}`, '', 7, {}]) {
+        expectError(await check({ ...order, gate_id: other }), 'invalid_request', 'request.gate_id');
+      }
+      const test = { passport_token: 'x', context: { gate_id: 'gate_1' } };
+      expectError(
+        await api.call({ url: `/v1/gates/${gateId}/test`, body: test }),
+        'invalid_request',
+        'context.gate_id',
+      );
+      for (const same of [gateId, null]) {
+        const body = { passport: jwt, request: { ...order, gate_id: same } };
+        const replies = [
+          await sidecar.call({ path: `/v1/gates/${gateId}/check`, body }),
+          await api.call({ url: `/v1/gates/${gateId}/check`, body }),
+        ];
+        expect(replies.map((reply) => reply.body.decision)).toEqual(['PERMIT', 'PERMIT']);
+      }
     });
 
     it.each([

@@ -47,6 +47,23 @@ export const requestCases: readonly CaseData[] = [
   },
 
   {
+    name: 'takes null for absent',
+    request: { permission_key: 'orders:create', action: null, url: null, approval_id: null, gate_id: null },
+    want: permit(...atL1),
+  },
+  {
+    name: 'blocks a permission that is null as one that is missing',
+    request: { permission_key: null },
+    want: block('permission_missing', ...atL1),
+  },
+  {
+    name: 'blocks an amount that is null as one that is missing, where money is limited',
+    gate: { constraints: { spend_limits: { per_transaction_usd: 10 } } },
+    request: { ...order, amount: null },
+    want: block('amount_missing', ...withSpend),
+  },
+
+  {
     name: 'blocks an approval that nobody asked for, before it looks at the domain',
     gate: { constraints: { allowed_domains: ['api.example.com'] } },
     request: { ...order, approval_id: `appr_${'0'.repeat(26)}` },
