@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import canonicalize from 'canonicalize';
-import { Bench } from 'tinybench';
 import { Type } from 'typebox';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
+import { digestWordsOf } from '../shared/crypto/id-digest.ts';
 import { check, listChecks } from '../shared/decision/check-set.ts';
 import { compileRateWindows, compileSpendWindows } from '../shared/decision/compile-windows.ts';
 import type { Decision, VerifiedPassport } from '../shared/decision/facts.ts';
@@ -25,7 +25,8 @@ import type { HeldView } from '../sidecar/leases/held-view.ts';
 import type { HeldWindow } from '../sidecar/leases/held-window.ts';
 import { WindowBook } from '../sidecar/leases/window-book.ts';
 import { verifiedCache } from '../sidecar/verify/verified-cache.ts';
-import { interleaved, type Side } from './rounds.ts';
+import { callsOf } from './calls.ts';
+import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 
@@ -40,7 +41,10 @@ interface Trick {
 export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const secondsEach = isQuick ? 0.1 : 0.5;
-  const sides = tricks.flatMap(({ name, run, plain }) => [sideOf(name, run), sideOf(plain.name, plain.run)]);
+  const sides = tricks.flatMap(({ name, run, plain }) => [
+    callsOf(name, run),
+    callsOf(plain.name, plain.run),
+  ]);
   const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
   const lines = tricks.flatMap(({ name, plain }) => [
     tableLine({ name, does: '', doesNot: '', target: null }, figures, name),
@@ -53,36 +57,6 @@ export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
   const notes = ['Each line with a ratio is the plain form of the line above it.'];
   const title = 'Tricks of the hot path and their plain forms';
   return { row: 'micro', title, unit: 'calls/s', rounds, secondsEach, lines, skipped: [], notes };
-}
-
-/** Taking the time costs as much as some of these calls. */
-const callsPerSample = 1_000;
-
-const sideOf = (name: string, run: () => unknown): Side => ({
-  name,
-  measure: async (seconds) => {
-    let lastResult: unknown;
-    const bench = new Bench({ time: seconds * 1_000, warmupTime: 50 });
-    bench.add(name, () => {
-      for (let i = 0; i < callsPerSample; i++) lastResult = run();
-    });
-    const cpuBefore = process.cpuUsage();
-    const before = performance.now();
-    await bench.run();
-    const coresBusy = cpuMsSince(cpuBefore) / (performance.now() - before);
-    const result = must(bench.tasks[0], 'a task was added').result;
-    // Looked at, so that the compiler leaves out no call.
-    if (result.state !== 'completed' || lastResult === undefined)
-      throw new Error(`${name} ended as ${result.state}`);
-    // By the quickest samples: the others tell of the neighbours.
-    const perSecond = (callsPerSample * 1_000) / result.latency.min;
-    return { perSecond, perCpuSecond: perSecond, coresBusy };
-  },
-});
-
-function cpuMsSince(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000;
 }
 
 const random = systemRandom();
@@ -160,10 +134,12 @@ for (const window of [
   plainBook.set(`${window.name.kind}:${limitedGate.gateId} ${window.name.window}`, window);
 }
 
+const issuerId = random.newId('iss', nowMs);
+const accountId = random.newId('acct', nowMs);
 const passport: VerifiedPassport = {
   passportId,
-  issuerId: random.newId('iss', nowMs),
-  accountId: random.newId('acct', nowMs),
+  issuerId,
+  accountId,
   agentId: 'bench-agent',
   mode: 'live',
   trustTier: 'L1',
@@ -178,6 +154,7 @@ const passport: VerifiedPassport = {
   approvals: null,
   keyId: 'bench-key',
   tokenHash: record.token_hash ?? '',
+  digests: digestWordsOf(passportId, issuerId, accountId),
 };
 const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
 /** As each request brings it: the same text in a new string, of which nothing is known yet. */

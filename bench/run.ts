@@ -11,6 +11,7 @@ import { micro } from './micro.ts';
 import { pii } from './pii.ts';
 import { findProgram, leaveMeasuredCore } from './programs.ts';
 import type { Row } from './row.ts';
+import { standings } from './standings.ts';
 import { chart, type Machine, markdown, type Table } from './table.ts';
 import { verify } from './verify.ts';
 import { warm } from './warm.ts';
@@ -29,6 +30,11 @@ const rows: readonly Row[] = [
   },
   { name: 'verify', describe: 'P6: signature checks by the pool, one core', run: verify },
   { name: 'micro', describe: 'the tricks of the hot path and their plain forms', run: micro },
+  {
+    name: 'standings',
+    describe: 'a million revocations at a sidecar: look-up, memory, snapshot',
+    run: standings,
+  },
   { name: 'pii', describe: 'the scan of a request for personal data, beside JSON.parse', run: pii },
 ];
 
@@ -36,7 +42,7 @@ const help = `npm run bench -- [name ...] [--quick] [--help]
 
 Measures ratios between this service and something else on this machine, in turns, and writes them to bench/results/.
 
-${rows.map(({ name, describe }) => `  ${name.padEnd(8)} ${describe}`).join('\n')}
+${rows.map(({ name, describe }) => `  ${name.padEnd(9)} ${describe}`).join('\n')}
 
   --quick  fewer and shorter rounds
 Needs two cores, taskset, and for some rows wrk and redis-server (Debian: apt-get install wrk redis-server).

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Account } from '../../shared/model/account.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
@@ -29,7 +30,7 @@ export async function updateAccount(
     }
     await updateAccountState(tx, accountId, next);
     if (next.status !== current.status) {
-      const standing = { account_id: accountId, standing: next.status };
+      const standing = { account: idDigest(accountId), standing: next.status };
       // While it was suspended nothing was sent, so nothing has failed.
       if (next.status === 'active') await beginAllAnew(tx, accountId);
       await change(globalFeed, { kind: 'account.standing', body: standing });

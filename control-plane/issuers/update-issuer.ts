@@ -1,3 +1,4 @@
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
@@ -30,7 +31,7 @@ export async function updateIssuer(
     if (status !== current.status) {
       await change(globalFeed, {
         kind: 'issuer.standing',
-        body: { issuer_id: issuerId, standing: status },
+        body: { issuer: idDigest(issuerId), standing: status },
       });
     }
     const before = issuerOnRecord(current);

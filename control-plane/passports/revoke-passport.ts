@@ -1,10 +1,11 @@
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
@@ -53,7 +54,11 @@ export async function revokePassport(
     await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [caller], data, timestampMs: nowMs }]);
     const globalRevision = await change(globalFeed, {
       kind: 'passport.standing',
-      body: { passport_id: passportId, standing: 'revoked', expires_at_ms: passport.expiresAtMs },
+      body: {
+        passport: idDigest(passportId),
+        standing: 'revoked',
+        expired_by_day: expiredByDay(passport.expiresAtMs),
+      },
     });
     const revoked: Passport = {
       ...passport,

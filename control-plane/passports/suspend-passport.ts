@@ -1,9 +1,10 @@
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AuditedOperation } from '../../shared/model/audit.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
@@ -50,7 +51,11 @@ async function movePassport(
     await setPassportStatus(tx, passportId, to);
     await change(globalFeed, {
       kind: 'passport.standing',
-      body: { passport_id: passportId, standing: to, expires_at_ms: passport.expiresAtMs },
+      body: {
+        passport: idDigest(passportId),
+        standing: to,
+        expired_by_day: expiredByDay(passport.expiresAtMs),
+      },
     });
     const moved: Passport = { ...passport, status: to };
     const before = renderPassport(passport);

@@ -6,9 +6,12 @@ import type { VerifiedPassport } from './facts.ts';
 
 /**
  * Does everything about a passport that depends on its token alone, once for each token. Only for claims whose
- * signature verified: `keyId` is the key that did, `tokenHash` the hex SHA-256 of the whole token.
+ * signature verified; the rest is what VerifiedPassport says of it.
  */
-export function compilePassport(claims: PassportClaims, keyId: string, tokenHash: string): VerifiedPassport {
+export function compilePassport(
+  claims: PassportClaims,
+  { keyId, tokenHash, digests }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'>,
+): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
     passportId: claims.passportId,
@@ -28,5 +31,6 @@ export function compilePassport(claims: PassportClaims, keyId: string, tokenHash
     approvals: compileApprovals(claims.constraints),
     keyId,
     tokenHash,
+    digests,
   };
 }

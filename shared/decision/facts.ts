@@ -1,6 +1,7 @@
 import type { PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
+import type { DigestWords } from '../model/id-digest.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
@@ -46,6 +47,8 @@ export interface VerifiedPassport {
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
   readonly tokenHash: string;
+  /** Of passport, issuer and account, at the places of `digestAt`: a sidecar looks their standings up by these, and never hashes per request. */
+  readonly digests: DigestWords;
 }
 
 /** What is known now about a verified passport, and how old that knowledge is. */

@@ -1,4 +1,5 @@
 import { sha256Hex } from '../crypto/content-hash.ts';
+import { digestWordsOf } from '../crypto/id-digest.ts';
 import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
 import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
@@ -43,7 +44,12 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
   if (claims === null) return refused('passport_malformed');
   return {
     kind: 'verified',
-    passport: compilePassport(claims, opened.open.kid, sha256Hex(opened.open.token)),
+    passport: compilePassport(claims, {
+      keyId: opened.open.kid,
+      tokenHash: sha256Hex(opened.open.token),
+      // In the order of `digestAt`.
+      digests: digestWordsOf(claims.passportId, claims.issuerId, claims.accountId),
+    }),
   };
 }
 

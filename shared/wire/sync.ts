@@ -1,19 +1,11 @@
 import type { AccountStatus } from '../model/account.ts';
-import type {
-  AccountId,
-  ApiKeyId,
-  ApprovalId,
-  AttestationId,
-  GateId,
-  IssuerId,
-  PassportId,
-  SidecarId,
-} from '../model/ids.ts';
+import type { IdDigest } from '../model/id-digest.ts';
+import type { AccountId, ApiKeyId, ApprovalId, AttestationId, GateId, SidecarId } from '../model/ids.ts';
 import type { IssuerStatus } from '../model/issuer.ts';
 import type { Mode } from '../model/mode.ts';
 import type { Scope } from '../model/scopes.ts';
 import type { VerificationKey } from '../model/signing-key.ts';
-import type { UnixMillis } from '../model/time.ts';
+import { dayMs, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 
 /**
@@ -25,10 +17,12 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *   2  2026-11  leases and settlements, records that name the leases they took from, the end of an epoch; gates with the permissions that need an approval. A sidecar of version 1 would let them through
  *               unasked, and is turned away
  *   3  2026-11  gates with the version of their policy, to which approvals are bound; the answer pending_exceeded of settlements
+ *   4  2026-11  digests instead of ids in the global feed, and days instead of moments: a sidecar must not learn whom other accounts revoke. One of version 3
+ *               finds nobody in it, and is turned away; settlements in batches, and their voids in the spool
  */
-export const syncVersion = 3;
+export const syncVersion = 4;
 
-/** The global feed carries ids only; an account's feed carries its gates and its callers' keys. */
+/** The global feed carries digests instead of ids (decisions §11); an account's feed carries its gates and its callers' keys. */
 export const globalFeed = 'global';
 export type FeedId = typeof globalFeed | AccountId;
 
@@ -60,6 +54,19 @@ export interface ApiKeyBody {
   readonly expires_at_ms: UnixMillis | null;
 }
 
+export interface PassportStandingBody {
+  readonly passport: IdDigest;
+  readonly standing: 'active' | 'suspended' | 'revoked';
+  /**
+   * The first UTC day, counted from 1970-01-01, that begins with the passport expired; null: it never expires. `limits.standingKeptMs` into that day the
+   * entry may be forgotten, because the passport is expired anyway. A whole day, because the moment itself would tell passports apart.
+   */
+  readonly expired_by_day: number | null;
+}
+
+export const expiredByDay = (expiresAtMs: UnixMillis | null): number | null =>
+  expiresAtMs === null ? null : Math.ceil(expiresAtMs / dayMs);
+
 /** The kinds of change, by feed. Each `put` carries the whole new state, so that applying one twice changes nothing. */
 export type Change =
   // account feed
@@ -68,22 +75,14 @@ export type Change =
   | { readonly kind: 'api_key.put'; readonly body: ApiKeyBody }
   | { readonly kind: 'api_key.delete'; readonly body: { readonly key_id: ApiKeyId } }
   // global feed
-  | {
-      readonly kind: 'passport.standing';
-      /** `expires_at_ms`: `limits.standingKeptMs` later the entry may be forgotten, because the passport is expired anyway. */
-      readonly body: {
-        readonly passport_id: PassportId;
-        readonly standing: 'active' | 'suspended' | 'revoked';
-        readonly expires_at_ms: UnixMillis | null;
-      };
-    }
+  | { readonly kind: 'passport.standing'; readonly body: PassportStandingBody }
   | {
       readonly kind: 'issuer.standing';
-      readonly body: { readonly issuer_id: IssuerId; readonly standing: IssuerStatus };
+      readonly body: { readonly issuer: IdDigest; readonly standing: IssuerStatus };
     }
   | {
       readonly kind: 'account.standing';
-      readonly body: { readonly account_id: AccountId; readonly standing: AccountStatus };
+      readonly body: { readonly account: IdDigest; readonly standing: AccountStatus };
     }
   | { readonly kind: 'signing_key.put'; readonly body: VerificationKey };
 
@@ -150,14 +149,22 @@ export interface Snapshot {
   readonly account_status: AccountStatus;
   readonly gates: readonly GateBody[];
   readonly api_keys: readonly ApiKeyBody[];
-  /** Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. Everything that is not named here is active. */
-  readonly passport_standings: readonly Extract<Change, { kind: 'passport.standing' }>['body'][];
+  /** Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. Everything that is not in here is active. */
+  readonly passport_standings: readonly PassportStandingGroup[];
   /** Suspended ones only, of all accounts. */
-  readonly suspended_issuers: readonly IssuerId[];
-  readonly suspended_accounts: readonly AccountId[];
+  readonly suspended_issuers: readonly IdDigest[];
+  readonly suspended_accounts: readonly IdDigest[];
   /** Of all purposes, current, coming and retired; those of purpose `sync` verify what comes after this snapshot. */
   readonly signing_keys: readonly VerificationKey[];
   readonly taken_at_ms: UnixMillis;
+}
+
+/** All passports of one standing and day in one text: a million of them are read without a million strings. */
+export interface PassportStandingGroup {
+  readonly standing: 'suspended' | 'revoked';
+  readonly expired_by_day: number | null;
+  /** base64url of their digests of 16 bytes, one after another, in the order of their bytes: the order of issue would tell something. */
+  readonly passports: string;
 }
 
 /** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */

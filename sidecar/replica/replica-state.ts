@@ -1,16 +1,19 @@
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { digestWordsOf, readDigests } from '../../shared/crypto/id-digest.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { assert, unreachable } from '../../shared/errors/assert.ts';
-import type { AccountId, ApiKeyId, IssuerId } from '../../shared/model/ids.ts';
+import { type DigestWords, type IdDigest, idDigestWords } from '../../shared/model/id-digest.ts';
+import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { parseScope, type Scope } from '../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
-import type { ApiKeyBody, Change, GateBody, Snapshot } from '../../shared/wire/sync.ts';
-import { makeStandings, type Standings } from './standings.ts';
+import type { ApiKeyBody, Change, GateBody, PassportStandingBody, Snapshot } from '../../shared/wire/sync.ts';
+import { DigestTable } from './digest-table.ts';
+import { Standings } from './standings.ts';
 
 /** An API key of the sidecar's account, as a caller presents it. */
 export interface KnownCaller {
@@ -24,14 +27,16 @@ export interface KnownCaller {
 /** What a sidecar knows, ready for decisions. Written by `applyChange` alone. */
 export interface ReplicaState {
   readonly accountId: AccountId;
+  readonly accountDigest: DigestWords;
   /** Of both modes, by id. */
   readonly gates: Map<string, CompiledGate>;
   /** By the hash of the key. */
   readonly callers: Map<string, KnownCaller>;
   readonly callerHashes: Map<ApiKeyId, string>;
   readonly standings: Standings;
-  readonly suspendedIssuers: Set<IssuerId>;
-  readonly suspendedAccounts: Set<AccountId>;
+  /** Each entry is a suspended one; its value says no more. */
+  readonly suspendedIssuers: DigestTable;
+  readonly suspendedAccounts: DigestTable;
   /** By kid; all purposes. */
   readonly signingKeys: Map<string, VerificationKey>;
   /** The same keys, ready to verify. Replaced when one of them changes. */
@@ -42,20 +47,27 @@ export interface ReplicaState {
 export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
   const state: ReplicaState = {
     accountId: snapshot.account_id,
+    accountDigest: digestWordsOf(snapshot.account_id),
     gates: new Map(),
     callers: new Map(),
     callerHashes: new Map(),
-    standings: makeStandings(),
-    suspendedIssuers: new Set(snapshot.suspended_issuers),
-    suspendedAccounts: new Set(snapshot.suspended_accounts),
+    standings: new Standings(),
+    suspendedIssuers: new DigestTable(),
+    suspendedAccounts: new DigestTable(),
     signingKeys: new Map(snapshot.signing_keys.map((key) => [key.kid, key])),
     keys: keyset(ed25519, snapshot.signing_keys),
   };
-  if (snapshot.account_status === 'suspended') state.suspendedAccounts.add(snapshot.account_id);
+  for (const issuer of snapshot.suspended_issuers) suspend(state.suspendedIssuers, issuer, 'suspended');
+  for (const account of snapshot.suspended_accounts) suspend(state.suspendedAccounts, account, 'suspended');
+  if (snapshot.account_status === 'suspended')
+    state.suspendedAccounts.set(state.accountDigest, 0, isSuspended);
   for (const gate of snapshot.gates) putGate(state, gate);
   for (const apiKey of snapshot.api_keys) putCaller(state, apiKey);
-  for (const { passport_id, standing, expires_at_ms } of snapshot.passport_standings) {
-    state.standings.set(passport_id, standing, expires_at_ms);
+  for (const { passports, standing, expired_by_day } of snapshot.passport_standings) {
+    const words = readDigests(passports);
+    for (let at = 0; at < words.length; at += idDigestWords) {
+      state.standings.set(words, standing, { at, expiredByDay: expired_by_day });
+    }
   }
   return state;
 }
@@ -76,13 +88,13 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       deleteCaller(state, change.body.key_id);
       break;
     case 'passport.standing':
-      state.standings.set(change.body.passport_id, change.body.standing, change.body.expires_at_ms);
+      setStanding(state, change.body);
       break;
     case 'issuer.standing':
-      suspend(state.suspendedIssuers, change.body.issuer_id, change.body.standing);
+      suspend(state.suspendedIssuers, change.body.issuer, change.body.standing);
       break;
     case 'account.standing':
-      suspend(state.suspendedAccounts, change.body.account_id, change.body.standing);
+      suspend(state.suspendedAccounts, change.body.account, change.body.standing);
       break;
     case 'signing_key.put':
       putSigningKey(state, change.body, ed25519);
@@ -130,9 +142,16 @@ function deleteCaller(state: ReplicaState, keyId: ApiKeyId): void {
   state.callers.delete(keyHash);
 }
 
-function suspend<T>(suspended: Set<T>, id: T, standing: 'active' | 'suspended'): void {
-  if (standing === 'suspended') suspended.add(id);
-  else suspended.delete(id);
+function setStanding(state: ReplicaState, body: PassportStandingBody): void {
+  const expiredByDay = body.expired_by_day;
+  state.standings.set(readDigests(body.passport), body.standing, { at: 0, expiredByDay });
+}
+
+const isSuspended = 1;
+const isNotSuspended = 0;
+
+function suspend(suspended: DigestTable, digest: IdDigest, standing: 'active' | 'suspended'): void {
+  suspended.set(readDigests(digest), 0, standing === 'suspended' ? isSuspended : isNotSuspended);
 }
 
 function putSigningKey(state: ReplicaState, key: VerificationKey, ed25519: Ed25519): void {

@@ -2,6 +2,7 @@ import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { digestAt } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
@@ -79,7 +80,8 @@ export class Replica {
   /** By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its account. */
   get isAccountSuspended(): boolean {
     const state = this.#state;
-    return this.isRefusedAsSuspended || state?.suspendedAccounts.has(state.accountId) === true;
+    if (state === null) return this.isRefusedAsSuspended;
+    return this.isRefusedAsSuspended || state.suspendedAccounts.get(state.accountDigest, 0) !== 0;
   }
 
   /** All keys of the service; another object after each change of them. */
@@ -100,10 +102,11 @@ export class Replica {
   standing(passport: VerifiedPassport): PassportStanding {
     const state = this.#state;
     if (state === null) return unknownStanding;
+    const { digests } = passport;
     return {
-      status: state.standings.get(passport.passportId),
-      isIssuerSuspended: state.suspendedIssuers.has(passport.issuerId),
-      isAccountSuspended: state.suspendedAccounts.has(passport.accountId),
+      status: state.standings.get(digests, digestAt.passport),
+      isIssuerSuspended: state.suspendedIssuers.get(digests, digestAt.issuer) !== 0,
+      isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
       // Also where the key is not known here, or not any more: it was when the passport was verified.
       isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
       stateAgeMs: this.stateAgeMs,
@@ -231,7 +234,7 @@ export class Replica {
 
   /** Looks at some of the standings and forgets those of passports that had expired long before this time, by whatever clock. */
   forgetExpired(nowMs: UnixMillis): void {
-    this.#state?.standings.sweep(nowMs, limits.standingsPerSweepMax);
+    this.#state?.standings.sweep(nowMs, limits.standingSlotsPerSweep);
   }
 
   /** Whether the service signed this heartbeat, for one of our feeds. */

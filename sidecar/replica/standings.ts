@@ -1,61 +1,53 @@
-import type { PassportId } from '../../shared/model/ids.ts';
+import { assert } from '../../shared/errors/assert.ts';
+import type { DigestWords } from '../../shared/model/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { DigestTable, digestValueMax } from './digest-table.ts';
 
 type Standing = 'active' | 'suspended' | 'revoked';
 
 /**
- * The passports that are not simply active, by id. Looked at for every decision, held for perhaps a million passports, and all
- * of it is behind this interface, so that a denser form may take its place.
+ * The passports that are not simply active, by the digest of their id. Looked at for every decision and held for perhaps a million passports.
+ *
+ *     value of an entry:  the day by which the passport has expired (29 bits), revoked or only suspended (1 bit each)
+ *
+ * The day comes first, so that what may be forgotten is what is below a number.
  */
-export interface Standings {
-  get(passportId: PassportId): Standing;
-  /** `expiresAtMs`: when the passport expires; an hour later (`limits.standingKeptMs`) nobody needs to know any more. Null: never. */
-  set(passportId: PassportId, standing: Standing, expiresAtMs: UnixMillis | null): void;
-  readonly size: number;
-  /** Looks at the next `count` entries and forgets those that nobody needs any more; the call after the last begins anew. */
-  sweep(nowMs: UnixMillis, count: number): void;
-}
+export class Standings {
+  readonly #table = new DigestTable();
 
-/** `never`: in the place of a time that does not come. */
-const never = Number.POSITIVE_INFINITY;
-
-export function makeStandings(): Standings {
-  // Two maps of plain numbers instead of one of objects: an entry costs no allocation of its own.
-  const revoked = new Map<PassportId, number>();
-  const suspended = new Map<PassportId, number>();
-  let position = walk();
-
-  function* walk(): Generator<readonly [Map<PassportId, number>, PassportId, number]> {
-    for (const entries of [revoked, suspended]) {
-      for (const [passportId, expiresAtMs] of entries) yield [entries, passportId, expiresAtMs];
-    }
+  get size(): number {
+    return this.#table.size;
   }
 
-  return {
-    get: (passportId) => {
-      if (revoked.has(passportId)) return 'revoked';
-      return suspended.has(passportId) ? 'suspended' : 'active';
-    },
-    set: (passportId, standing, expiresAtMs) => {
-      revoked.delete(passportId);
-      suspended.delete(passportId);
-      if (standing === 'revoked') revoked.set(passportId, expiresAtMs ?? never);
-      if (standing === 'suspended') suspended.set(passportId, expiresAtMs ?? never);
-    },
-    get size() {
-      return revoked.size + suspended.size;
-    },
-    sweep: (nowMs, count) => {
-      for (let i = 0; i < count; i++) {
-        const next = position.next();
-        if (next.done) {
-          position = walk();
-          return;
-        }
-        const [entries, passportId, expiresAtMs] = next.value;
-        if (expiresAtMs + limits.standingKeptMs <= nowMs) entries.delete(passportId);
-      }
-    },
-  };
+  /** Of the passport whose digest starts at `words[at]`. */
+  get(words: DigestWords, at: number): Standing {
+    const value = this.#table.get(words, at);
+    if (value === 0) return 'active';
+    return (value & revokedBit) === 0 ? 'suspended' : 'revoked';
+  }
+
+  /** `expiredByDay`: the first UTC day, counted from 1970, that begins with the passport expired. Null: never. */
+  set(
+    words: DigestWords,
+    standing: Standing,
+    { at, expiredByDay }: { readonly at: number; readonly expiredByDay: number | null },
+  ): void {
+    const day = expiredByDay ?? never;
+    assert(day >= 0 && day <= never, 'a day has 29 bits');
+    const bit = standing === 'revoked' ? revokedBit : suspendedBit;
+    this.#table.set(words, at, standing === 'active' ? 0 : day * dayUnit + bit);
+  }
+
+  /** Looks at the next `slotCount` slots, and forgets the passports that had expired for `limits.standingKeptMs` on a day before. */
+  sweep(nowMs: UnixMillis, slotCount: number): void {
+    const today = Math.floor((nowMs - limits.standingKeptMs) / dayMs);
+    this.#table.sweep(slotCount, (today + 1) * dayUnit);
+  }
 }
+
+const suspendedBit = 1;
+const revokedBit = 2;
+const dayUnit = 4;
+/** In the place of a day that does not come. */
+const never = Math.floor(digestValueMax / dayUnit);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseApiKey } from '../../shared/crypto/api-key.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
@@ -130,8 +131,8 @@ describe('PUT /accounts/:id', () => {
     await put(accountId, { status: 'suspended', name: 'still' });
     await put(accountId, { status: 'active' });
     expect((await api.changes('global')).slice(before)).toEqual([
-      { kind: 'account.standing', body: { account_id: accountId, standing: 'suspended' } },
-      { kind: 'account.standing', body: { account_id: accountId, standing: 'active' } },
+      { kind: 'account.standing', body: { account: idDigest(accountId), standing: 'suspended' } },
+      { kind: 'account.standing', body: { account: idDigest(accountId), standing: 'active' } },
     ]);
   });
 

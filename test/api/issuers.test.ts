@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -107,8 +108,8 @@ describe('PUT /issuers/:id', () => {
     await put(issuer_id, { status: 'suspended' });
     await put(issuer_id, { status: 'active' });
     expect((await api.changes('global')).slice(before)).toEqual([
-      { kind: 'issuer.standing', body: { issuer_id, standing: 'suspended' } },
-      { kind: 'issuer.standing', body: { issuer_id, standing: 'active' } },
+      { kind: 'issuer.standing', body: { issuer: idDigest(issuer_id), standing: 'suspended' } },
+      { kind: 'issuer.standing', body: { issuer: idDigest(issuer_id), standing: 'active' } },
     ]);
   });
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hourMs } from '../../shared/model/time.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
+import { dayMs, hourMs } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
@@ -14,7 +15,11 @@ const act = (id: string, what: string, body?: unknown) =>
 const globalChanges = () => api.changes('global');
 const standing = (id: string, is: string, expires_at: string | null) => ({
   kind: 'passport.standing',
-  body: { passport_id: id, standing: is, expires_at_ms: expires_at === null ? null : Date.parse(expires_at) },
+  body: {
+    passport: idDigest(id),
+    standing: is,
+    expired_by_day: expires_at === null ? null : Math.ceil(Date.parse(expires_at) / dayMs),
+  },
 });
 
 describe('POST /passports/:id/revoke', () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { KeyPurpose } from '../../shared/model/signing-key.ts';
@@ -149,7 +150,11 @@ it('a sidecar believes no change that is signed with a compromised key of the fe
   const [head] = await api.deps.sql<{ revision: number; signature: string }[]>`
     SELECT revision, signature FROM changes WHERE feed_id = ${globalFeed} ORDER BY revision DESC LIMIT 1`;
   const push = (key: typeof stolen) => {
-    const body = { passport_id: passport.passport_id, standing: 'revoked', expires_at_ms: null } as const;
+    const body = {
+      passport: idDigest(passport.passport_id),
+      standing: 'revoked',
+      expired_by_day: null,
+    } as const;
     const { revision, signature } = must(head, 'the feed has entries');
     const place = { feedId: globalFeed, revision: revision + 1, previous: signature } as const;
     const entry = signChange(key, place, { kind: 'passport.standing', body });

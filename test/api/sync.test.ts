@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
 import { propagationOf } from '../../control-plane/sync/propagation.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -14,6 +15,7 @@ import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { liveOwner } from '../support/exports.ts';
 import { measureStall } from '../support/machine-stall.ts';
+import { standingIn } from '../support/model-service.ts';
 import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
@@ -90,9 +92,9 @@ const heads = async () => {
 const revoke = (): Change => ({
   kind: 'passport.standing',
   body: {
-    passport_id: api.deps.random.newId('pass', api.deps.clock.now()),
+    passport: idDigest(api.deps.random.newId('pass', api.deps.clock.now())),
     standing: 'revoked',
-    expires_at_ms: null,
+    expired_by_day: null,
   },
 });
 
@@ -244,7 +246,7 @@ describe('GET /v1/sync/snapshot', () => {
     await expire(longExpired.passport_id, nowMs - 2 * hourMs);
     const { snapshot } = await snapshotOf();
     const standing = (passport: { passport_id: string }) =>
-      snapshot.passport_standings.find((each) => each.passport_id === passport.passport_id)?.standing;
+      standingIn(snapshot, passport.passport_id)?.standing;
     expect(standing(active)).toBeUndefined();
     expect(standing(revoked)).toBe('revoked');
     expect(standing(suspended)).toBe('suspended');

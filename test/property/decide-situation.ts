@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { digestWordsOf } from '../../shared/crypto/id-digest.ts';
 import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledPolicy, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
@@ -291,6 +292,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
     keyId: 'key-1',
     tokenHash: 'hash-1',
+    digests: digestWordsOf(id('pass', 1)),
   };
   return { kind: 'verified', passport: verified, standing };
 }

@@ -1,13 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { digestWordsOf, idDigest } from '../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Change, ChangeEntry, Snapshot } from '../../shared/wire/sync.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 import { Replica } from '../../sidecar/replica/replica.ts';
-import { apiKeyBody, gateBody, ModelService, numbered, standing } from '../support/model-service.ts';
+import {
+  apiKeyBody,
+  gateBody,
+  ModelService,
+  numbered,
+  standing,
+  standingIn,
+} from '../support/model-service.ts';
 
 const ed25519 = chooseEd25519();
 const clock = { now: () => 1_000 as UnixMillis, monotonic: () => 0 as MonotonicMillis };
@@ -33,11 +41,11 @@ const globalChange: fc.Arbitrary<Change> = fc.oneof(
     .map(({ n, what }) => standing(n, what)),
   fc.record({ n: few, what: suspension }).map(({ n, what }) => ({
     kind: 'issuer.standing' as const,
-    body: { issuer_id: numbered.issuer(n), standing: what },
+    body: { issuer: idDigest(numbered.issuer(n)), standing: what },
   })),
   fc.record({ n: few, what: suspension }).map(({ n, what }) => ({
     kind: 'account.standing' as const,
-    body: { account_id: numbered.account(n), standing: what },
+    body: { account: idDigest(numbered.account(n)), standing: what },
   })),
 );
 
@@ -67,6 +75,7 @@ function askedOf(replica: Replica) {
       passportId: numbered.passport(n),
       issuerId: numbered.issuer(n),
       accountId: numbered.account(n),
+      digests: digestWordsOf(numbered.passport(n), numbered.issuer(n), numbered.account(n)),
       keyId: 'k',
     }) as VerifiedPassport;
   return numbers.map((n) => {
@@ -88,11 +97,9 @@ function knownTo(state: Snapshot): ReturnType<typeof askedOf> {
       gate: gate === undefined ? null : { version: gate.version, mode: gate.mode },
       caller: state.api_keys.find((each) => each.key_id === numbered.key(n))?.key_id ?? null,
       standing: {
-        status:
-          state.passport_standings.find((each) => each.passport_id === numbered.passport(n))?.standing ??
-          'active',
-        isIssuerSuspended: state.suspended_issuers.includes(numbered.issuer(n)),
-        isAccountSuspended: state.suspended_accounts.includes(numbered.account(n)),
+        status: standingIn(state, numbered.passport(n))?.standing ?? 'active',
+        isIssuerSuspended: state.suspended_issuers.includes(idDigest(numbered.issuer(n))),
+        isAccountSuspended: state.suspended_accounts.includes(idDigest(numbered.account(n))),
       },
     };
   });

@@ -1,6 +1,8 @@
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import type { Ed25519, Signer } from '../../shared/crypto/ed25519.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
+import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -8,10 +10,12 @@ import {
   type ApiKeyBody,
   type Change,
   type ChangeEntry,
+  expiredByDay,
   type FeedId,
   type GateBody,
   globalFeed,
   type Heartbeat,
+  type PassportStandingGroup,
   type SignedSnapshot,
   type Snapshot,
   syncVersion,
@@ -56,11 +60,22 @@ export const standing = (
   ({
     kind: 'passport.standing',
     body: {
-      passport_id: numbered.passport(n),
+      passport: idDigest(numbered.passport(n)),
       standing: what,
-      expires_at_ms: expiresAtMs as UnixMillis | null,
+      expired_by_day: expiredByDay(expiresAtMs as UnixMillis | null),
     },
   }) satisfies Change;
+
+/** The standing of a passport in a snapshot, by the plainest way; undefined: active. */
+export const standingIn = (snapshot: Snapshot, passportId: string) =>
+  snapshot.passport_standings.find(({ passports }) => digestsIn(passports).includes(idDigest(passportId)));
+
+const digestsIn = (passports: string): string[] => {
+  const bytes = Buffer.from(passports, 'base64url');
+  return Array.from({ length: bytes.length / idDigestBytes }, (_, i) =>
+    bytes.toString('base64url', i * idDigestBytes, (i + 1) * idDigestBytes),
+  );
+};
 
 /** A control plane without one: two feeds, written by hand, signed with real keys, and the snapshot they add up to. */
 export class ModelService {
@@ -146,20 +161,23 @@ export class ModelService {
   state(): Snapshot {
     const gates = new Map<GateId, GateBody>();
     const apiKeys = new Map<ApiKeyId, ApiKeyBody>();
-    const standings = new Map<PassportId, Snapshot['passport_standings'][number]>();
-    const issuers = new Set<IssuerId>();
-    const accounts = new Set<AccountId>();
+    const standings = new Map<IdDigest, PassportStandingGroup>();
+    const issuers = new Set<IdDigest>();
+    const accounts = new Set<IdDigest>();
     for (const { kind, body } of [...this.entries.account, ...this.entries.global]) {
       if (kind === 'gate.put') gates.set(body.gate_id, body);
       if (kind === 'gate.delete') gates.delete(body.gate_id);
       if (kind === 'api_key.put') apiKeys.set(body.key_id, body);
       if (kind === 'api_key.delete') apiKeys.delete(body.key_id);
-      if (kind === 'passport.standing') standings.delete(body.passport_id);
-      if (kind === 'passport.standing' && body.standing !== 'active') standings.set(body.passport_id, body);
-      if (kind === 'issuer.standing') issuers.delete(body.issuer_id);
-      if (kind === 'issuer.standing' && body.standing === 'suspended') issuers.add(body.issuer_id);
-      if (kind === 'account.standing') accounts.delete(body.account_id);
-      if (kind === 'account.standing' && body.standing === 'suspended') accounts.add(body.account_id);
+      if (kind === 'passport.standing') {
+        const { passport, standing, expired_by_day } = body;
+        standings.delete(passport);
+        if (standing !== 'active') standings.set(passport, { standing, expired_by_day, passports: passport });
+      }
+      if (kind === 'issuer.standing') issuers.delete(body.issuer);
+      if (kind === 'issuer.standing' && body.standing === 'suspended') issuers.add(body.issuer);
+      if (kind === 'account.standing') accounts.delete(body.account);
+      if (kind === 'account.standing' && body.standing === 'suspended') accounts.add(body.account);
     }
     return {
       sync_version: syncVersion,
@@ -168,7 +186,7 @@ export class ModelService {
       account_mark: this.mark('account'),
       global_revision: this.entries.global.length,
       global_mark: this.mark('global'),
-      account_status: accounts.has(this.accountId) ? 'suspended' : 'active',
+      account_status: accounts.has(idDigest(this.accountId)) ? 'suspended' : 'active',
       gates: [...gates.values()],
       api_keys: [...apiKeys.values()],
       passport_standings: [...standings.values()],

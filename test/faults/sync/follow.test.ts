@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
 import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
+import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import { thumbprint } from '../../../shared/crypto/keyset.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../shared/model/signing-key.ts';
@@ -18,9 +19,9 @@ const median = (values: readonly number[]) =>
 const revocation = (): Change => ({
   kind: 'passport.standing',
   body: {
-    passport_id: service.deps.random.newId('pass', service.deps.clock.now()),
+    passport: idDigest(service.deps.random.newId('pass', service.deps.clock.now())),
     standing: 'revoked',
-    expires_at_ms: null,
+    expired_by_day: null,
   },
 });
 const revokeSomebody = () =>

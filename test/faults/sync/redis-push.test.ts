@@ -4,9 +4,11 @@ import { takeSnapshot } from '../../../control-plane/sync/take-snapshot.ts';
 import type { Bus } from '../../../shared/bus/bus.ts';
 import { redisBus } from '../../../shared/bus/redis.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { readDigests } from '../../../shared/crypto/id-digest.ts';
+import { idDigestWords } from '../../../shared/model/id-digest.ts';
 import type { GateId } from '../../../shared/model/ids.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
-import { type ChangeEntry, feedChannel, globalFeed } from '../../../shared/wire/sync.ts';
+import { type ChangeEntry, feedChannel, globalFeed, type Snapshot } from '../../../shared/wire/sync.ts';
 import { gateBody, ModelService, standing } from '../../support/model-service.ts';
 import { type TestRedis, testRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
@@ -130,7 +132,10 @@ describe('somebody who can write to Redis', () => {
     expect(follower.replica.gate(gate.gate_id)).toBeNull();
     expect(follower.gateVersion(gateId)).toBe(version);
     const { snapshot } = await snapshotOf();
-    expect(follower.replica.standingCount).toBe(snapshot.passport_standings.length);
+    const counted = snapshot.passport_standings.map(
+      ({ passports }) => readDigests(passports).length / idDigestWords,
+    );
+    expect(follower.replica.standingCount).toBe(counted.reduce((sum, count) => sum + count, 0));
     await until(() => follower.following.status.lastProblem === null, { what: 'all is well again' });
   });
 
@@ -159,7 +164,7 @@ describe('somebody who can write to Redis', () => {
 
   async function snapshotOf() {
     const signed = await takeSnapshot(service.deps, service.accountId);
-    return { snapshot: JSON.parse(signed.snapshot) as { passport_standings: unknown[] } };
+    return { snapshot: JSON.parse(signed.snapshot) as Snapshot };
   }
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { rotateSigningKey } from '../../../control-plane/signing-keys/rotate-signing-key.ts';
+import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
-import type { PassportId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
 import { operatorCaller } from '../../support/caller.ts';
@@ -22,7 +22,7 @@ async function revoke(passportId: string): Promise<number> {
 }
 
 const statusAt = (follower: Follower, passportId: string) =>
-  follower.replica.standing({ passportId: passportId as PassportId } as VerifiedPassport).status;
+  follower.replica.standing({ digests: digestWordsOf(passportId, '', '') } as VerifiedPassport).status;
 
 const statusesAt = (follower: Follower, passportIds: readonly string[]) =>
   passportIds.map((passportId) => statusAt(follower, passportId));

@@ -1,3 +1,4 @@
+import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import { compileGate } from '../../../shared/decision/compile-gate.ts';
 import { compilePassport } from '../../../shared/decision/compile-passport.ts';
 import { decide } from '../../../shared/decision/decide.ts';
@@ -57,8 +58,7 @@ export const aPassport = (
       expiresAtS: null,
       publicKey: '',
     },
-    'key-1',
-    'hash-1',
+    { keyId: 'key-1', tokenHash: 'hash-1', digests: digestWordsOf() },
   );
 
 /** Everything is well and was heard this moment. */

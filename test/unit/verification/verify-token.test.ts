@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
+import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import { keyset, thumbprint } from '../../../shared/crypto/keyset.ts';
 import { signPassportToken } from '../../../shared/crypto/passport-token.ts';
 import { makeId } from '../../../shared/model/ids.ts';
@@ -71,6 +72,7 @@ describe('a token that the service signed', () => {
         approvals: null,
         keyId: kid,
         tokenHash: sha256Hex(token),
+        digests: digestWordsOf(claims.jti, claims.iss, claims.acct),
       },
     });
   });

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { contentHash } from '../../../shared/crypto/content-hash.ts';
+import { syncVersion } from '../../../shared/wire/sync.ts';
 import {
   parseChangeEntry,
   parseFeedMessage,
   parseShipAnswer,
   parseSignedSnapshot,
   parseSnapshot,
+  syncShapes,
 } from '../../../shared/wire/sync-schema.ts';
 import { apiKeyBody, gateBody, ModelService, numbered, standing } from '../../support/model-service.ts';
 
@@ -31,7 +34,18 @@ describe('a message of a feed', () => {
   it.each([
     ['of a kind that only a later version knows', { ...entry, kind: 'passport.paused' }],
     ['without a body', { ...entry, body: undefined }],
-    ['with the id of something else', { ...entry, body: { ...entry.body, passport_id: numbered.gate(1) } }],
+    [
+      'with an id in place of its digest',
+      { ...entry, body: { ...entry.body, passport: numbered.passport(1) } },
+    ],
+    [
+      'with a digest that is too short',
+      { ...entry, body: { ...entry.body, passport: 'AAAAAAAAAAAAAAAAAAAAA' } },
+    ],
+    [
+      'with a moment in place of a day',
+      { ...entry, body: { ...entry.body, expired_by_day: 1_790_000_000_000 } },
+    ],
     ['with a standing that is none', { ...entry, body: { ...entry.body, standing: 'expired' } }],
     ['with a fraction for a revision', { ...entry, revision: 1.5 }],
     ['of a feed that cannot be', { ...entry, feed_id: 'local' }],
@@ -42,6 +56,17 @@ describe('a message of a feed', () => {
 
   it('is not text that is no JSON', () => {
     for (const bad of ['', '{', 'null', 'undefined', '\u0000']) expect(parseFeedMessage(bad)).toBeNull();
+  });
+});
+
+describe('the version', () => {
+  it('goes up with every change of what the two programs say to each other, and names it in its history', () => {
+    // Where this differs: raise syncVersion, add a line to its history, and put the new hash here.
+    const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
+    expect({ syncVersion, shapes }).toEqual({
+      syncVersion: 4,
+      shapes: 'sha256:3760aa2ffde913f4aee3758670d41bccc50b6de2435ac7337a2a62448dda31e7',
+    });
   });
 });
 

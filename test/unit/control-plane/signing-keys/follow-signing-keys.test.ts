@@ -3,6 +3,7 @@ import { followSigningKeys } from '../../../../control-plane/signing-keys/follow
 import { rotateSigningKey } from '../../../../control-plane/signing-keys/rotate-signing-key.ts';
 import type { SigningKeys } from '../../../../control-plane/signing-keys/signing-keys.ts';
 import { inProcessBus } from '../../../../shared/bus/in-process.ts';
+import { idDigest } from '../../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../../shared/model/signing-key.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
@@ -87,7 +88,10 @@ describe('following the signing keys', () => {
           ? ({ kind, body: api.deps.signingKeys.all()[0] as VerificationKey } as const)
           : ({
               kind,
-              body: { issuer_id: api.deps.random.newId('iss', api.deps.clock.now()), standing: 'active' },
+              body: {
+                issuer: idDigest(api.deps.random.newId('iss', api.deps.clock.now())),
+                standing: 'active',
+              },
             } as const);
       const entry = signChange(
         signingKeys.current('sync'),

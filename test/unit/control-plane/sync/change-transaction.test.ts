@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../../../control-plane/sync/change-transaction.ts';
+import { idDigest } from '../../../../shared/crypto/id-digest.ts';
 import { keyset } from '../../../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../../../shared/model/ids.ts';
 import { type Change, type ChangeEntry, feedChannel, globalFeed } from '../../../../shared/wire/sync.ts';
@@ -27,9 +28,9 @@ afterAll(() => api.close());
 const revocation = (): Change => ({
   kind: 'passport.standing',
   body: {
-    passport_id: api.deps.random.newId('pass', api.deps.clock.now()),
+    passport: idDigest(api.deps.random.newId('pass', api.deps.clock.now())),
     standing: 'revoked',
-    expires_at_ms: null,
+    expired_by_day: null,
   },
 });
 

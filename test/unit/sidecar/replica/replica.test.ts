@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';
+import { digestWordsOf, idDigest } from '../../../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../../../shared/decision/facts.ts';
 import type { Scope } from '../../../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../../../shared/model/signing-key.ts';
@@ -30,6 +31,7 @@ const passport = (n: number, keyId = 'k') =>
     passportId: numbered.passport(n),
     issuerId: numbered.issuer(n),
     accountId: numbered.account(n),
+    digests: digestWordsOf(numbered.passport(n), numbered.issuer(n), numbered.account(n)),
     keyId,
   }) as VerifiedPassport;
 
@@ -233,7 +235,7 @@ describe('apply', () => {
       replica.apply(
         service.change('global', {
           kind: 'account.standing',
-          body: { account_id: numbered.account(n), standing: what },
+          body: { account: idDigest(numbered.account(n)), standing: what },
         }),
       );
     suspend(2, 'suspended');

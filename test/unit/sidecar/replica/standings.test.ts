@@ -1,49 +1,64 @@
 import { describe, expect, it } from 'vitest';
+import { digestWordsOf } from '../../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../../shared/model/limits.ts';
-import type { UnixMillis } from '../../../../shared/model/time.ts';
-import { makeStandings } from '../../../../sidecar/replica/standings.ts';
+import { dayMs, type UnixMillis } from '../../../../shared/model/time.ts';
+import { Standings } from '../../../../sidecar/replica/standings.ts';
 import { numbered } from '../../../support/model-service.ts';
 
+const digest = (n: number) => digestWordsOf(numbered.passport(n));
+const expiredByDay = 20_000;
+const goneAtMs = expiredByDay * dayMs + limits.standingKeptMs;
 const at = (timeMs: number) => timeMs as UnixMillis;
-const goneAtMs = 5_000 + limits.standingKeptMs;
+const until = (day: number | null) => ({ at: 0, expiredByDay: day });
+/** More slots than so few entries can have. */
+const allSlots = 10_000;
 
 describe('standings', () => {
   it('holds the last that was set, and active for everybody else', () => {
-    const standings = makeStandings();
-    const id = numbered.passport(1);
-    expect(standings.get(id)).toBe('active');
-    standings.set(id, 'suspended', null);
-    expect(standings.get(id)).toBe('suspended');
-    standings.set(id, 'revoked', at(5_000));
-    expect(standings.get(id)).toBe('revoked');
+    const standings = new Standings();
+    expect(standings.get(digest(1), 0)).toBe('active');
+    standings.set(digest(1), 'suspended', until(null));
+    expect(standings.get(digest(1), 0)).toBe('suspended');
+    standings.set(digest(1), 'revoked', until(expiredByDay));
+    expect(standings.get(digest(1), 0)).toBe('revoked');
     expect(standings.size).toBe(1);
-    standings.set(id, 'active', at(5_000));
-    expect(standings.get(id)).toBe('active');
+    standings.set(digest(1), 'active', until(expiredByDay));
+    expect(standings.get(digest(1), 0)).toBe('active');
     expect(standings.size).toBe(0);
   });
 
-  it('forgets an expired passport an hour after its expiry and no sooner', () => {
-    const standings = makeStandings();
-    standings.set(numbered.passport(1), 'revoked', at(5_000));
-    standings.set(numbered.passport(2), 'suspended', at(5_000));
-    standings.set(numbered.passport(3), 'revoked', null);
-    standings.sweep(at(goneAtMs - 1), 10);
-    expect(standings.size).toBe(3);
-    standings.sweep(at(goneAtMs), 10);
+  it('holds a passport that had expired on the first day of all', () => {
+    const standings = new Standings();
+    standings.set(digest(1), 'suspended', until(0));
+    expect(standings.get(digest(1), 0)).toBe('suspended');
+  });
+
+  it('forgets an expired passport an hour into the day that begins with it expired, and no sooner', () => {
+    const standings = new Standings();
+    standings.set(digest(1), 'revoked', until(expiredByDay));
+    standings.set(digest(2), 'suspended', until(expiredByDay));
+    standings.set(digest(3), 'revoked', until(null));
+    standings.set(digest(4), 'revoked', until(expiredByDay + 1));
+    standings.sweep(at(goneAtMs - 1), allSlots);
+    expect(standings.size).toBe(4);
+    standings.sweep(at(goneAtMs), allSlots);
+    expect(standings.size).toBe(2);
+    standings.sweep(at(goneAtMs + dayMs), allSlots);
     expect(standings.size).toBe(1);
-    expect(standings.get(numbered.passport(3))).toBe('revoked');
+    expect(standings.get(digest(3), 0)).toBe('revoked');
   });
 
   it('looks at a bounded number at a time and goes round', () => {
-    const standings = makeStandings();
+    const standings = new Standings();
     for (let n = 0; n < 100; n++)
-      standings.set(numbered.passport(n), n % 2 === 0 ? 'revoked' : 'suspended', at(5_000));
-    standings.sweep(at(goneAtMs), 30);
-    expect(standings.size).toBe(70);
-    for (let i = 0; i < 3; i++) standings.sweep(at(goneAtMs), 30);
+      standings.set(digest(n), n % 2 === 0 ? 'revoked' : 'suspended', until(expiredByDay));
+    standings.sweep(at(goneAtMs), 90);
+    expect(standings.size).toBeGreaterThanOrEqual(10);
+    expect(standings.size).toBeLessThan(100);
+    for (let i = 0; i < 20; i++) standings.sweep(at(goneAtMs), 90);
     expect(standings.size).toBe(0);
-    standings.set(numbered.passport(1), 'revoked', at(5_000));
-    for (let i = 0; i < 2; i++) standings.sweep(at(goneAtMs), 30);
+    standings.set(digest(1), 'revoked', until(expiredByDay));
+    for (let i = 0; i < 20; i++) standings.sweep(at(goneAtMs), 90);
     expect(standings.size).toBe(0);
   });
 });

@@ -1,0 +1,28 @@
+import { assert } from '../errors/assert.ts';
+import { type DigestWords, type IdDigest, idDigestBytes, idDigestWords } from '../model/id-digest.ts';
+import { decodeBase64url, encodeBase64url } from './base64url.ts';
+import { sha256Bytes } from './content-hash.ts';
+
+/** `id` is of any kind: the prefix is part of what is hashed, so that no two kinds share a digest. */
+export const idDigest = (id: string): IdDigest => encodeBase64url(firstBytes(id)) as IdDigest;
+
+/** The digests of these ids, one after another. */
+export const digestWordsOf = (...ids: readonly string[]): DigestWords =>
+  toWords(Buffer.concat(ids.map(firstBytes)));
+
+/** Reads base64url of whole digests, one after another. Throws for everything else: half a digest would block nobody. */
+export function readDigests(text: string): DigestWords {
+  const bytes = decodeBase64url(text);
+  assert(bytes !== null && bytes.length % idDigestBytes === 0, 'digests are base64url of 16 bytes each');
+  return toWords(bytes);
+}
+
+const firstBytes = (id: string): Uint8Array => sha256Bytes(id).subarray(0, idDigestBytes);
+
+/** Always little-endian, so that a digest has the same words on every machine. */
+function toWords(bytes: Uint8Array): DigestWords {
+  const words = new Int32Array((bytes.length / idDigestBytes) * idDigestWords);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let i = 0; i < words.length; i++) words[i] = view.getInt32(i * Int32Array.BYTES_PER_ELEMENT, true);
+  return words as DigestWords;
+}
