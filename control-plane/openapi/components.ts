@@ -19,7 +19,14 @@ import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wir
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
 import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
 import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
-import { DecisionAnswer, GateTestAnswer } from '../../shared/wire/decision.ts';
+import {
+  BlockAnswer,
+  DecisionAnswer,
+  GateTestAnswer,
+  PermitAnswer,
+  PiiFindingAnswer,
+  SuspendAnswer,
+} from '../../shared/wire/decision.ts';
 import { DiscoveryAnswer } from '../../shared/wire/discovery.ts';
 import { ErrorAnswer } from '../../shared/wire/error.ts';
 import {
@@ -90,7 +97,11 @@ export const namedSchemas = {
   GateTestRequest: GateTestBody,
   GateTest: GateTestAnswer,
   CheckRequest: CheckBody,
+  Permit: PermitAnswer,
+  Suspend: SuspendAnswer,
+  Block: BlockAnswer,
   Decision: DecisionAnswer,
+  PiiFinding: PiiFindingAnswer,
   ApprovalResolution,
   Approval: ApprovalAnswer,
   ApprovalPage: PageAnswer(ApprovalAnswer),

@@ -139,7 +139,7 @@ export const glossary: Readonly<Record<string, string>> = {
   retry: 'Whether trying again can help.',
   retryable: 'Whether the same request can succeed later.',
   after_ms: 'In how many milliseconds; null: unknown.',
-  'Decision.limit': 'The limit that was missed, in its unit.',
+  'Block.limit': 'The limit that was missed, in its unit.',
   'GateTest.limit': 'The limit that was missed, in its unit.',
   used: 'How much of the limit was used already.',
   requested: 'How much more was asked for.',
@@ -181,8 +181,7 @@ export const glossary: Readonly<Record<string, string>> = {
   redactions: 'What was replaced in `request_redacted`.',
   pointer: 'JSON pointer into the request.',
   'Attestation.type': 'Kind of personal data.',
-  'Decision.type': 'Kind of personal data.',
-  'GateTest.type': 'Kind of personal data.',
+  'PiiFinding.type': 'Kind of personal data.',
   resolution:
     'How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every other record.',
   refers_to: 'The approval that the record resolves, or the attestation that it voids.',

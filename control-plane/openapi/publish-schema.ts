@@ -18,11 +18,15 @@ export function schemaPublisher(named: Readonly<Record<string, Schema>>): {
   const names = new Map(plain.map(([name, schema]) => [canonicalJson(schema), name]));
   const refer: PublishSchema = (schema) => {
     const name = names.get(canonicalJson(schema));
-    return name === undefined ? mapParts(schema, refer) : { $ref: `#/components/schemas/${name}` };
+    return name === undefined ? referParts(schema) : { $ref: `#/components/schemas/${name}` };
+  };
+  const referParts: PublishSchema = (schema) => {
+    const inner = mapParts(schema, refer);
+    return isDiscriminated(schema) ? withMapping(schema, inner) : inner;
   };
   return {
     schemas: Object.fromEntries(
-      plain.map(([name, schema]) => [name, describeFields(mapParts(schema, refer), name)]),
+      plain.map(([name, schema]) => [name, describeFields(referParts(schema), name)]),
     ),
     publish: (schema, owner) => describeFields(refer(simplify(schema)), owner),
   };
@@ -38,7 +42,8 @@ function mapParts(schema: Schema, change: PublishSchema): Schema {
       ];
     }
     if (keyword === 'items' || keyword === 'additionalProperties') return [keyword, changed(value)];
-    if (keyword === 'anyOf' && Array.isArray(value)) return [keyword, value.map(changed)];
+    if ((keyword === 'anyOf' || keyword === 'oneOf') && Array.isArray(value))
+      return [keyword, value.map(changed)];
     return [keyword, value];
   });
   function changed(part: unknown): unknown {
@@ -50,7 +55,30 @@ function mapParts(schema: Schema, change: PublishSchema): Schema {
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An `enum` gets its type; a choice between one simple type and null becomes that type or null; "any member" is said plainly. */
+/** A choice of objects that one of their fields tells apart, `discriminator.propertyName` (OpenAPI 3.1 §4.8.25). */
+interface Discriminated extends Schema {
+  readonly discriminator: { readonly propertyName: string };
+  readonly oneOf: readonly { readonly properties: Readonly<Record<string, { readonly const: string }>> }[];
+}
+
+const isDiscriminated = (schema: Schema): schema is Discriminated =>
+  isSchema(schema['discriminator']) && Array.isArray(schema['oneOf']);
+
+/** Generators read which value means which named schema from `mapping`. Where nothing is named, the constants in the parts have to do. */
+function withMapping({ discriminator, oneOf }: Discriminated, referred: Schema): Schema {
+  const choices = referred['oneOf'] as readonly { readonly $ref?: string }[];
+  const mapping = oneOf.flatMap(({ properties }, place) => {
+    const [value, $ref] = [properties[discriminator.propertyName]?.const, choices[place]?.$ref];
+    return value === undefined || $ref === undefined ? [] : [[value, $ref] as const];
+  });
+  if (mapping.length === oneOf.length) {
+    return { ...referred, discriminator: { ...discriminator, mapping: Object.fromEntries(mapping) } };
+  }
+  const { discriminator: _, ...rest } = referred;
+  return rest;
+}
+
+/** An `enum` gets its type; a choice between one simple type and null becomes that type or null; a discriminated choice is `oneOf`; "any member" is said plainly. */
 function simplify(schema: Schema): Schema {
   const inner = mapParts(schema, simplify);
   const { enum: values, anyOf, additionalProperties } = inner;
@@ -60,6 +88,10 @@ function simplify(schema: Schema): Schema {
     values.every((each) => typeof each === 'string')
   ) {
     return { type: 'string', ...inner };
+  }
+  if (Array.isArray(anyOf) && isSchema(inner['discriminator'])) {
+    const { anyOf: oneOf, ...rest } = inner;
+    return { ...rest, oneOf };
   }
   if (Array.isArray(anyOf) && anyOf.length === 2) {
     const [value, none] = anyOf;

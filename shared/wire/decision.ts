@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox';
 import type { Decision } from '../decision/facts.ts';
 import { reasons } from '../decision/reasons.ts';
 import type { FirstPermit } from '../decision/run.ts';
-import { assert } from '../errors/assert.ts';
+import { assert, must, unreachable } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
-import { checkNames, decisionReasons, type Outcome, outcomes } from '../model/decision.ts';
+import { checkNames, decisionReasons, type Outcome } from '../model/decision.ts';
 import type { ApprovalId, AttestationId, GateId } from '../model/ids.ts';
 import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
@@ -15,38 +15,67 @@ import { FreeForm, nullable, Timestamp } from './fields.ts';
 const Checks = Type.Immutable(Type.Array(Type.Enum(checkNames)));
 const Reason = nullable(Type.Enum(decisionReasons));
 
-/** What a BLOCK says besides its reason; the last four for a limit that was missed, in USD or requests (decisions §5). */
-const explanation = {
-  detail: Type.Optional(Type.String()),
-  retry: Type.Optional(Type.Object({ retryable: Type.Boolean(), after_ms: nullable(Type.Integer()) })),
+/** A limit that was missed, in USD or requests (decisions §5): all four, or none. */
+const missedLimit = {
   limit: Type.Optional(Type.Number()),
   used: Type.Optional(Type.Number()),
   requested: Type.Optional(Type.Number()),
   reset_at: Type.Optional(nullable(Timestamp)),
 };
 
-/** Shared with the decision, as the checks are. */
-const Findings = Type.Immutable(Type.Array(Type.Object({ pointer: Type.String(), type: Type.String() })));
+const Retry = Type.Object({ retryable: Type.Boolean(), after_ms: nullable(Type.Integer()) });
 
-/** Of a gate with PII controls, where something was found (decisions §7): where it stands, never what it is. */
-const findings = {
-  pii: Type.Optional(Findings),
-  /** With a PERMIT in mode `redact`: the request without what was found. */
+/** Where personal data was found and of which kind, never what it is (decisions §7). */
+export const PiiFindingAnswer = Type.Object({ pointer: Type.String(), type: Type.String() });
+
+/** Shared with the decision, as the checks are. */
+const Findings = Type.Immutable(Type.Array(PiiFindingAnswer));
+
+/** Of a gate with PII controls, where something was found. */
+const found = { pii: Type.Optional(Findings) };
+
+/** In mode `redact`, where something was found: the request without it. */
+const redactedCopy = {
   request_redacted: Type.Optional(FreeForm),
   redactions: Type.Optional(Findings),
 };
 
-/** The answer of `check` and `enforce`. */
-export const DecisionAnswer = Type.Object({
-  decision: Type.Enum(outcomes),
-  reason: Reason,
-  attestation_id: nullable(Type.String()),
+export const PermitAnswer = Type.Object({
+  decision: Type.Literal('PERMIT'),
+  reason: Type.Null(),
+  attestation_id: Type.String(),
   constraints_evaluated: Checks,
-  ...explanation,
-  ...findings,
-  /** Of a SUSPEND: what to present once it is approved, and until when (decisions §8). */
-  approval_id: Type.Optional(Type.String()),
-  expires_at: Type.Optional(Timestamp),
+  ...found,
+  ...redactedCopy,
+});
+type PermitAnswer = Static<typeof PermitAnswer>;
+
+/** It is attested when it is resolved, and names what to present then (decisions §8). */
+export const SuspendAnswer = Type.Object({
+  decision: Type.Literal('SUSPEND'),
+  reason: Type.Literal('approval_required'),
+  attestation_id: Type.Null(),
+  constraints_evaluated: Checks,
+  ...found,
+  approval_id: Type.String(),
+  expires_at: Timestamp,
+});
+
+export const BlockAnswer = Type.Object({
+  decision: Type.Literal('BLOCK'),
+  reason: Type.Enum(decisionReasons),
+  attestation_id: Type.String(),
+  constraints_evaluated: Checks,
+  detail: Type.String(),
+  retry: Retry,
+  ...missedLimit,
+  ...found,
+});
+type BlockAnswer = Static<typeof BlockAnswer>;
+
+/** The answer of `check` and `enforce`. */
+export const DecisionAnswer = Type.Union([PermitAnswer, SuspendAnswer, BlockAnswer], {
+  discriminator: { propertyName: 'decision' },
 });
 export type DecisionAnswer = Static<typeof DecisionAnswer>;
 
@@ -60,8 +89,11 @@ export const GateTestAnswer = Type.Object({
   guardrails_evaluated: Checks,
   all_passed: Type.Boolean(),
   reason: Reason,
-  ...explanation,
-  ...findings,
+  detail: Type.Optional(Type.String()),
+  retry: Type.Optional(Retry),
+  ...missedLimit,
+  ...found,
+  ...redactedCopy,
 });
 export type GateTestAnswer = Static<typeof GateTestAnswer>;
 
@@ -85,22 +117,47 @@ export interface Answered {
 
 export function renderDecision(decision: Decision, answered: Answered): DecisionAnswer {
   const { attestationId, approval, redacted, nowMs } = answered;
-  assert((approval !== null) === (decision.outcome === 'SUSPEND'), 'a SUSPEND names its approval');
+  const { outcome, evaluated } = decision;
+  assert((approval !== null) === (outcome === 'SUSPEND'), 'a SUSPEND names its approval');
+  assert((attestationId === null) === (outcome === 'SUSPEND'), 'all but a SUSPEND name their record');
   assert(
     (redacted !== null) === decision.isRedacted,
     'a copy comes with what is redacted, and with nothing else',
   );
-  return {
-    decision: decision.outcome,
-    reason: decision.reason,
-    attestation_id: attestationId,
-    constraints_evaluated: decision.evaluated,
-    ...explain(decision, nowMs),
-    ...renderFindings(decision, redacted),
-    ...(approval === null
-      ? {}
-      : { approval_id: approval.approvalId, expires_at: renderTime(approval.expiresAtMs) }),
-  };
+  switch (outcome) {
+    case 'PERMIT':
+      return {
+        decision: outcome,
+        reason: null,
+        attestation_id: must(attestationId, 'a PERMIT names its record'),
+        constraints_evaluated: evaluated,
+        ...renderFindings(decision),
+        ...renderRedacted(redacted),
+      };
+    case 'SUSPEND': {
+      const { approvalId, expiresAtMs } = must(approval, 'a SUSPEND names its approval');
+      return {
+        decision: outcome,
+        reason: 'approval_required',
+        attestation_id: null,
+        constraints_evaluated: evaluated,
+        ...renderFindings(decision),
+        approval_id: approvalId,
+        expires_at: renderTime(expiresAtMs),
+      };
+    }
+    case 'BLOCK':
+      return {
+        decision: outcome,
+        reason: must(decision.reason, 'a BLOCK has a reason'),
+        attestation_id: must(attestationId, 'a BLOCK names its record'),
+        constraints_evaluated: evaluated,
+        ...explain(decision, nowMs),
+        ...renderFindings(decision),
+      };
+    default:
+      return unreachable(outcome);
+  }
 }
 
 /**
@@ -118,12 +175,13 @@ export function decisionJson(decision: Decision, answered: Answered): string {
  * The answer to a request whose key was used for the same request before: the first PERMIT once more (decisions §5). `redacted` is made anew,
  * which gives the same from the same request; null where the mode of the gate is not `redact`, or `first` found nothing.
  */
-export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): DecisionAnswer => ({
+export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): PermitAnswer => ({
   decision: 'PERMIT',
   reason: null,
   attestation_id: first.attestationId,
   constraints_evaluated: first.constraintsEvaluated,
-  ...renderFindings(first, redacted),
+  ...renderFindings(first),
+  ...renderRedacted(redacted),
 });
 
 const testOutcomes = { PERMIT: 'allow', BLOCK: 'block', SUSPEND: 'suspend' } as const satisfies Record<
@@ -152,17 +210,18 @@ export function renderGateTest(test: {
     guardrails_evaluated: evaluated,
     all_passed: outcome === 'PERMIT',
     reason,
-    ...explain(test.decision, test.timestampMs),
-    ...renderFindings(test.decision, test.redacted),
+    ...(outcome === 'BLOCK' ? explain(test.decision, test.timestampMs) : {}),
+    ...renderFindings(test.decision),
+    ...renderRedacted(test.redacted),
   };
 }
 
+/** What a BLOCK says besides its reason. */
 function explain(
-  { outcome, reason, limitMiss }: Decision,
+  { reason, limitMiss }: Decision,
   nowMs: UnixMillis,
-): Pick<DecisionAnswer, keyof typeof explanation> {
-  if (outcome !== 'BLOCK' || reason === null) return {};
-  const { detail, retryable, afterMs } = reasons[reason];
+): Pick<BlockAnswer, 'detail' | 'retry' | keyof typeof missedLimit> {
+  const { detail, retryable, afterMs } = reasons[must(reason, 'a BLOCK has a reason')];
   if (limitMiss === null) return { detail, retry: { retryable, after_ms: afterMs } };
   const { limit, used, requested, resetAtMs } = limitMiss;
   const render = limitMiss.unit === 'micro_usd' ? renderMoney : renderCount;
@@ -183,10 +242,11 @@ function explain(
 const renderMoney = (units: number): number => renderUsd(units as MicroUsd);
 const renderCount = (requests: number): number => requests;
 
-const renderFindings = (
-  { pii }: { readonly pii: readonly PiiFinding[] },
-  redacted: Redacted | null,
-): Pick<DecisionAnswer, keyof typeof findings> => ({
-  ...(pii.length === 0 ? {} : { pii }),
-  ...(redacted === null ? {} : { request_redacted: redacted.request, redactions: redacted.redactions }),
-});
+const renderFindings = ({
+  pii,
+}: {
+  readonly pii: readonly PiiFinding[];
+}): Pick<DecisionAnswer, keyof typeof found> => (pii.length === 0 ? {} : { pii });
+
+const renderRedacted = (redacted: Redacted | null): Pick<PermitAnswer, keyof typeof redactedCopy> =>
+  redacted === null ? {} : { request_redacted: redacted.request, redactions: redacted.redactions };

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answerExamples } from '../../control-plane/openapi/answer-examples.ts';
@@ -11,6 +12,7 @@ import { verifyAttestation } from '../../shared/attestation/chain.ts';
 import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { catalogue } from '../../shared/errors/catalogue.ts';
 import { type Api, documentOf, startApi } from '../support/api.ts';
 import { answerOf, closedThroughout, inlined, operationsOf, undocumented } from '../support/document.ts';
@@ -31,6 +33,15 @@ it('is the document that docs/openapi.json shows', () => {
   const text = `${JSON.stringify(document, null, 2)}\n`;
   if (process.env['UPDATE_DOCS'] === '1') writeFileSync(snapshot, text);
   else expect(JSON.parse(readFileSync(snapshot, 'utf8')), howToUpdate).toEqual(document);
+});
+
+it('is valid OpenAPI 3.1', async () => {
+  const validator = new Validator();
+  expect(await validator.validate({ ...structuredClone(document) })).toEqual({ valid: true });
+  expect(validator.version).toBe('3.1');
+  // A control that must fail.
+  const broken = { ...structuredClone(document), paths: { '/livez': { get: { responses: [] } } } };
+  expect((await new Validator().validate(broken)).valid).toBe(false);
 });
 
 describe('what is served', () => {
@@ -173,6 +184,34 @@ describe('schemas', () => {
     expect(unused).toEqual([]);
   });
 
+  it('have a decision for a choice that `decision` makes, each with the members that it answers and none more', () => {
+    const named = (name: string) => must(document.components.schemas[name], `${name} is in the document`);
+    expect(named('Decision')).toMatchObject({
+      oneOf: [
+        { $ref: '#/components/schemas/Permit' },
+        { $ref: '#/components/schemas/Suspend' },
+        { $ref: '#/components/schemas/Block' },
+      ],
+      discriminator: {
+        propertyName: 'decision',
+        mapping: {
+          PERMIT: '#/components/schemas/Permit',
+          SUSPEND: '#/components/schemas/Suspend',
+          BLOCK: '#/components/schemas/Block',
+        },
+      },
+    });
+    const always = ['attestation_id', 'constraints_evaluated', 'decision', 'reason'];
+    expect(['Permit', 'Suspend', 'Block'].map((name) => membersOf(named(name)))).toEqual([
+      { required: always, optional: ['pii', 'redactions', 'request_redacted'] },
+      { required: ['approval_id', ...always, 'expires_at'].toSorted(), optional: ['pii'] },
+      {
+        required: [...always, 'detail', 'retry'].toSorted(),
+        optional: ['limit', 'pii', 'requested', 'reset_at', 'used'],
+      },
+    ]);
+  });
+
   it('have the catalogue of errors for the codes', () => {
     const error = inlined(document, { $ref: '#/components/schemas/Error' });
     const code = new Map(fieldsOf(error)).get('code');
@@ -232,6 +271,12 @@ describe('examples', () => {
   });
 });
 
+function membersOf({ required, properties }: Schema) {
+  const always = (required as readonly string[]).toSorted();
+  const names = Object.keys(properties as object);
+  return { required: always, optional: names.filter((name) => !always.includes(name)).toSorted() };
+}
+
 /** Every schema of a request, of a parameter and of an answer, with where it stands. */
 function bodiesOf(of: Document): [where: string, Schema][] {
   return operationsOf(of).flatMap(({ key, operation }) => {
@@ -256,7 +301,7 @@ function fieldsOf(schema: Schema): [name: string, Schema][] {
       const fields = Object.entries(value as Readonly<Record<string, Schema>>);
       return [...fields, ...fields.flatMap(([, field]) => fieldsOf(field))];
     }
-    if (keyword === 'items' || keyword === 'anyOf') return [value as Schema].flat().flatMap(fieldsOf);
+    if (['items', 'anyOf', 'oneOf'].includes(keyword)) return [value as Schema].flat().flatMap(fieldsOf);
     return [];
   });
 }

@@ -76,7 +76,7 @@ function mapSchemas(schema: Schema, change: (part: Schema) => Schema): Schema {
         Object.fromEntries(Object.entries(value as Schema).map(([name, part]) => [name, each(part)])),
       ];
     }
-    if (keyword === 'anyOf') return [keyword, (value as unknown[]).map(each)];
+    if (keyword === 'anyOf' || keyword === 'oneOf') return [keyword, (value as unknown[]).map(each)];
     return [keyword, keyword === 'items' || keyword === 'additionalProperties' ? each(value) : value];
   });
   return Object.fromEntries(changed);

@@ -8,6 +8,7 @@ import type { MicroUsd } from '../../../shared/model/money.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import {
   type Answered,
+  type DecisionAnswer,
   decisionJson,
   renderDecision,
   renderFirstPermit,
@@ -155,6 +156,31 @@ describe('renderDecision', () => {
   it('never answers a decision that is redacted without its copy', () => {
     expect(() => renderDecision(redactedEmail, answered)).toThrow('copy');
     expect(() => renderDecision(withEmail, { ...answered, redacted })).toThrow('copy');
+  });
+});
+
+/** Compiles only where `decision` narrows the answer, and where each kind has its own members. */
+function readByKind(answer: DecisionAnswer): string {
+  // @ts-expect-error: a PERMIT and a BLOCK have no approval.
+  answer.approval_id satisfies string;
+  switch (answer.decision) {
+    case 'PERMIT':
+      answer.reason satisfies null;
+      return answer.attestation_id;
+    case 'SUSPEND':
+      answer.attestation_id satisfies null;
+      return answer.approval_id;
+    case 'BLOCK':
+      answer.retry.retryable satisfies boolean;
+      return answer.detail;
+  }
+}
+
+describe('the type of an answer', () => {
+  it('is a choice by `decision`', () => {
+    expect(readByKind(renderDecision(permitted, answered))).toBe(answered.attestationId);
+    expect(readByKind(renderDecision(blocked, answered))).toBe(reasons.passport_revoked.detail);
+    expect(readByKind(renderDecision(suspended, waiting))).toBe(approvalId);
   });
 });
 

@@ -32,6 +32,23 @@ describe('a published schema', () => {
     expect(publish(nullable(FreeForm))).toEqual({ type: ['object', 'null'], additionalProperties: true });
   });
 
+  it('says of objects that a field tells apart which field, and which value means which named schema', () => {
+    const Cat = Type.Object({ model: Type.Literal('cat'), name: Type.String() });
+    const Dog = Type.Object({ model: Type.Literal('dog') });
+    const Pet = Type.Union([Cat, Dog], { discriminator: { propertyName: 'model' } });
+    const named = schemaPublisher({ Cat: asJson(Cat), Dog: asJson(Dog), Pet: asJson(Pet) });
+    expect(named.schemas['Pet']).toEqual({
+      oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }],
+      discriminator: {
+        propertyName: 'model',
+        mapping: { cat: '#/components/schemas/Cat', dog: '#/components/schemas/Dog' },
+      },
+    });
+    expect(named.publish(asJson(Pet))).toEqual({ $ref: '#/components/schemas/Pet' });
+    // OpenAPI 3.1 §4.8.25: a discriminator is for named schemas only.
+    expect(publish(Pet)).toEqual({ oneOf: [expect.any(Object), expect.any(Object)] });
+  });
+
   it('refers to named schemas, also from one to the other, and describes their fields', () => {
     const Inner = Type.Object({ gate_id: Type.String() });
     const Outer = Type.Object({ items: Type.Array(Inner), created_at: Type.String() });
