@@ -44,8 +44,8 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE gates SET version = version + 1`,
     `UPDATE gates SET deleted_at_ms = 1`,
     `UPDATE gates SET constraints = '{"allowed_domains": []}'`,
-    `INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, created_at_ms, updated_at_ms)
-      SELECT 'gate_x', account_id, mode, name, trust_level, constraints, 1, 0, 0 FROM gates LIMIT 1`,
+    `INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version, created_at_ms, updated_at_ms)
+      SELECT 'gate_x', account_id, mode, name, trust_level, constraints, 1, 1, 0, 0 FROM gates LIMIT 1`,
   ],
   'the last change of an API key is what the key is': [
     `UPDATE api_keys SET revoked_at_ms = 1`,

@@ -68,6 +68,7 @@ describe('a token that the service signed', () => {
         allowedDomains: null,
         perTransactionMicroUsd: 5_000_000,
         spendWindows: [],
+        spendNeedsAmount: true,
         rateWindows: [],
         approvals: null,
         keyId: kid,
