@@ -17,6 +17,7 @@ import { type PublishSchema, schemaPublisher } from './publish-schema.ts';
 import { type Refusals, refusals } from './refusals.ts';
 import { requestExamples } from './request-examples.ts';
 import { errorsOfRoute, type RouteFacts } from './route-errors.ts';
+import { webhookOperations } from './webhook-operations.ts';
 
 /** An operation as its route and its text describe it; in the document it is found by its operationId. */
 export interface DescribedOperation {
@@ -45,6 +46,7 @@ export function completeDocument(
   return {
     ...generated,
     paths: Object.fromEntries(paths.toSorted(byName)),
+    webhooks: webhookOperations(),
     components: {
       securitySchemes: generated.components.securitySchemes,
       headers,

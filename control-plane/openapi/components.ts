@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox';
 import { ExportAnswer } from '../../shared/attestation/export.ts';
+import { webhookEvents } from '../../shared/model/webhook.ts';
 import {
   AccountAnswer,
   AccountCreation,
@@ -17,7 +18,7 @@ import { ApprovalAnswer, ApprovalResolution } from '../../shared/wire/approval.t
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
 import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
-import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
+import { CheckBody, GateTestBody, RequestMembers } from '../../shared/wire/check.ts';
 import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
 import {
   BlockAnswer,
@@ -63,7 +64,9 @@ import {
   WebhookTest,
   WebhookUpdate,
 } from '../../shared/wire/webhook.ts';
+import { webhookBodies } from '../../shared/wire/webhook-events.ts';
 import { ReadinessAnswer } from '../http/operations.ts';
+import { eventSchemaName } from './webhook-operations.ts';
 
 /**
  * The schemas that have a name in the published document. They are the ones that validate; a schema without a name is written out where it
@@ -94,6 +97,7 @@ export const namedSchemas = {
   CatalogPublication,
   Catalog: CatalogAnswer,
   Discovery: DiscoveryAnswer,
+  Request: RequestMembers,
   GateTestRequest: GateTestBody,
   GateTest: GateTestAnswer,
   CheckRequest: CheckBody,
@@ -140,6 +144,7 @@ export const namedSchemas = {
   WebhookRecovered: WebhookRecoveryAnswer,
   Delivery: DeliveryAnswer,
   DeliveryPage: PageAnswer(DeliveryAnswer),
+  ...Object.fromEntries(webhookEvents.map((event) => [eventSchemaName(event), webhookBodies[event]])),
   Jwks: JwksAnswer,
   KeyRotationRequest: KeyRotation,
   KeyRotation: KeyRotationAnswer,

@@ -58,12 +58,25 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Answer | Reference>>;
 }
 
+/** What the service sends, and what the receiver may answer. */
+export interface WebhookOperation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly [];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody: RequestBody;
+  readonly responses: Readonly<Record<string, { readonly description: string }>>;
+}
+
 export interface Document {
   readonly openapi: string;
   readonly info: object;
   readonly servers: readonly Server[];
   readonly tags: readonly object[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  /** By event. */
+  readonly webhooks?: Readonly<Record<string, { readonly post: WebhookOperation }>>;
   readonly components: {
     readonly securitySchemes: Readonly<Record<string, object>>;
     readonly headers: Readonly<Record<string, Header>>;

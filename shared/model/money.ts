@@ -6,7 +6,7 @@ export type MicroUsd = Branded<number, 'MicroUsd'>;
 const microPerUsd = 1_000_000;
 
 /** The largest amount that a request or a limit may name (decisions §5); 1e15 micro-USD is still an exact integer. */
-const amountUsdMax = 1e9;
+export const amountUsdMax = 1e9;
 
 /** Relative, as decisions §5 has it. */
 const binaryNoise = 1e-9;

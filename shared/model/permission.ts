@@ -5,6 +5,9 @@ export type PermissionKey = Branded<string, 'PermissionKey'>;
 
 const permissionPattern = /^[a-z0-9_.-]+:(?:[a-z0-9_.-]+|\*)$/;
 
+/** Of `<area>:<action>` without `*`: what one request can ask for. */
+export const requestablePermissionPattern = /^[a-z0-9_.-]+:[a-z0-9_.-]+$/;
+
 /** Characters in one permission key, and keys in one passport (decisions §3): a token must stay within 8 KiB. */
 export const permissionCharsMax = 128;
 export const permissionsPerPassportMax = 64;
@@ -15,7 +18,7 @@ export const isGrantablePermission = (value: unknown): value is PermissionKey =>
 
 /** Reads a permission as it may be asked for: a single action, no `*`. */
 export const isRequestablePermission = (value: unknown): value is PermissionKey =>
-  isGrantablePermission(value) && !value.endsWith(':*');
+  typeof value === 'string' && value.length <= permissionCharsMax && requestablePermissionPattern.test(value);
 
 /** The part before the colon. */
 export const permissionArea = (key: PermissionKey): string => key.slice(0, key.indexOf(':'));

@@ -1,24 +1,60 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { contentHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
 import type { RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { type GateId, isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
-import { type MicroUsd, parseUsd } from '../model/money.ts';
-import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import { amountUsdMax, type MicroUsd, parseUsd } from '../model/money.ts';
+import {
+  isRequestablePermission,
+  type PermissionKey,
+  permissionCharsMax,
+  requestablePermissionPattern,
+} from '../model/permission.ts';
 import { parseHost, parseUrlHost } from './domain.ts';
-import { closed, FreeForm } from './fields.ts';
+import { closed, FreeForm, nullable } from './fields.ts';
 import { shapeReader } from './shape.ts';
 
+const orAbsent = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
+const Permission = orAbsent(
+  Type.String({ maxLength: permissionCharsMax, pattern: requestablePermissionPattern.source }),
+);
+const Amount = orAbsent(Type.Number({ minimum: 0, maximum: amountUsdMax }));
+
+/**
+ * The members of a request that `parseRequestFacts` and `parseGateChoice` read, for the published document; any other may be there
+ * too. Describes and does not validate: the parser is stricter (synonyms must agree, hosts must parse) and has better messages.
+ */
+export const RequestMembers = Type.Object(
+  {
+    permission_key: Permission,
+    requested_action: Permission,
+    action: Permission,
+    amount: Amount,
+    amount_usd: Amount,
+    estimated_cost_usd: Amount,
+    currency: orAbsent(Type.String()),
+    domain: orAbsent(Type.String()),
+    url: orAbsent(Type.String()),
+    idempotency_key: orAbsent(
+      Type.String({ minLength: 1, maxLength: limits.idempotencyKeyCharsMax, pattern: '^[^\\u0000]*$' }),
+    ),
+    approval_id: orAbsent(Type.String()),
+    gate_id: orAbsent(Type.String()),
+    proof: Type.Optional(Type.Unknown()),
+  },
+  { additionalProperties: Type.Unknown() },
+);
+
 /** `POST /gates/:id/check` and `POST /enforce`. A token that is too long is a BLOCK, not a 400: the body's own limit bounds it. */
-export const CheckBody = closed({ passport: Type.String(), request: FreeForm });
+export const CheckBody = closed({ passport: Type.String(), request: RequestMembers });
 
 /** `POST /gates/:id/test`. */
 export const GateTestBody = closed({
   passport_token: Type.String(),
   requested_action: Type.Optional(Type.String()),
-  context: Type.Optional(FreeForm),
+  context: Type.Optional(RequestMembers),
 });
 
 /** A request as its caller wrote it: free-form but for the names that `parseRequestFacts` reads. Parsed by wire/json.ts. */
@@ -33,7 +69,7 @@ interface CheckCall {
 /** Throws `invalid_request`, naming the field, for anything but a passport and a request. */
 export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ? body : readCheckBody(body));
 
-const readCheckBody = shapeReader(CheckBody);
+const readCheckBody = shapeReader(closed({ ...CheckBody.properties, request: FreeForm }));
 
 /** The same as the schema says, which lists every member of the request to find that it may be anything. */
 function isCheckCall(body: unknown): body is CheckCall {
@@ -46,7 +82,7 @@ function isCheckCall(body: unknown): body is CheckCall {
   return members === 2;
 }
 
-const readGateTest = shapeReader(GateTestBody);
+const readGateTest = shapeReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
 /** The same decision as a check with the context and the action for a request. An action that stands in both places must be one. */
 export function parseGateTestBody(body: unknown): CheckCall {

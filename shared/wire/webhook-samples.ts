@@ -1,10 +1,12 @@
 import type { WebhookEvent } from '../model/webhook.ts';
+import type { ApprovalAnswer } from './approval.ts';
+import type { WebhookData } from './webhook-events.ts';
 
 const passport_id = 'pass_00000000000000000000000000';
 const gate_id = 'gate_00000000000000000000000000';
 const attestation_id = 'att_00000000000000000000000000';
 const agent_id = 'sample-agent';
-const requested = {
+const requested: ApprovalAnswer = {
   approval_id: 'appr_00000000000000000000000000',
   status: 'pending',
   passport_id,
@@ -20,7 +22,7 @@ const requested = {
   note: null,
 };
 
-const samples: Readonly<Record<WebhookEvent, Readonly<Record<string, unknown>>>> = {
+const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
   'passport.verified': { passport_id, agent_id, gate_id, decision: 'allow', reason: null, attestation_id },
   'passport.denied': {
     passport_id,

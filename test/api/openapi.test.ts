@@ -14,6 +14,7 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { catalogue } from '../../shared/errors/catalogue.ts';
+import { webhookEvents } from '../../shared/model/webhook.ts';
 import { type Api, documentOf, startApi } from '../support/api.ts';
 import { answerOf, closedThroughout, inlined, operationsOf, undocumented } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -134,6 +135,26 @@ describe('operations', () => {
         expect(parameter.required, `${key} ${parameter.name}`).toBe(
           parameter.in === 'path' || parameter.name === 'capability',
         );
+      }
+    }
+  });
+});
+
+describe('webhooks', () => {
+  it('are all events, each with its signature headers and a sample that fits its body', () => {
+    const webhooks = document.webhooks ?? {};
+    expect(Object.keys(webhooks)).toEqual(webhookEvents);
+    for (const [event, { post }] of Object.entries(webhooks)) {
+      expect(post.parameters.map(({ name }) => name)).toEqual([
+        'webhook-id',
+        'webhook-timestamp',
+        'webhook-signature',
+      ]);
+      const media = must(post.requestBody.content['application/json'], 'a delivery is JSON');
+      const validator = Compile(closedThroughout(inlined(document, media.schema)));
+      expect(validator.Check({ event }), event).toBe(false);
+      for (const { value } of Object.values(media.examples ?? {})) {
+        expect([event, ...validator.Errors(value)]).toEqual([event]);
       }
     }
   });

@@ -1,8 +1,11 @@
 import { Registry } from 'prom-client';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
+import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
 import { startDeliveries } from '../../control-plane/webhooks/deliver.ts';
+import { webhookBodies } from '../../shared/wire/webhook-events.ts';
 import type { Api, Reply } from './api.ts';
+import { closedThroughout } from './document.ts';
 import type { Received, Receiver } from './receiver.ts';
 import { until } from './until.ts';
 
@@ -30,10 +33,17 @@ export function verified(received: Received, secret: string): VerifiedEvent {
     };
     const body = new StandardWebhook(secret).verify(received.body, headers) as Omit<VerifiedEvent, 'id'>;
     expect(Object.keys(body)).toEqual(['event', 'timestamp', 'data']);
+    expectPublished(body);
     return { id, ...body };
   } finally {
     Date.now = realNow;
   }
+}
+
+/** Fails unless the body is one that the document describes, with no member too many. */
+function expectPublished(body: Omit<VerifiedEvent, 'id'>): void {
+  const schema = closedThroughout(JSON.parse(JSON.stringify(webhookBodies))[body.event]);
+  expect([body.event, ...Compile(schema).Errors(body)]).toEqual([body.event]);
 }
 
 /** All that arrived, verified, in order. */

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
 import { contentHash } from '../../../shared/crypto/content-hash.ts';
+import { ApiError } from '../../../shared/errors/api-error.ts';
 import { makeId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import {
@@ -10,6 +11,7 @@ import {
   parseGateChoice,
   parseGateTestBody,
   parseRequestFacts,
+  RequestMembers,
 } from '../../../shared/wire/check.ts';
 import { closed, FreeForm } from '../../../shared/wire/fields.ts';
 import { refusal } from '../../support/refusal.ts';
@@ -61,6 +63,48 @@ describe('parseCheckBody, where it does not ask the schema', () => {
       ),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('the published members of a request', () => {
+  const published = Compile(RequestMembers);
+  const names = Object.keys(RequestMembers.properties);
+
+  it('take whatever the parser takes', () => {
+    const value = fc.oneof(
+      fc.constantFrom(null, 'orders:create', 'orders:*', 'USD', 'a.example.com', 'https://a.example.com/x'),
+      fc.constantFrom(0, -1, 12.5, 1e9, 1e9 + 1, '', 'x'.repeat(200), 'a\0b', true, {}),
+      fc.jsonValue({ maxDepth: 1 }),
+    );
+    let taken = 0;
+    const members = fc.dictionary(fc.constantFrom(...names, 'more'), value, { maxKeys: 2 });
+    fc.assert(
+      fc.property(members, (request) => {
+        try {
+          parseRequestFacts(request);
+          parseGateChoice(request);
+        } catch (error) {
+          if (error instanceof ApiError && error.code !== 'gate_not_found') return;
+        }
+        taken++;
+        expect([...published.Errors(request)]).toEqual([]);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(taken).toBeGreaterThan(100);
+  });
+
+  it.each([
+    { amount: '12' },
+    { amount: -1 },
+    { permission_key: 'orders:*' },
+    { action: 7 },
+    { idempotency_key: '' },
+    { approval_id: 1 },
+    { gate_id: {} },
+  ])('refuse %j, as the parser does', (request) => {
+    expect(published.Check(request)).toBe(false);
+    expect(() => [parseGateChoice(request), parseRequestFacts(request)]).toThrow(ApiError);
   });
 });
 
