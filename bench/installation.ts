@@ -117,8 +117,10 @@ export async function ready(origin: string, of: Program): Promise<void> {
   }
 }
 
-/** Prometheus text: `name{labels} value`. */
+/** Prometheus text: `name{labels} value`. `name` may go on with the first of the labels. */
 function sumOf(name: string, text: string): number {
-  const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  const lines = text
+    .split('\n')
+    .filter((line) => line.startsWith(name) && '{ ,}'.includes(line[name.length] ?? '-'));
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

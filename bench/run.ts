@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { discover } from './discover.ts';
 import { exportOf } from './export.ts';
+import { keyed } from './keyed.ts';
 import { type LatencyTable, latencyChart, latencyMarkdown } from './latency-table.ts';
 import { leases } from './leases.ts';
 import { lists } from './lists.ts';
@@ -20,6 +21,7 @@ import { webhooks } from './webhooks.ts';
 const rows: readonly Row[] = [
   { name: 'warm', describe: 'P2, P3: decisions about a known passport, one core', run: warm },
   { name: 'leases', describe: 'P12: limits on five windows, and calls for leases', run: leases },
+  { name: 'keyed', describe: 'P24: requests with an idempotency key, closed and open loop', run: keyed },
   { name: 'discover', describe: 'P18: discovery among a million catalog entries', run: discover },
   { name: 'lists', describe: 'P18: pages among ten million attestations', run: lists },
   { name: 'export', describe: 'P19: export of a million records and its verification', run: exportOf },

@@ -30,6 +30,19 @@ export async function throughput(load: Load, seconds: number): Promise<number> {
   return Number(requests) / (Number(microseconds) / 1e6);
 }
 
+/** Runs a script of its own, a closed loop; what comes of it is read elsewhere, and no answer counts as a failure. */
+export async function loadWith(load: {
+  readonly url: string;
+  readonly scriptPath: string;
+  readonly connections: number;
+  readonly seconds: number;
+}): Promise<void> {
+  await run('taskset', [
+    ...['-c', String(otherCore), 'wrk', '--threads', '1', '--connections', String(load.connections)],
+    ...['--duration', `${load.seconds}s`, '--timeout', '5s', '--script', load.scriptPath, load.url],
+  ]);
+}
+
 function script({ headers, body }: Load): string {
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`,

@@ -1,0 +1,256 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { type Installation, install } from './installation.ts';
+import { findProgram } from './programs.ts';
+import { interleaved, type Side } from './rounds.ts';
+import type { BenchOptions } from './row.ts';
+import { type Table, tableLine } from './table.ts';
+import { loadWith } from './wrk.ts';
+
+const clientCounts = [1, 10, 50, 200, 1_000] as const;
+const measuredClients = 200;
+/** Arrivals in the overload, as a multiple of the best goodput. */
+const overload = 2;
+const request = { permission_key: 'orders:create', amount: 0.25 };
+
+/**
+ * P24: goodput of requests with an idempotency key, each of which asks the control plane, by the number of clients in a closed loop; and what an open-loop
+ * overload leaves behind.
+ */
+export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
+  const rounds = isQuick ? 2 : 5;
+  const secondsEach = isQuick ? 3 : 5;
+  const title = 'Requests with an idempotency key, settled before they are answered';
+  const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach };
+  if (findProgram('wrk') === null) {
+    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+    return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-keyed-'));
+  let installation: Installation | null = null;
+  try {
+    installation = await install();
+    const target = await prepare(installation);
+    const sides = clientCounts.map((clients) =>
+      sideOf(installation as Installation, target, { clients, folder }),
+    );
+    for (const side of sides) await side.measure(1);
+    const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
+    const lines = clientCounts.map((clients) =>
+      tableLine(
+        {
+          name: nameOf(clients),
+          does: 'a new key each time; a closed loop',
+          doesNot: '',
+          target: clients === measuredClients ? null : { name: 'P24', wanted: 0.9 },
+        },
+        figures,
+        nameOf(measuredClients),
+      ),
+    );
+    const best = Math.max(
+      ...[...figures.values()].map((each) => Math.max(...each.map(({ perSecond }) => perSecond))),
+    );
+    const left = await overloaded(installation, target, {
+      perSecond: best * overload,
+      seconds: isQuick ? 5 : 7,
+      say,
+    });
+    return { ...base, lines, skipped: [], notes: [...notes, ...left] };
+  } finally {
+    await installation?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const notes = [
+  'wrk, one thread, on the other core, together with the control plane and PostgreSQL at a lower priority. Goodput: PERMITs that the sidecar answered.',
+  'Each PERMIT is on record, its key claimed, before it is answered; the ratio is that of 200 clients over the number in the line.',
+];
+
+const nameOf = (clients: number): string => `${clients} client${clients === 1 ? '' : 's'}`;
+
+interface Target {
+  readonly url: string;
+  readonly path: string;
+  readonly gateId: string;
+  readonly token: string;
+}
+
+async function prepare(installation: Installation): Promise<Target> {
+  const constraints = { rate_limits: { requests_per_day: 1_000_000_000 } };
+  const gate = await installation.api('POST', '/gates', { name: 'bench', trust_level: 'L1', constraints });
+  const passport = await installation.api('POST', '/passports', {
+    agent_id: 'bench-agent',
+    permissions: ['orders:create'],
+  });
+  const gateId = String(gate['gate_id']);
+  const path = `/v1/gates/${gateId}/check`;
+  return { url: `${installation.sidecarOrigin}${path}`, path, gateId, token: String(passport['jwt']) };
+}
+
+const headersOf = ({ apiKey }: Installation) => ({
+  Authorization: `Bearer ${apiKey}`,
+  'Content-Type': 'application/json',
+});
+
+function sideOf(
+  installation: Installation,
+  target: Target,
+  { clients, folder }: { readonly clients: number; readonly folder: string },
+): Side {
+  const scriptPath = join(folder, `${clients}.lua`);
+  const permits = () => installation.sidecarMetric('agent_trust_sidecar_decisions_total{outcome="PERMIT"');
+  return {
+    name: nameOf(clients),
+    measure: async (seconds) => {
+      writeFileSync(scriptPath, script(installation, target));
+      const [permitsBefore, cpuBefore] = [await permits(), installation.sidecar.cpuSeconds()];
+      await loadWith({ url: target.url, scriptPath, connections: clients, seconds });
+      const permitted = (await permits()) - permitsBefore;
+      const cpu = installation.sidecar.cpuSeconds() - cpuBefore;
+      // What is on its way belongs to this measurement: the next begins with nothing.
+      await idle(installation);
+      return { perSecond: permitted / seconds, perCpuSecond: permitted / cpu, coresBusy: cpu / seconds };
+    },
+  };
+}
+
+/** A new key for each request, unlike those of every other run. */
+const script = (installation: Installation, { token }: Target): string => `
+wrk.method = "POST"
+${Object.entries(headersOf(installation))
+  .map(([name, value]) => `wrk.headers["${name}"] = "${value}"`)
+  .join('\n')}
+local count = 0
+local prefix = '{"passport":"${token}","request":{"permission_key":"orders:create","amount":0.25,"idempotency_key":"${randomUUID()}-'
+request = function()
+  count = count + 1
+  return wrk.format(nil, nil, nil, prefix .. count .. '"}}')
+end
+`;
+
+async function idle(installation: Installation): Promise<void> {
+  const open = () => installation.sidecarMetric('agent_trust_sidecar_settlements_open');
+  while ((await open()) > 0) await pause(20);
+}
+
+/** What one client was told last about its key. */
+interface Told {
+  readonly key: string;
+  permitId: string | null;
+}
+
+/**
+ * Twice as many requests as can be settled arrive for some seconds; every second client repeats its key while it is told to come again. Then: how
+ * soon a usual load runs as usual, and whether anything is on record that its client was not told.
+ */
+async function overloaded(
+  installation: Installation,
+  target: Target,
+  {
+    perSecond,
+    seconds,
+    say,
+  }: { readonly perSecond: number; readonly seconds: number; readonly say: (line: string) => void },
+): Promise<readonly string[]> {
+  const pool = new Pool(installation.sidecarOrigin, { connections: 2_000, pipelining: 1 });
+  const told: Told[] = [];
+  const counts = new Map<string, number>();
+  const ask = async (one: Told): Promise<string> => {
+    const { statusCode, body } = await pool.request({
+      method: 'POST',
+      path: target.path,
+      headers: headersOf(installation),
+      body: JSON.stringify({ passport: target.token, request: { ...request, idempotency_key: one.key } }),
+    });
+    const answer = (await body.json()) as { decision?: string; reason?: string; attestation_id?: string };
+    if (answer.decision === 'PERMIT') one.permitId = answer.attestation_id ?? null;
+    const said = statusCode === 200 ? (answer.reason ?? String(answer.decision)) : String(statusCode);
+    counts.set(said, (counts.get(said) ?? 0) + 1);
+    return said;
+  };
+  const client = async (index: number): Promise<void> => {
+    const one: Told = { key: randomUUID(), permitId: null };
+    told.push(one);
+    for (let tries = index % 2 === 0 ? 1 : 4; tries > 0; tries--) {
+      if ((await ask(one)) !== '503') return;
+      if (tries > 1) await pause(500);
+    }
+  };
+  try {
+    const startedMs = performance.now();
+    const before = await permitsOnRecord(installation, target);
+    const clients: Promise<void>[] = [];
+    for (let index = 0; performance.now() - startedMs < seconds * 1_000; index++) {
+      const dueMs = startedMs + (index * 1_000) / perSecond;
+      if (dueMs > performance.now()) await pause(dueMs - performance.now());
+      clients.push(client(index));
+    }
+    const arrived = clients.length;
+    const endedMs = performance.now();
+    const normalMs = await untilNormal(ask, told);
+    await Promise.all(clients);
+    await idle(installation);
+    say(
+      `overload: ${arrived} arrived in ${seconds} s; ${[...counts].map(([said, count]) => `${said} ${count}`).join(', ')}`,
+    );
+    const after = await permitsOnRecord(installation, target);
+    const permitted = new Set(told.flatMap(({ permitId }) => permitId ?? []));
+    const standing = after.filter((id) => !before.has(id) && !permitted.has(id)).length;
+    const untrue = [...permitted].filter((id) => !after.includes(id)).length;
+    return [
+      `Overload: ${Math.round(perSecond)}/s arrive in an open loop for ${seconds} s (${arrived} clients, every second one repeats its key up to 3 times): ${[...counts].map(([said, count]) => `${said} ${count}`).join(', ')}.`,
+      `A usual load of 10 clients runs as usual ${Math.round(normalMs - endedMs)} ms after the last arrival; wanted: 2,000.`,
+      `PERMITs on record that stand and whose client was not told PERMIT: ${standing}; PERMITs that clients were told and that do not stand: ${untrue}; wanted: 0 and 0.`,
+    ];
+  } finally {
+    await pool.close();
+  }
+}
+
+/** When 50 requests in a row of 10 clients were all permitted. */
+async function untilNormal(ask: (one: Told) => Promise<string>, told: Told[]): Promise<number> {
+  for (;;) {
+    const startedMs = performance.now();
+    const rounds = Array.from({ length: 10 }, async () => {
+      for (let count = 0; count < 5; count++) {
+        const one: Told = { key: randomUUID(), permitId: null };
+        told.push(one);
+        if ((await ask(one)) !== 'PERMIT') return false;
+      }
+      return true;
+    });
+    if ((await Promise.all(rounds)).every(Boolean)) return startedMs;
+  }
+}
+
+/** The ids of the PERMITs of the gate that stand: no later record voids them. */
+async function permitsOnRecord(
+  installation: Installation,
+  { gateId }: Target,
+): Promise<readonly string[] & Pick<ReadonlySet<string>, 'has'>> {
+  const ids = new Set<string>();
+  const voided = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const query = `gate_id=${gateId}&limit=500${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
+    const page = await installation.api('GET', `/attestations?${query}`);
+    for (const record of page['attestations'] as readonly {
+      id: string;
+      decision: string;
+      refers_to: string | null;
+    }[]) {
+      if (record.refers_to !== null) voided.add(record.refers_to);
+      else if (record.decision === 'PERMIT') ids.add(record.id);
+    }
+    cursor = page['next_cursor'] as string | null;
+  } while (cursor !== null);
+  const standing = [...ids].filter((id) => !voided.has(id));
+  const set = new Set(standing);
+  return Object.assign(standing, { has: (id: string) => set.has(id) });
+}
