@@ -12,7 +12,7 @@ import { goToNoon } from '../support/approvals.ts';
 import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { brokenRules } from '../support/sound-database.ts';
-import { connectSidecar, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { connectSidecar, recordOf, settlementCall, type TestSidecar } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 /** What a sidecar that died was leased, and how much of it comes back when its spool has been shipped to the end. */
@@ -212,7 +212,7 @@ describe('the end of an epoch', () => {
       const reply = await api.call({
         url: '/v1/sync/settlements',
         key: sidecar.key,
-        body: {
+        body: settlementCall({
           sidecar_id: sidecar.sidecarId,
           connection_id: sidecar.connectionId,
           holder: own.holder,
@@ -225,9 +225,9 @@ describe('the end of an epoch', () => {
           idempotency_key: key,
           approval_id: null,
           record,
-        },
+        }),
       });
-      return reply.body.kind;
+      return reply.body.answers[0].kind;
     };
     expect(await settle('first')).toBe('committed');
     expect((await end(sidecar, 1)).status).toBe(200);

@@ -57,8 +57,9 @@ export async function leaseDatabase(sql: Database): Promise<LeaseDatabase> {
     createGate: async (constraints) => {
       const gateId = random.newId('gate', nowMs);
       await sql`
-        INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, created_at_ms, updated_at_ms)
-        VALUES (${gateId}, ${accountId}, 'live', 'Test', 'L1', ${JSON.stringify(constraints)}::text::jsonb, 1, 0, 0)`;
+        INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version,
+          created_at_ms, updated_at_ms)
+        VALUES (${gateId}, ${accountId}, 'live', 'Test', 'L1', ${JSON.stringify(constraints)}::text::jsonb, 1, 1, 0, 0)`;
       return gateId;
     },
     changeGate: async (gateId, constraints) => {
