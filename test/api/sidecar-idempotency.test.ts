@@ -188,7 +188,7 @@ describe('a request with an idempotency key', () => {
     expect((await check(1, gateId, token, request)).body).toEqual(permitted.body);
   });
 
-  it.each(['', 'k'.repeat(limits.idempotencyKeyCharsMax + 1), 7, null, {}])(
+  it.each(['', 'k'.repeat(limits.idempotencyKeyCharsMax + 1), 7, {}])(
     'is 400 where the key is %j',
     async (key) => {
       const { gateId, token } = await pair.setUp({ gate: {} });

@@ -203,7 +203,7 @@ describe('a permit with a key', () => {
     }));
     const body = {
       passport: passport.jwt,
-      request: { permission_key: 'orders:create', idempotency_key: 'order-1' },
+      request: { permission_key: 'orders:create', amount: 1, idempotency_key: 'order-1' },
     };
     const [answers, own] = await Promise.all([
       Promise.all(calls.map(answerTo)),
