@@ -14,9 +14,9 @@ export async function nextCatalogVersion(tx: Transaction, gateId: GateId): Promi
 export async function insertCatalog(tx: Transaction, catalog: Catalog): Promise<void> {
   const { gateId, version } = catalog;
   await tx`
-    INSERT INTO catalogs (gate_id, version, published_at_ms, content_hash, signature, signing_key_id)
-    VALUES (${gateId}, ${version}, ${catalog.publishedAtMs}, ${catalog.contentHash}, ${catalog.signature},
-      ${catalog.signingKeyId})`;
+    INSERT INTO catalogs (gate_id, version, more, published_at_ms, content_hash, signature, signing_key_id)
+    VALUES (${gateId}, ${version}, ${JSON.stringify(catalog.more)}::text::jsonb, ${catalog.publishedAtMs},
+      ${catalog.contentHash}, ${catalog.signature}, ${catalog.signingKeyId})`;
   await tx`
     INSERT INTO catalog_entries (gate_id, version, position, entry)
     SELECT ${gateId}, ${version}::bigint, position - 1, entry
@@ -34,7 +34,7 @@ export async function findCatalog(
   { gateId, version }: { readonly gateId: GateId; readonly version: number | null },
 ): Promise<Catalog | null> {
   const [row] = await sql<CatalogRow[]>`
-    SELECT c.version, c.published_at_ms AS "publishedAtMs", c.content_hash AS "contentHash", c.signature,
+    SELECT c.version, c.more, c.published_at_ms AS "publishedAtMs", c.content_hash AS "contentHash", c.signature,
       c.signing_key_id AS "signingKeyId", (
         SELECT coalesce(jsonb_agg(e.entry ORDER BY e.position), '[]') FROM catalog_entries e
         WHERE e.gate_id = c.gate_id AND e.version = c.version

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { type Catalog, type CatalogEntry, catalogTerms } from '../../shared/model/catalog.ts';
+import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -26,24 +26,24 @@ export async function replaceCatalog(
   wanted: {
     readonly owner: Owner;
     readonly gateId: GateId;
-    readonly permissions: readonly CatalogEntry[];
+    readonly offer: CatalogOffer;
   },
 ): Promise<{ readonly catalog: Catalog; readonly voided: number }> {
-  const { permissions } = wanted;
+  const { offer } = wanted;
   const current = await lockGate(tx, wanted.owner, wanted.gateId);
   if (current === null) throw new ApiError('gate_not_found');
   const nowMs = deps.clock.now();
   const version = current.version + 1;
   const gate: Gate = {
     ...current,
-    catalogTerms: catalogTerms(permissions),
+    catalogTerms: catalogTerms(offer.permissions),
     version,
     policyVersion: version,
     updatedAtMs: nowMs,
   };
   await updateGateRow(tx, gate);
   const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
-  const catalog = await publishCatalog(tx, deps, { gate, permissions });
+  const catalog = await publishCatalog(tx, deps, { gate, offer });
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
   return { catalog, voided };
 }
@@ -59,10 +59,10 @@ export const catalogOnRecord = ({ version, contentHash, permissions }: Catalog) 
 export async function publishCatalog(
   tx: Transaction,
   { clock, signingKeys }: PublishDeps,
-  { gate, permissions }: { readonly gate: Gate; readonly permissions: readonly CatalogEntry[] },
+  { gate, offer }: { readonly gate: Gate; readonly offer: CatalogOffer },
 ): Promise<Catalog> {
   const version = await nextCatalogVersion(tx, gate.gateId);
-  const content = { gateId: gate.gateId, version, permissions, publishedAtMs: clock.now() };
+  const content = { ...offer, gateId: gate.gateId, version, publishedAtMs: clock.now() };
   const catalog = signCatalog(content, signingKeys.current('catalog'));
   await insertCatalog(tx, catalog);
   await indexGates(tx, [gate.gateId]);

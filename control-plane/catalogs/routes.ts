@@ -42,7 +42,7 @@ export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const wanted = {
           owner: callerOf(request),
           gateId: gateIdOf(request.params.id),
-          permissions: parseCatalogPublication(request.body),
+          offer: parseCatalogPublication(request.body),
         };
         return answerCreated(request, reply, {
           create: (tx, change) => replaceCatalog(tx, change, deps, wanted),

@@ -1,4 +1,5 @@
 import { assert } from '../../shared/errors/assert.ts';
+import { pricingModels } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Transaction } from '../deps.ts';
 
@@ -28,17 +29,21 @@ const removeEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
     DELETE FROM discovery_entries WHERE gate_id = ANY (${[...gateIds]}::text[])
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
+/** A price without a known model is free-form, and none (decisions §10). */
 const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
   tx<Counted[]>`
     INSERT INTO discovery_entries (gate_id, permission_key, version, position, category, trust_level, pricing_model,
       price_cents, currency, uptime_basis_points, response_time_ms)
     SELECT e.gate_id, e.entry->>'key', e.version, e.position,
       nullif(e.entry->>'category', split_part(e.entry->>'key', ':', 1)), g.trust_level,
-      e.entry->'pricing'->>'model', (e.entry->'pricing'->>'price_cents')::bigint, e.entry->'pricing'->>'currency',
+      pricing->>'model', (pricing->>'price_cents')::bigint, pricing->>'currency',
       (e.entry->'sla'->>'uptime_basis_points')::integer, (e.entry->'sla'->>'response_time_ms')::integer
     FROM gates g JOIN accounts a USING (account_id)
       CROSS JOIN LATERAL (SELECT max(version) AS version FROM catalogs c WHERE c.gate_id = g.gate_id) AS newest
       JOIN catalog_entries e ON e.gate_id = g.gate_id AND e.version = newest.version
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN e.entry->'pricing'->>'model' = ANY (${[...pricingModels]}::text[]) THEN e.entry->'pricing' END AS pricing
+      ) AS price
     WHERE g.gate_id = ANY (${[...gateIds]}::text[]) AND g.mode = 'live' AND g.deleted_at_ms IS NULL AND a.status = 'active'
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 

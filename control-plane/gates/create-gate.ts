@@ -16,20 +16,20 @@ export async function createGate(
   { owner, wanted }: { readonly owner: Owner; readonly wanted: NewGate },
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
-  const { policy, permissions } = wanted;
+  const { policy, offer } = wanted;
   const gate: Gate = {
     ...policy,
     gateId: deps.random.newId('gate', nowMs),
     accountId: owner.accountId,
     mode: owner.mode,
-    catalogTerms: permissions === null ? null : catalogTerms(permissions),
+    catalogTerms: offer === null ? null : catalogTerms(offer.permissions),
     version: 1,
     policyVersion: 1,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
   };
   await insertGate(tx, gate);
-  const catalog = permissions === null ? null : await publishCatalog(tx, deps, { gate, permissions });
+  const catalog = offer === null ? null : await publishCatalog(tx, deps, { gate, offer });
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [owner], data, timestampMs: nowMs }]);

@@ -3,7 +3,14 @@ import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { applyGatePatch, type GatePatch, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import {
+  applyGatePatch,
+  type GatePatch,
+  gateReadOnly,
+  renderGate,
+  renderGateForSidecars,
+} from '../../shared/wire/gate.ts';
+import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
@@ -31,6 +38,7 @@ export async function updateGate(
     const current = await lockGate(tx, caller, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
+    refuseChanges(patch, renderGate(current, deps.gateHost), gateReadOnly);
     const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
     if (isDeepStrictEqual(patched, current)) return { result: { gate: current, voided: 0 }, audited: null };
     const nowMs = deps.clock.now();

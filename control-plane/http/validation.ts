@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
+import { bodyReader } from '../../shared/wire/body.ts';
 import { shapeReader } from '../../shared/wire/shape.ts';
 
 /** What the validator of one part of a request answers to Fastify. */
@@ -9,7 +10,7 @@ type Validation = { readonly value: unknown } | { readonly error: ApiError };
 type Validator = (data: unknown) => Validation;
 
 /**
- * Bodies are taken as they are: no coercion, no defaults, no dropped fields. Query parameters are text, so integers are read from
+ * Bodies are taken as they are: no coercion, no defaults, and no dropped fields but optional ones that are null. Query parameters are text, so integers are read from
  * decimal digits and defaults are filled in; an unknown parameter is refused like an unknown field, because a misspelt
  * filter would otherwise answer everything. A parameter that is given twice is refused.
  *
@@ -18,7 +19,7 @@ type Validator = (data: unknown) => Validation;
  */
 export function installValidation(app: FastifyInstance): void {
   app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
-    if (httpPart === 'body') return answering(bodyReader(schema));
+    if (httpPart === 'body') return answering(storableBodyReader(schema));
     return answering(parameterReader(schema));
   });
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
@@ -50,8 +51,8 @@ const answering =
   };
 
 /** A choice of shapes is left to the route: its parser knows which was meant, where a schema could only say "none of them". */
-function bodyReader(schema: TSchema): (data: unknown) => unknown {
-  const read = Type.IsUnion(schema) ? (data: unknown) => data : shapeReader(schema);
+function storableBodyReader(schema: TSchema): (data: unknown) => unknown {
+  const read = Type.IsUnion(schema) ? (data: unknown) => data : bodyReader(schema);
   return (data) => {
     const body = read(data);
     refuseNul(body, '');

@@ -5,7 +5,6 @@ import {
   IssuerCreation,
   IssuerUpdate,
   parseIssuerCreation,
-  parseIssuerUpdate,
   renderIssuer,
 } from '../../shared/wire/issuer.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
@@ -70,8 +69,8 @@ export function issuerRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       { config: update, schema: { params: IdParams, body: IssuerUpdate, response: { 200: IssuerAnswer } } },
       async (request) => {
         const issuerId = issuerIdOf(request.params.id);
-        const wanted = parseIssuerUpdate(request.body);
-        return renderIssuer(await updateIssuer(deps, callerOf(request), { issuerId, wanted }));
+        const update = { issuerId, body: request.body };
+        return renderIssuer(await updateIssuer(deps, callerOf(request), update));
       },
     );
   };

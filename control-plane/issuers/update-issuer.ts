@@ -1,9 +1,17 @@
+import type { Static } from 'typebox';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
-import type { CountedIssuer, IssuerChange } from '../../shared/wire/issuer.ts';
+import {
+  type CountedIssuer,
+  type IssuerUpdate,
+  issuerReadOnly,
+  parseIssuerUpdate,
+  renderIssuerReadOnly,
+} from '../../shared/wire/issuer.ts';
+import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
@@ -14,11 +22,13 @@ import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.t
 export async function updateIssuer(
   deps: Deps,
   caller: Caller,
-  { issuerId, wanted }: { readonly issuerId: IssuerId; readonly wanted: IssuerChange },
+  { issuerId, body }: { readonly issuerId: IssuerId; readonly body: Static<typeof IssuerUpdate> },
 ): Promise<CountedIssuer> {
+  const wanted = parseIssuerUpdate(body);
   return administer(deps, caller, async (tx, change) => {
     const current = await lockIssuer(tx, caller, issuerId);
     if (current === null) throw new ApiError('issuer_not_found');
+    refuseChanges(body, renderIssuerReadOnly(current), issuerReadOnly);
     const status = wanted.status ?? current.status;
     const next: Issuer = {
       ...current,

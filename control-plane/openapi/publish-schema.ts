@@ -78,9 +78,12 @@ function withMapping({ discriminator, oneOf }: Discriminated, referred: Schema):
   return rest;
 }
 
-/** An `enum` gets its type; a choice between one simple type and null becomes that type or null; a discriminated choice is `oneOf`; "any member" is said plainly. */
+/**
+ * An `enum` gets its type; a choice between one simple type and null becomes that type or null; a discriminated choice is `oneOf`; "any
+ * member" is said plainly. What is closed is what callers send, where null for an optional field means absent (`bodyReader`).
+ */
 function simplify(schema: Schema): Schema {
-  const inner = mapParts(schema, simplify);
+  const inner = orNullWhereOptional(mapParts(schema, simplify));
   const { enum: values, anyOf, additionalProperties } = inner;
   if (
     Array.isArray(values) &&
@@ -109,6 +112,27 @@ function simplify(schema: Schema): Schema {
     ? { ...rest, additionalProperties: true }
     : inner;
 }
+
+function orNullWhereOptional(schema: Schema): Schema {
+  const { properties, required, additionalProperties } = schema;
+  if (additionalProperties !== false || !isSchema(properties)) return schema;
+  const demanded: readonly unknown[] = Array.isArray(required) ? required : [];
+  const fields = Object.entries(properties).map(([name, field]) => [
+    name,
+    demanded.includes(name) || !isSchema(field) || takesNull(field) ? field : orNull(field),
+  ]);
+  return { ...schema, properties: Object.fromEntries(fields) };
+}
+
+const takesNull = ({ type, anyOf }: Schema): boolean =>
+  type === 'null' ||
+  (Array.isArray(type) && type.includes('null')) ||
+  (Array.isArray(anyOf) && anyOf.some(takesNull));
+
+const orNull = (schema: Schema): Schema =>
+  Array.isArray(schema['anyOf'])
+    ? { ...schema, anyOf: [...schema['anyOf'], { type: 'null' }] }
+    : simplify({ anyOf: [schema, { type: 'null' }] });
 
 /** Every field says what it is: one name means one thing everywhere, so the glossary knows it by its name. */
 function describeFields(schema: Schema, owner = ''): Schema {

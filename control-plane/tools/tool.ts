@@ -1,6 +1,6 @@
 import type { Static, TObject } from 'typebox';
 import type { Scope } from '../../shared/model/scopes.ts';
-import { shapeReader } from '../../shared/wire/shape.ts';
+import { bodyReader } from '../../shared/wire/body.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { refuseNul } from '../http/validation.ts';
@@ -41,7 +41,7 @@ export function defineTool<Input extends TObject>(
     readonly run: (deps: Deps, caller: Caller, args: Static<Input>) => Promise<object>;
   },
 ): Tool {
-  const read = shapeReader(tool.input);
+  const read = bodyReader(tool.input);
   const { run, ...words } = tool;
   const call: Tool['call'] = async (deps, caller, args) => {
     const input = read(args);

@@ -2,7 +2,13 @@ import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
-import { distinctEvents, type WebhookUpdate } from '../../shared/wire/webhook.ts';
+import { refuseChanges } from '../../shared/wire/read-only.ts';
+import {
+  distinctEvents,
+  renderWebhook,
+  type WebhookUpdate,
+  webhookReadOnly,
+} from '../../shared/wire/webhook.ts';
 import { administer } from '../audit/administer.ts';
 import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
@@ -23,6 +29,7 @@ export async function updateWebhook(
   return administer(deps, caller, async (tx) => {
     const before = await lockWebhook(tx, caller, webhookId);
     if (before === null) throw new ApiError('webhook_not_found');
+    refuseChanges(update, renderWebhook(before), webhookReadOnly);
     if (before.url === null && update.url !== undefined) {
       throw invalidRequest('url', 'A webhook without a url stays without one; create another.');
     }

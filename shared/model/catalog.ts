@@ -6,7 +6,16 @@ import type { UnixMillis } from './time.ts';
 export const pricingModels = ['per_call', 'per_minute', 'subscription'] as const;
 export type PricingModel = (typeof pricingModels)[number];
 
-export interface Pricing {
+/** What a permission costs: in one of the known models, or in words of the publisher's own, which count as no price (decisions §10). */
+export type Pricing = KnownPricing | OwnPricing;
+
+interface OwnPricing {
+  readonly model: null;
+  /** All of it, as it was published; a model that nobody knows included. */
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+interface KnownPricing {
   readonly model: PricingModel;
   readonly priceCents: number;
   /** `USD`, or another code of its form. */
@@ -42,9 +51,14 @@ export interface CatalogContent {
   readonly version: number;
   /** Each key once, in the publisher's order. */
   readonly permissions: readonly CatalogEntry[];
+  /** What the publisher says in the catalog besides; signed with the rest, and never read here. */
+  readonly more: Readonly<Record<string, unknown>>;
   readonly publishedAtMs: UnixMillis;
   readonly signingKeyId: string;
 }
+
+/** What the publisher decides of a version. */
+export type CatalogOffer = Pick<CatalogContent, 'permissions' | 'more'>;
 
 export interface Catalog extends CatalogContent {
   readonly contentHash: string;

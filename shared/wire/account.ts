@@ -13,6 +13,7 @@ import { limits } from '../model/limits.ts';
 import { renderTime } from '../model/time.ts';
 import { NewApiKeyAnswer } from './api-key.ts';
 import { closed, Name, nullable, Timestamp } from './fields.ts';
+import { readOnly, refuseChanges } from './read-only.ts';
 
 const RequestLimit = Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: limits.planRequestsMax })));
 
@@ -26,16 +27,23 @@ export const AccountCreation = closed({
   limits: Type.Optional(nullable(Limits)),
 });
 
-/** `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. */
+/** Of an account what nobody sets. */
+const accountReadOnly = { account_id: Type.String(), created_at: Timestamp };
+
+/**
+ * `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. Those of a plan other than enterprise may be sent
+ * as they are answered.
+ */
 export const AccountUpdate = closed({
   name: Type.Optional(Name),
   plan: Type.Optional(Type.Enum(plans)),
   status: Type.Optional(Type.Enum(accountStatuses)),
   limits: Type.Optional(nullable(Limits)),
+  ...readOnly(accountReadOnly),
 });
 
 const accountFields = {
-  account_id: Type.String(),
+  ...accountReadOnly,
   name: Type.String(),
   plan: Type.Enum(plans),
   status: Type.Enum(accountStatuses),
@@ -45,7 +53,6 @@ const accountFields = {
       requests_per_day: nullable(Type.Integer()),
     }),
   ),
-  created_at: Timestamp,
 };
 
 export const AccountAnswer = Type.Object(accountFields);
@@ -66,17 +73,27 @@ export function parseAccountCreation(body: Static<typeof AccountCreation>): NewA
   return { name: body.name, plan: body.plan, limits: parseLimits(body.plan, body.limits ?? null) };
 }
 
-/** The account as it is to be. An account that leaves the enterprise plan loses its own limits. */
+/**
+ * The account as it is to be. An account that leaves the enterprise plan loses its own limits; the limits that `GET` answers of it may be
+ * sent with any plan (decisions §4), and only the enterprise plan then takes them for its own.
+ */
 export function parseAccountUpdate(body: Static<typeof AccountUpdate>, current: Account): AccountState {
+  const shown = renderAccount(current);
+  refuseChanges(body, shown, accountReadOnly);
   const plan = body.plan ?? current.plan;
   const kept = plan === 'enterprise' ? current.limits : null;
+  const isUnchanged = plan !== 'enterprise' && isSameLimits(body.limits ?? null, shown.limits);
   return {
     name: body.name ?? current.name,
     plan,
     status: body.status ?? current.status,
-    limits: body.limits === undefined ? kept : parseLimits(plan, body.limits),
+    limits: body.limits === undefined || isUnchanged ? kept : parseLimits(plan, body.limits),
   };
 }
+
+const isSameLimits = (one: Static<typeof Limits> | null, other: Static<typeof Limits> | null): boolean =>
+  (one?.requests_per_minute ?? null) === (other?.requests_per_minute ?? null) &&
+  (one?.requests_per_day ?? null) === (other?.requests_per_day ?? null);
 
 function parseLimits(plan: Plan, body: Static<typeof Limits> | null): PlanLimits | null {
   if (body === null) return null;

@@ -5,8 +5,10 @@ import {
   type Catalog,
   type CatalogContent,
   type CatalogEntry,
+  type CatalogOffer,
   type CatalogTerms,
   type Pricing,
+  type PricingModel,
   pricingModels,
 } from '../model/catalog.ts';
 import { isId } from '../model/ids.ts';
@@ -15,7 +17,8 @@ import { parseMicroUsd } from '../model/money.ts';
 import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import { renderTime } from '../model/time.ts';
 import { parseExactTime } from './attestation.ts';
-import { boundFreeForm, closed, Description, nullable, Timestamp } from './fields.ts';
+import { boundFreeForm, closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
+import { shapeReader } from './shape.ts';
 
 /** An ISO 4217 code, or one of its form such as USDC. */
 export const Currency = Type.String({ pattern: '^[A-Z][A-Z0-9]{2,7}$' });
@@ -30,11 +33,13 @@ const Category = nullable(
 const RiskLevel = nullable(Type.String({ minLength: 1, maxLength: limits.catalogLabelCharsMax }));
 const PriceCents = Type.Integer({ minimum: 0, maximum: limits.priceCentsMax });
 const BasisPoints = Type.Integer({ minimum: 0, maximum: 10_000 });
-/** Free-form but for these three: the specification leaves it open, and decisions and discovery read them (decisions §10). */
-const PricingInput = Type.Object(
-  { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(Currency) },
+/** With a known model decisions and discovery read these three; whatever else is there is kept and signed. */
+const KnownPricing = Type.Object(
+  { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(nullable(Currency)) },
   { additionalProperties: true },
 );
+/** Free-form: without a known model all of it is kept and signed, and counts as no price (decisions §10). */
+const PricingInput = Type.Union([KnownPricing, FreeForm]);
 const Sla = closed({
   uptime_basis_points: BasisPoints,
   response_time_ms: Type.Integer({ minimum: 0, maximum: limits.responseTimeMsMax }),
@@ -53,10 +58,14 @@ const EntryInput = closed({
   requires_approval: Type.Optional(Type.Boolean()),
 });
 
-/** `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at the gate is blocked. */
-export const CatalogPublication = closed({
-  permissions: Type.Array(EntryInput, { maxItems: limits.catalogEntriesMax }),
-});
+/**
+ * `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at the gate is blocked. What it
+ * holds besides is kept and signed; an entry, whose `requires_approval` decides about requests, holds nothing unknown.
+ */
+export const CatalogPublication = Type.Object(
+  { permissions: Type.Array(EntryInput, { maxItems: limits.catalogEntriesMax }) },
+  { additionalProperties: true },
+);
 
 const pricingFields = { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Currency };
 /** Discovery answers these three and nothing else of a price. */
@@ -67,7 +76,7 @@ const EntryAnswer = closed({
   key: PermissionText,
   display_name: DisplayName,
   description: Description,
-  pricing: nullable(Type.Object(pricingFields, { additionalProperties: true })),
+  pricing: nullable(Type.Union([Type.Object(pricingFields, { additionalProperties: true }), FreeForm])),
   category: Category,
   risk_level: RiskLevel,
   sla: nullable(Sla),
@@ -75,7 +84,7 @@ const EntryAnswer = closed({
   requires_approval: Type.Boolean(),
 });
 
-export const CatalogAnswer = closed({
+const catalogFields = {
   gate_id: Type.String(),
   version: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   permissions: Type.Array(EntryAnswer, { maxItems: limits.catalogEntriesMax }),
@@ -84,20 +93,36 @@ export const CatalogAnswer = closed({
   /** base64url of 64 bytes. */
   signature: Type.String({ pattern: '^[A-Za-z0-9_-]{86}$' }),
   signing_key_id: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
-});
+};
+
+/** With whatever else its publisher put there. */
+export const CatalogAnswer = Type.Object(catalogFields, { additionalProperties: true });
 export type CatalogAnswer = Static<typeof CatalogAnswer>;
 export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
 
 /**
  * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single permission or stands there
- * twice.
+ * twice, for a price of a known model that cannot be read, and for a member that only the service sets.
  */
 export function parseCatalogPublication(
   publication: Static<typeof CatalogPublication>,
   at: '' | 'catalog.' = '',
+): CatalogOffer {
+  const { permissions, ...more } = publication;
+  const ours = Object.keys(more).find((name) => Object.hasOwn(catalogFields, name));
+  if (ours !== undefined) {
+    throw invalidRequest(`${at}${ours}`, `${at}${ours} of a catalog is set by the service. Leave it out.`);
+  }
+  boundFreeForm(at === '' ? 'body' : 'catalog', more);
+  return { permissions: parseEntries(permissions, at), more };
+}
+
+function parseEntries(
+  permissions: Static<typeof CatalogPublication>['permissions'],
+  at: '' | 'catalog.',
 ): readonly CatalogEntry[] {
   const known = new Set<PermissionKey>();
-  return publication.permissions.map((given, index) => {
+  return permissions.map((given, index) => {
     const param = `${at}permissions.${index}`;
     const { key } = given;
     if (!isRequestablePermission(key)) {
@@ -109,15 +134,19 @@ export function parseCatalogPublication(
     if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key stands in this catalog twice.`);
     known.add(key);
     if (given.pricing) boundFreeForm(`${param}.pricing`, given.pricing);
-    return entryOf(given, key);
+    return entryOf(given, key, parsePricing(given.pricing ?? null, `${param}.pricing`));
   });
 }
 
-const entryOf = (given: Static<typeof EntryInput>, key: PermissionKey): CatalogEntry => ({
+const entryOf = (
+  given: Omit<Static<typeof EntryInput>, 'pricing'>,
+  key: PermissionKey,
+  pricing: Pricing | null,
+): CatalogEntry => ({
   key,
   displayName: given.display_name ?? null,
   description: given.description ?? null,
-  pricing: pricingOf(given.pricing ?? null),
+  pricing,
   category: given.category ?? null,
   riskLevel: given.risk_level ?? null,
   sla: given.sla
@@ -127,10 +156,19 @@ const entryOf = (given: Static<typeof EntryInput>, key: PermissionKey): CatalogE
   requiresApproval: given.requires_approval ?? false,
 });
 
-function pricingOf(given: Static<typeof PricingInput> | null): Pricing | null {
+const knownPricingShape = Compile(KnownPricing);
+
+const isPricingModel = (value: unknown): value is PricingModel =>
+  pricingModels.some((each) => each === value);
+
+/** A model that is known is meant: where its price cannot be read, that is an error and never "unpriced". Throws `invalid_request` naming the field. */
+function parsePricing(given: FreeForm | null, at: string): Pricing | null {
   if (given === null) return null;
-  const { model, price_cents: priceCents, currency = currencyDefault, ...more } = given;
-  return { model, priceCents, currency, more };
+  if (!isPricingModel(given['model'])) return { model: null, more: given };
+  // Compiled anew for the words of an error alone: where the price stands differs each time.
+  const known = knownPricingShape.Check(given) ? given : shapeReader(KnownPricing, at)(given);
+  const { model, price_cents: priceCents, currency, ...more } = known;
+  return { model, priceCents, currency: currency ?? currencyDefault, more };
 }
 
 export const renderCatalogEntry = (entry: CatalogEntry): CatalogEntryAnswer => ({
@@ -148,8 +186,14 @@ export const renderCatalogEntry = (entry: CatalogEntry): CatalogEntryAnswer => (
   requires_approval: entry.requiresApproval,
 });
 
-const renderPricing = ({ model, priceCents, currency, more }: Pricing) => ({
-  ...more,
+const renderPricing = (pricing: Pricing): FreeForm =>
+  pricing.model === null ? { ...pricing.more } : { ...pricing.more, ...renderKnownPricing(pricing) };
+
+/** The three members that mean something; null where they say nothing that is known. */
+export const renderPrice = (pricing: Pricing | null): Static<typeof PricingAnswer> | null =>
+  pricing === null || pricing.model === null ? null : renderKnownPricing(pricing);
+
+const renderKnownPricing = ({ model, priceCents, currency }: Exclude<Pricing, { model: null }>) => ({
   model,
   price_cents: priceCents,
   currency,
@@ -157,6 +201,7 @@ const renderPricing = ({ model, priceCents, currency, more }: Pricing) => ({
 
 /** What is hashed and signed (decisions §10). */
 export const renderCatalogContent = (content: CatalogContent) => ({
+  ...content.more,
   gate_id: content.gateId,
   version: content.version,
   permissions: content.permissions.map(renderCatalogEntry),
@@ -182,15 +227,18 @@ export function parseCatalog(value: unknown): Catalog | null {
   if (!isId('gate', value.gate_id) || publishedAtMs === null) return null;
   const permissions: CatalogEntry[] = [];
   const known = new Set<string>();
-  for (const entry of value.permissions) {
-    if (!isRequestablePermission(entry.key) || known.has(entry.key)) return null;
+  for (const each of value.permissions) {
+    const entry = toEntry(each);
+    if (entry === null || known.has(entry.key)) return null;
     known.add(entry.key);
-    permissions.push(entryOf(entry, entry.key));
+    permissions.push(entry);
   }
+  const more = Object.entries(value).filter(([name]) => !Object.hasOwn(catalogFields, name));
   return {
     gateId: value.gate_id,
     version: value.version,
     permissions,
+    more: Object.fromEntries(more),
     publishedAtMs,
     contentHash: value.content_hash,
     signature: value.signature,
@@ -199,10 +247,19 @@ export function parseCatalog(value: unknown): Catalog | null {
 }
 
 const entryShape = Compile(EntryAnswer);
+const writtenPricingShape = Compile(PricingAnswer);
 
 /** Reads what `renderCatalogEntry` writes; null for anything else. */
 export const parseCatalogEntry = (value: unknown): CatalogEntry | null =>
-  entryShape.Check(value) && isRequestablePermission(value.key) ? entryOf(value, value.key) : null;
+  entryShape.Check(value) ? toEntry(value) : null;
+
+function toEntry(written: CatalogEntryAnswer): CatalogEntry | null {
+  const { key, pricing } = written;
+  if (!isRequestablePermission(key)) return null;
+  const isReadable =
+    pricing === null || !isPricingModel(pricing['model']) || writtenPricingShape.Check(pricing);
+  return isReadable ? entryOf(written, key, parsePricing(pricing, 'pricing')) : null;
+}
 
 /** The terms of a catalog as sidecars and the gate's row hold them: every permission with its price per call or null, and those that need an approval. */
 interface WrittenTerms {

@@ -12,6 +12,7 @@ import {
   permissionCharsMax,
   requestablePermissionPattern,
 } from '../model/permission.ts';
+import { bodyReader } from './body.ts';
 import { parseHost, parseUrlHost } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
 import { shapeReader } from './shape.ts';
@@ -82,7 +83,7 @@ function isCheckCall(body: unknown): body is CheckCall {
   return members === 2;
 }
 
-const readGateTest = shapeReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
+const readGateTest = bodyReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
 /** The same decision as a check with the context and the action for a request. An action that stands in both places must be one. */
 export function parseGateTestBody(body: unknown): CheckCall {

@@ -4,7 +4,7 @@ import type { GateId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { permissionCharsMax } from '../model/permission.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
-import { Currency, PricingAnswer, renderCatalogEntry } from './catalog.ts';
+import { Currency, PricingAnswer, renderCatalogEntry, renderPrice } from './catalog.ts';
 import { FreeForm, nullable, Tier } from './fields.ts';
 import { pagingQuery } from './paging.ts';
 
@@ -84,19 +84,14 @@ export const renderOffer = ({ gateId, gateName, trustLevel, entry, catalog }: Of
 
 /** What a discovery result repeats of the catalog's entry. */
 export function renderOffered(entry: CatalogEntry) {
-  const { display_name, description, category, risk_level, pricing, sla, platform_fee } =
-    renderCatalogEntry(entry);
+  const { display_name, description, category, risk_level, sla, platform_fee } = renderCatalogEntry(entry);
   return {
     permission_key: entry.key,
     display_name,
     description,
     category,
     risk_level,
-    pricing: pricing && {
-      model: pricing.model,
-      price_cents: pricing.price_cents,
-      currency: pricing.currency,
-    },
+    pricing: renderPrice(entry.pricing),
     sla,
     platform_fee,
   };

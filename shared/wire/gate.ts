@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
-import type { Catalog, CatalogEntry, CatalogTerms } from '../model/catalog.ts';
+import type { Catalog, CatalogOffer, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
 import type { Template } from '../model/template.ts';
@@ -21,6 +21,7 @@ import {
 } from './constraints.ts';
 import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
 import { mergePatch } from './merge-patch.ts';
+import { readOnly } from './read-only.ts';
 import type { GateBody } from './sync.ts';
 
 /** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are one thing under two names. */
@@ -35,27 +36,40 @@ export const GateCreation = closed({
   catalog: Type.Optional(CatalogPublication),
 });
 
-/** `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent. */
-export const GatePatch = closed({
-  name: Type.Optional(Name),
-  description: Type.Optional(Description),
-  trust_level: Type.Optional(Tier),
-  trust_profile: Type.Optional(Tier),
-  constraints: Type.Optional(nullable(FreeForm)),
-});
-
-const gateFields = {
+/** Of a gate what nobody sets. */
+export const gateReadOnly = {
   gate_id: Type.String(),
   id: Type.String(),
-  name: Type.String(),
-  description: nullable(Type.String()),
-  trust_level: Tier,
-  trust_profile: Tier,
   gate_url: Type.String(),
   status: Type.Literal('active'),
   created_at: Timestamp,
   updated_at: Timestamp,
 };
+
+const gateFields = {
+  ...gateReadOnly,
+  name: Type.String(),
+  description: nullable(Type.String()),
+  trust_level: Tier,
+  trust_profile: Tier,
+};
+
+const Stats = Type.Object({
+  total_requests: Type.Integer(),
+  permits: Type.Integer(),
+  blocks: Type.Integer(),
+  last_request_at: nullable(Timestamp),
+});
+
+/** `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent, and is refused for what may not. */
+export const GatePatch = closed({
+  name: Type.Optional(nullable(Name)),
+  description: Type.Optional(Description),
+  trust_level: Type.Optional(nullable(Tier)),
+  trust_profile: Type.Optional(nullable(Tier)),
+  constraints: Type.Optional(nullable(FreeForm)),
+  ...readOnly({ ...gateReadOnly, stats: Stats }),
+});
 
 export const GateAnswer = Type.Object({ ...gateFields, constraints: GateConstraints });
 
@@ -69,12 +83,7 @@ export const GateCreationAnswer = Type.Object({
 export const GateWithStatsAnswer = Type.Object({
   ...gateFields,
   constraints: GateConstraints,
-  stats: Type.Object({
-    total_requests: Type.Integer(),
-    permits: Type.Integer(),
-    blocks: Type.Integer(),
-    last_request_at: nullable(Timestamp),
-  }),
+  stats: Stats,
 });
 
 export const GateListItem = Type.Object({
@@ -101,7 +110,7 @@ export interface CountedGate extends Gate {
 /** What a new gate is to be, and what it offers from the start; null: nothing is published. */
 export interface NewGate {
   readonly policy: GatePolicy;
-  readonly permissions: readonly CatalogEntry[] | null;
+  readonly offer: CatalogOffer | null;
 }
 
 /**
@@ -118,7 +127,7 @@ export function parseGateCreation(body: Static<typeof GateCreation>, template: T
       trustLevel,
       constraints: mergeOverTemplate(template, body.constraints ?? {}),
     },
-    permissions: body.catalog === undefined ? null : parseCatalogPublication(body.catalog, 'catalog.'),
+    offer: body.catalog === undefined ? null : parseCatalogPublication(body.catalog, 'catalog.'),
   };
 }
 
@@ -138,6 +147,7 @@ function mergeOverTemplate(template: Template | null, own: FreeForm): Constraint
 
 /** The policy as it is to be. What is merged is the public shape, and the result must be as good as a new gate's. */
 export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePolicy): GatePolicy {
+  refuseRemoval(patch);
   refuseUnknownConstraints(patch.constraints ?? {});
   const constraints =
     patch.constraints === undefined
@@ -151,18 +161,23 @@ export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePol
   };
 }
 
+function refuseRemoval(patch: Static<typeof GatePatch>): void {
+  const removed = (['name', 'trust_level', 'trust_profile'] as const).find((name) => patch[name] === null);
+  if (removed !== undefined) throw invalidRequest(removed, `A gate has a ${removed}: it cannot be removed.`);
+}
+
 const parseGateConstraints = (value: unknown): Constraints =>
   parseConstraints(value, { param: 'constraints', of: 'gate' });
 
 function readTrustLevel(body: {
-  readonly trust_level?: TrustTier;
-  readonly trust_profile?: TrustTier;
+  readonly trust_level?: TrustTier | null;
+  readonly trust_profile?: TrustTier | null;
 }): TrustTier | null {
-  const { trust_level: level, trust_profile: profile } = body;
-  if (level !== undefined && profile !== undefined && level !== profile) {
+  const { trust_level: level = null, trust_profile: profile = null } = body;
+  if (level !== null && profile !== null && level !== profile) {
     throw invalidRequest('trust_profile', 'trust_level and trust_profile are one thing and differ here.');
   }
-  return level ?? profile ?? null;
+  return level ?? profile;
 }
 
 const renderCommon = (gate: Gate, gateHost: string) => ({

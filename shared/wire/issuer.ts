@@ -5,6 +5,7 @@ import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.t
 import type { TrustTier } from '../model/trust-tier.ts';
 import { parseHost } from './domain.ts';
 import { boundFreeForm, closed, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
+import { readOnly } from './read-only.ts';
 
 /** `POST /issuers` */
 export const IssuerCreation = closed({
@@ -14,25 +15,35 @@ export const IssuerCreation = closed({
   metadata: Type.Optional(FreeForm),
 });
 
+/** Of an issuer what nobody sets once it is there. */
+export const issuerReadOnly = {
+  issuer_id: Type.String(),
+  domain: nullable(Type.String()),
+  trust_tier: Tier,
+  created_at: Timestamp,
+};
+
+const passportCounts = {
+  passport_count: Type.Integer(),
+  active_passports: Type.Integer(),
+  revoked_passports: Type.Integer(),
+  last_passport_issued_at: nullable(Timestamp),
+};
+
 /** `PUT /issuers/:id`: only what is present changes; `metadata` is replaced as a whole. */
 export const IssuerUpdate = closed({
   name: Type.Optional(Name),
   metadata: Type.Optional(FreeForm),
   status: Type.Optional(Type.Enum(issuerStatuses)),
+  ...readOnly({ ...issuerReadOnly, ...passportCounts }),
 });
 
 export const IssuerAnswer = Type.Object({
-  issuer_id: Type.String(),
+  ...issuerReadOnly,
+  ...passportCounts,
   name: Type.String(),
-  domain: nullable(Type.String()),
-  trust_tier: Tier,
   metadata: FreeForm,
   status: Type.Enum(issuerStatuses),
-  passport_count: Type.Integer(),
-  active_passports: Type.Integer(),
-  revoked_passports: Type.Integer(),
-  last_passport_issued_at: nullable(Timestamp),
-  created_at: Timestamp,
 });
 
 /** What the account says about a new issuer. */
@@ -79,16 +90,20 @@ export const parseIssuerUpdate = (body: Static<typeof IssuerUpdate>): IssuerChan
   status: body.status ?? null,
 });
 
-export const renderIssuer = (issuer: CountedIssuer): Static<typeof IssuerAnswer> => ({
+export const renderIssuerReadOnly = (issuer: Issuer) => ({
   issuer_id: issuer.issuerId,
-  name: issuer.name,
   domain: issuer.domain,
   trust_tier: issuer.trustTier,
+  created_at: renderTime(issuer.createdAtMs),
+});
+
+export const renderIssuer = (issuer: CountedIssuer): Static<typeof IssuerAnswer> => ({
+  ...renderIssuerReadOnly(issuer),
+  name: issuer.name,
   metadata: { ...issuer.metadata },
   status: issuer.status,
   passport_count: issuer.passportCount,
   active_passports: issuer.activePassports,
   revoked_passports: issuer.revokedPassports,
   last_passport_issued_at: renderOptionalTime(issuer.lastPassportIssuedAtMs),
-  created_at: renderTime(issuer.createdAtMs),
 });

@@ -12,9 +12,9 @@ import {
 } from '../model/permission.ts';
 import { dayMs, parseDuration, parseTime, toMillis, toSeconds, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
+import { bodyReader } from './body.ts';
 import { noConstraints, PassportConstraints, parseConstraints } from './constraints.ts';
 import { boundFreeForm, closed, FreeForm, nullable, Tier } from './fields.ts';
-import { shapeReader } from './shape.ts';
 
 const AgentId = Type.String({ minLength: 1, maxLength: limits.agentIdCharsMax });
 const AgentName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax });
@@ -62,9 +62,9 @@ export const PassportIssue = Type.Union([ReferenceIssue, MachineIssue, Unattende
 /** `POST /api/passports`, outside `/v1`: what does not describe a subject is unattended issuance. */
 export const UnattendedPassportIssue = Type.Union([UnattendedIssue, MachineIssue]);
 
-const readReference = shapeReader(ReferenceIssue);
-const readMachine = shapeReader(MachineIssue);
-const readUnattended = shapeReader(UnattendedIssue);
+const readReference = bodyReader(ReferenceIssue);
+const readMachine = bodyReader(MachineIssue);
+const readUnattended = bodyReader(UnattendedIssue);
 
 /** What is asked for, in one shape whichever variant asked. */
 export interface WantedPassport {

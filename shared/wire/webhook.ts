@@ -13,6 +13,7 @@ import {
 } from '../model/webhook.ts';
 import { closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
 import { pagingQuery } from './paging.ts';
+import { readOnly } from './read-only.ts';
 
 const Events = Type.Array(Type.Enum(webhookEvents), { minItems: 1, maxItems: webhookEvents.length });
 
@@ -23,12 +24,22 @@ export const WebhookCreation = closed({
   description: Type.Optional(Description),
 });
 
+/** Of a webhook what nobody sets. */
+export const webhookReadOnly = { webhook_id: Type.String(), created_at: Timestamp, updated_at: Timestamp };
+
+/** What deliveries make of it. */
+const webhookHealth = {
+  disabled_reason: nullable(Type.Enum(disablingReasons)),
+  failing_since: nullable(Timestamp),
+};
+
 /** `PUT /webhooks/:id`: only what is present changes. */
 export const WebhookUpdate = closed({
   url: Type.Optional(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Type.Optional(Events),
   description: Type.Optional(Description),
   status: Type.Optional(Type.Enum(webhookStatuses)),
+  ...readOnly({ ...webhookReadOnly, ...webhookHealth }),
 });
 
 /** `POST /webhooks/:id/test`. Default: the first event that the endpoint subscribes to. */
@@ -50,15 +61,12 @@ export const DeliveryQuery = Type.Object({
 });
 
 export const WebhookAnswer = Type.Object({
-  webhook_id: Type.String(),
+  ...webhookReadOnly,
+  ...webhookHealth,
   url: nullable(Type.String()),
   events: Events,
   description: Description,
   status: Type.Enum(webhookStatuses),
-  disabled_reason: nullable(Type.Enum(disablingReasons)),
-  failing_since: nullable(Timestamp),
-  created_at: Timestamp,
-  updated_at: Timestamp,
 });
 
 /** With `secret`, which is shown this once: a replay of the answer (decisions §12) lacks it. */

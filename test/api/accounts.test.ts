@@ -144,7 +144,6 @@ describe('PUT /accounts/:id', () => {
   });
 
   it.each([
-    [{ name: null }, 'name'],
     [{ status: 'closed' }, 'status'],
     [{ limits: { requests_per_day: 1.5 } }, 'limits.requests_per_day'],
     [{ account_id: 'x' }, 'account_id'],

@@ -162,6 +162,65 @@ describe('POST /gates/:id/catalog', () => {
     expect(body.permissions[0].pricing).toEqual(priced(1));
   });
 
+  it('keeps and signs what it does not know of a catalog and of a price, which then counts as none', async () => {
+    const own = { model: 'per_word', price_cents: 'on request', tiers: [{ upTo: 1e21, each: 0.1 }, null] };
+    const catalog = {
+      pricing: { plan: 'gold', monthly_usd: 9.5, note: null },
+      terms: 'https://shop.example/terms',
+      permissions: [{ key: 'a:own', pricing: own }, { key: 'a:empty', pricing: {} }, minimal],
+    };
+    const constraints = { spend_limits: { per_transaction_usd: 10 } };
+    const gate = await api.createGate({ catalog, constraints });
+    const published = await api.call({ url: `/v1/gates/${gate.gate_id}/catalog`, body: catalog });
+    expect(published.status).toBe(201);
+    expect(published.body).toMatchObject({
+      ...catalog,
+      permissions: [
+        { ...minimalAnswered, key: 'a:own', pricing: own },
+        { ...minimalAnswered, key: 'a:empty', pricing: {} },
+        minimalAnswered,
+      ],
+    });
+    const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
+    const keys = must(serviceKeys(jwks.body), 'the service answers a JWKS');
+    for (const version of [1, 2]) {
+      const { body } = await read(gate.gate_id, `?version=${version}`);
+      expect(body).toEqual(version === 1 ? gate.catalog : published.body);
+      expect(verifyCatalog(body, keys, { gateId: gate.gate_id }).kind).toBe('valid');
+      const changed = { ...body, terms: 'https://shop.example/other' };
+      expect(verifyCatalog(changed, keys, { gateId: gate.gate_id })).toMatchObject({
+        fault: 'hash_mismatch',
+      });
+    }
+    const found = await api.call({ url: '/v1/discover?capability=a:own', key: null });
+    expect(found.body.results).toMatchObject([{ permission_key: 'a:own', pricing: null }]);
+    const ranged = await api.call({ url: '/v1/discover?capability=a:own&max_price_cents=9', key: null });
+    expect(ranged.body).toMatchObject({ results: [], total: 0 });
+    const { jwt } = await api.issuePassport({ permissions: ['a:own'] });
+    const decided = await api.call({
+      url: `/v1/gates/${gate.gate_id}/check`,
+      body: { passport: jwt, request: { permission_key: 'a:own' } },
+    });
+    expect(decided.body).toMatchObject({ decision: 'BLOCK', reason: 'amount_missing' });
+  });
+
+  it.each(['gate_id', 'version', 'published_at', 'content_hash', 'signature', 'signing_key_id'])(
+    '400: takes no %s, which the service sets',
+    async (name) => {
+      const { gate_id } = await api.createGate();
+      const body = { permissions: [minimal], [name]: 'x' };
+      expectError(await api.call({ url: `/v1/gates/${gate_id}/catalog`, body }), 'invalid_request', name);
+      const gate = { name: 'Orders', trust_level: 'L1', catalog: body };
+      expectError(await api.call({ url: '/v1/gates', body: gate }), 'invalid_request', `catalog.${name}`);
+    },
+  );
+
+  it('400: bounds what it does not know of a catalog', async () => {
+    const { gate_id } = await api.createGate();
+    const body = { permissions: [minimal], note: 'a'.repeat(20_000) };
+    expectError(await api.call({ url: `/v1/gates/${gate_id}/catalog`, body }), 'invalid_request', 'body');
+  });
+
   it.each<[unknown, string]>([
     [undefined, 'permissions'],
     [null, 'permissions'],
@@ -175,9 +234,7 @@ describe('POST /gates/:id/catalog', () => {
     [[minimal, complete, minimal], 'permissions.2.key'],
     [[{ ...minimal, requires_approval: 'yes' }], 'permissions.0.requires_approval'],
     [[{ ...minimal, price: 5 }], 'permissions.0.price'],
-    [[{ ...minimal, pricing: {} }], 'permissions.0.pricing.model'],
     [[{ ...minimal, pricing: { model: 'per_call' } }], 'permissions.0.pricing.price_cents'],
-    [[{ ...minimal, pricing: { ...priced(1), model: 'per_word' } }], 'permissions.0.pricing.model'],
     [[{ ...minimal, pricing: priced(-1) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: priced(0.5) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: priced(1e11 + 1) }], 'permissions.0.pricing.price_cents'],

@@ -88,7 +88,7 @@ function verify(decisionCase: DecisionCase): PassportFacts {
 const readPublication = shapeReader(CatalogPublication);
 
 const termsOf = (catalog: unknown): CatalogTerms =>
-  catalogTerms(parseCatalogPublication(readPublication(catalog)));
+  catalogTerms(parseCatalogPublication(readPublication(catalog)).permissions);
 
 const policyOf = ({ gate, mode }: DecisionCase) =>
   gate === null

@@ -47,7 +47,7 @@ async function suspendAll({ deps }: Followed, foreign: Foreign): Promise<void> {
   const caller = callerOfAccount(deps, accountId);
   await revokePassport(deps, caller, { passportId: revokedId, reason: 'a test' });
   await suspendPassport(deps, caller, suspendedId);
-  await updateIssuer(deps, caller, { issuerId, wanted: { status: 'suspended' } as never });
+  await updateIssuer(deps, caller, { issuerId, body: { status: 'suspended' } });
   await updateAccount(deps, await operatorCaller(deps), { accountId, body: { status: 'suspended' } });
 }
 

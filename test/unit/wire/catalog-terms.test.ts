@@ -10,7 +10,7 @@ import { shapeReader } from '../../../shared/wire/shape.ts';
 
 const read = shapeReader(CatalogPublication);
 const termsOf = (...permissions: readonly object[]) =>
-  catalogTerms(parseCatalogPublication(read({ permissions })));
+  catalogTerms(parseCatalogPublication(read({ permissions })).permissions);
 
 describe('the terms of a catalog', () => {
   const terms = termsOf(
