@@ -192,7 +192,6 @@ describe('the other endpoints of the library', () => {
     'GET /me',
     'POST /request',
     'GET /session/end',
-    'POST /oauth/register',
   ])('are not there: %s', async (operation) => {
     const [method = '', path = ''] = operation.split(' ');
     const response = await tools.fetch(tools.origin + path, { method });
