@@ -245,7 +245,8 @@ class BatchedSettlements implements Settlements {
     }
     for (const open of waiting) this.#queue.add(open);
     if (this.#deps.isAway()) {
-      for (const open of [...this.#queue]) this.#tell(open, { kind: open.isUncertain ? 'unknown' : 'away' });
+      for (const open of [...this.#queue])
+        this.#tell(open, { kind: mayHaveHappened(open) ? 'unknown' : 'away' });
     }
     this.#pauseTimer ??= setTimeout(() => {
       this.#pauseTimer = null;
@@ -291,6 +292,10 @@ class BatchedSettlements implements Settlements {
     else this.#counts.set(name, { kind, outcome, count: 1 });
   }
 }
+
+/** A look-up settles nothing, so there is nothing to void either. */
+const mayHaveHappened = ({ settlement, isUncertain }: Open): boolean =>
+  isUncertain && settlement.kind !== 'look_up';
 
 /** The control plane has answered that it has not begun, or has rolled back; or there was nobody to begin. */
 const isTurnedAway = (error: unknown): boolean =>

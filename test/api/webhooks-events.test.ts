@@ -159,7 +159,9 @@ describe('a decision of the control plane', () => {
     const body = { passport: jwt, request: {} };
     await api.call({ url: '/v1/enforce', body, key: own.key });
     expect(await got(ownHook)).toEqual([]);
-    expect(await got(otherHook)).toMatchObject([['passport.denied', { gate_id: null, reason: 'issuer_untrusted' }]]);
+    expect(await got(otherHook)).toMatchObject([
+      ['passport.denied', { gate_id: null, reason: 'issuer_untrusted' }],
+    ]);
   });
 
   it('is not told of a gate test', async () => {
