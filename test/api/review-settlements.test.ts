@@ -83,13 +83,15 @@ describe('an idempotency key without a gate', () => {
     });
 
   it('belongs to the account that asks: another one neither gets its PERMIT nor stands in its way', async () => {
-    const [one, other] = [await api.createAccount(), await api.createAccount()];
-    const first = (await enforce(one.key)).body;
-    expect((await enforce(one.key)).body.attestation_id).toBe(first.attestation_id);
-    expectError(await enforce(one.key, { item: 2 }), 'idempotency_conflict');
-    const theirs = await enforce(other.key, { item: 2 });
-    expect(theirs.body).toMatchObject({ decision: 'PERMIT' });
-    expect((await enforce(other.key, { item: 2 })).body.attestation_id).toBe(theirs.body.attestation_id);
+    const { key } = await api.createAccount();
+    const other = await api.createAccount();
+    passport = await api.issuePassport({}, key);
+    expect((await enforce(other.key)).body).toMatchObject({ decision: 'BLOCK', reason: 'issuer_untrusted' });
+    const first = (await enforce(key)).body;
+    expect(first).toMatchObject({ decision: 'PERMIT' });
+    expect((await enforce(key)).body.attestation_id).toBe(first.attestation_id);
+    expectError(await enforce(key, { item: 2 }), 'idempotency_conflict');
+    expect((await enforce(other.key)).body).toMatchObject({ decision: 'BLOCK', reason: 'issuer_untrusted' });
   });
 
   it('is not seen by sidecars of another account', async () => {
