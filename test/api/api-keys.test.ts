@@ -236,7 +236,7 @@ describe('POST /api-keys/:id/roll', () => {
     expect((await post(`/${ending.keyId}/roll`, {}, ending.key)).status).toBe(200);
   });
 
-  it.each([-1, 0.5, '60', null, 604_801])('400: refuses an overlap of %j', async (overlap_s) => {
+  it.each([-1, 0.5, '60', 604_801])('400: refuses an overlap of %j', async (overlap_s) => {
     const { keyId } = await api.createKey({ scopes: ['gates:read'] });
     expectError(await post(`/${keyId}/roll`, { overlap_s }), 'invalid_request', 'overlap_s');
   });

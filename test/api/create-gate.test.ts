@@ -85,7 +85,7 @@ describe('POST /gates', () => {
     [{ trust_level: null }, 'trust_level'],
     [{ catalog: {} }, 'catalog.permissions'],
     [{ catalog: { permissions: [], version: 2 } }, 'catalog.version'],
-    [{ catalog: null }, 'catalog'],
+    [{ catalog: 'none' }, 'catalog'],
     [{ status: 'active' }, 'status'],
     [{ constraints: [] }, 'constraints'],
     [{ constraints: { allowed_domain: ['a.example'] } }, 'constraints.allowed_domain'],

@@ -278,7 +278,7 @@ describe('400: a request that is not valid', () => {
       { constraints: { spend_limits: { per_transaction_usd: -1 } } },
       'constraints.spend_limits.per_transaction_usd',
     ],
-    [{ constraints: null }, 'constraints'],
+    [{ constraints: 'none' }, 'constraints'],
   ])('refuses %j, naming %s', async (more, param) => {
     expectError(await post(reference(more)), 'invalid_request', param);
   });

@@ -30,6 +30,7 @@ describe('without a key', () => {
     expect(readiness.status).toBe(200);
     expect(readiness.body).toEqual({
       status: 'ready',
+      draining: false,
       database: 'reachable',
       push: 'connected',
       appending: 'working',

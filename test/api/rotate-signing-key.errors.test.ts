@@ -18,7 +18,7 @@ describe('POST /signing-keys/rotate', () => {
     [{ purpose: null }, 'purpose'],
     [{ purpose: ['passport'] }, 'purpose'],
     [{ purpose: 'passport', compromised: 'true' }, 'compromised'],
-    [{ purpose: 'passport', compromised: null }, 'compromised'],
+    [{ purpose: 'passport', compromised: 'no' }, 'compromised'],
     [{ purpose: 'passport', kid: 'x' }, 'kid'],
   ])('400: refuses %j, naming %s, and rotates nothing', async (body, param) => {
     expectError(await api.call({ url, body }), 'invalid_request', param);

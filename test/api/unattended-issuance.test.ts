@@ -79,7 +79,7 @@ describe('POST /api/passports', () => {
     [{ permissions: ['orders'] }, 'permissions.0'],
     [{ agent_type: '' }, 'agent_type'],
     [{ agent_type: 7 }, 'agent_type'],
-    [{ agent_type: null }, 'agent_type'],
+    [{ agent_type: 1 }, 'agent_type'],
     [{ agent_id: '' }, 'agent_id'],
     [{ agent_name: '' }, 'agent_name'],
     [{ expires_in: '24 hours' }, 'expires_in'],
