@@ -215,9 +215,9 @@ describe('the command', () => {
     );
   });
 
-  it('names a command that it does not know, and not the one that it would have been', async () => {
+  it('names a command that it does not know, and the one that was probably meant', async () => {
     const { err } = await run(['sidekar']).ended;
-    expect(err).toMatch(/^agent-trust: there is no command "sidekar"\.\n/);
+    expect(err).toMatch(/^agent-trust: unknown command 'sidekar'\n\(Did you mean sidecar\?\)\n/);
   });
 
   it('ends at once and with 0 when it is told to while it waits for the database', async () => {
