@@ -73,6 +73,12 @@ async function play(decisionCase: DecisionCase) {
     decidedAtMs <= api.deps.clock.now() + limits.recordAheadMsMax;
   if (!isBelieved) unbelieved.add(reply.body.attestation_id);
   sidecar.resume();
+  if (circumstances.includes('control plane away')) {
+    // The next case begins when the sidecar has noticed that the control plane is back.
+    const isBack = async () =>
+      (await check(props.gateIds['the gate'], presented, request)).body.reason !== 'quota_unavailable';
+    await until(isBack, { what: 'an answer of the control plane' });
+  }
   return reply;
 }
 
