@@ -35,9 +35,19 @@ export interface Permitted extends Given {
 /** Requests are known for the time between their clocks, which here are one clock, and the steps in which it is read. */
 export const slackMs = 50;
 
+/** One request, over all that asked it. */
+export interface ToldRequest {
+  readonly asked: Asked;
+  /** How often it was asked and nothing, or half an answer, came back: what was decided for those is not known here. */
+  unanswered: number;
+  isPermitted: boolean;
+}
+
 /** What all clients were told, and whether it fits together. */
 export class Answers {
   readonly permits = new Map<string, Permitted>();
+  /** By `Asked.sameAs`. */
+  readonly requests = new Map<object, ToldRequest>();
   /** All that were asked. */
   readonly keys: AskedKey[] = [];
   /** How many answers said what: PERMIT, a reason, an error, or nothing. */
@@ -49,7 +59,19 @@ export class Answers {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 
+  /** To be called when it is sent. Returns what to call when a whole answer, of whatever kind, is there. */
+  asks(asked: Asked): () => void {
+    const request = this.requests.get(asked.sameAs) ?? { asked, unanswered: 0, isPermitted: false };
+    this.requests.set(asked.sameAs, request);
+    request.unanswered++;
+    return () => {
+      request.unanswered--;
+    };
+  }
+
   permit(asked: Asked, attestationId: string): void {
+    const request = this.requests.get(asked.sameAs);
+    if (request !== undefined) request.isPermitted = true;
     const known = this.permits.get(attestationId);
     if (known !== undefined) {
       if (asked.key === null || known.asked.sameAs !== asked.sameAs)

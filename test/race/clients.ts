@@ -159,6 +159,7 @@ class Client {
   async #ask(asked: Asked, signal: AbortSignal | null = null): Promise<void> {
     const { answers } = this.#shared;
     if (asked.key !== null) asked.key.count++;
+    const isAnswered = answers.asks(asked);
     const answer = await this.#call(this.#server(), `/v1/gates/${asked.lane.gateId}/check`, {
       body: { passport: asked.passport.token, request: asked.body },
       signal,
@@ -169,6 +170,7 @@ class Client {
       await pause(5 + this.#chance.below(20));
       return;
     }
+    isAnswered();
     const { status, body } = answer;
     if (status !== 200) {
       answers.error(asked, status, String(body['error']?.code));

@@ -280,7 +280,7 @@ async function judge(
       .join(', ')}.`,
   );
   say(
-    `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; all shipped ${shippedMs} ms later.`,
+    `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; ${records.voided.size} voided; all shipped ${shippedMs} ms later.`,
   );
   const mismatches = [...misfits(records, answers), ...answers.wrong];
   const verdict = mismatches.length === 0 ? ', each with one record and one answer for everybody' : '';

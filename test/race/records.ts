@@ -1,4 +1,5 @@
 import type { Database } from '../../control-plane/deps.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type Answers, slackMs } from './answers.ts';
@@ -6,9 +7,12 @@ import type { AllowedIn, Cap, Given } from './caps.ts';
 
 /** What the database has of a race. */
 export interface Records {
-  /** Each PERMIT on record, and each sum that an approval holds or held until it was used. */
+  /** Each PERMIT that stands, and each sum that an approval holds or held until it was used. */
   readonly given: readonly Given[];
+  /** PERMITs that no later record of their chain voids. */
   readonly permits: ReadonlyMap<string, RecordedPermit>;
+  /** Ids of PERMITs that a later record of their chain voids (decisions §5): their units went back. */
+  readonly voided: ReadonlySet<string>;
   /** What the ledger has given out of a window, or its limit where that is less. */
   readonly leasedIn: AllowedIn;
   readonly ledger: readonly LedgerWindow[];
@@ -40,10 +44,15 @@ interface Hold {
 /** From one snapshot, because somebody may still be settling. */
 export async function readRecords(sql: Database, gateIds: readonly string[]): Promise<Records> {
   return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
-    const permits = await tx<RecordedPermit[]>`
+    const recorded = await tx<RecordedPermit[]>`
       SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
         amount_micro_usd AS "moneyMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
-      FROM attestations WHERE decision = 'PERMIT' AND NOT test AND gate_id = ANY(${[...gateIds]}::text[])`;
+      FROM attestations
+      WHERE decision = 'PERMIT' AND resolution IS DISTINCT FROM 'voided' AND NOT test
+        AND gate_id = ANY(${[...gateIds]}::text[])`;
+    const voiding = await tx<{ refersTo: string }[]>`
+      SELECT refers_to AS "refersTo" FROM attestations
+      WHERE resolution = 'voided' AND gate_id = ANY(${[...gateIds]}::text[])`;
     const approvals = await tx<
       { gateId: string; passportId: string; attestationId: string | null; amount: number; holds: Hold[] }[]
     >`
@@ -53,6 +62,8 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
     const ledger = await tx<LedgerWindow[]>`
       SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", ends_at_ms AS "endsAtMs", leased FROM quota_windows`;
 
+    const voided = new Set(voiding.map(({ refersTo }) => refersTo));
+    const permits = recorded.filter(({ attestationId }) => !voided.has(attestationId));
     const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
     const ofPermits = permits.map(
       ({ attestationId, gateId, passportId, moneyMicroUsd, timestampMs }): Given => ({
@@ -75,6 +86,7 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
     return {
       given: [...ofPermits, ...ofApprovals],
       permits: new Map(permits.map((permit) => [permit.attestationId, permit])),
+      voided,
       leasedIn: (cap, startsAtMs) =>
         Math.min(cap.limit, leased.get(`${counterOf(cap)} ${cap.window} ${startsAtMs}`) ?? 0),
       ledger,
@@ -91,15 +103,18 @@ export function counterOf({ kind, gateId, passportId }: Cap): CounterKey {
 }
 
 /** Sentences about records that do not fit what clients were told, or one another. Empty: all is well. */
-export function misfits({ permits }: Records, answers: Answers): string[] {
+export function misfits({ permits, voided }: Records, answers: Answers): string[] {
   const wrong: string[] = [];
   for (const { attestationId, gateId, passportId, moneyMicroUsd, asked } of answers.permits.values()) {
     const record = permits.get(attestationId);
-    if (record === undefined) wrong.push(`${attestationId} was answered and is not on record`);
+    if (voided.has(attestationId)) wrong.push(`${attestationId} was answered and is voided`);
+    else if (record === undefined) wrong.push(`${attestationId} was answered and is not on record`);
     else if (record.gateId !== gateId || record.passportId !== passportId)
       wrong.push(`${attestationId} is on record for somebody else`);
     else if ((record.moneyMicroUsd ?? 0) !== moneyMicroUsd)
       wrong.push(`${attestationId} is on record with another sum than ${JSON.stringify(asked.body)}`);
+    else if (record.requestHash !== contentHash(asked.sameAs))
+      wrong.push(`${attestationId} is on record with another request than ${JSON.stringify(asked.body)}`);
   }
   const byRequest = new Map<string, string>();
   for (const { attestationId, gateId, passportId, requestHash } of permits.values()) {
@@ -107,6 +122,13 @@ export function misfits({ permits }: Records, answers: Answers): string[] {
     const other = byRequest.get(request);
     if (other !== undefined) wrong.push(`${attestationId} and ${other} are PERMITs of one request`);
     byRequest.set(request, attestationId);
+  }
+  // Whoever was refused everywhere, with a BLOCK or an error, has no PERMIT that stands (decisions §5).
+  for (const { asked, unanswered, isPermitted } of answers.requests.values()) {
+    if (unanswered > 0 || isPermitted) continue;
+    const permit = byRequest.get(`${asked.lane.gateId} ${asked.passport.id} ${contentHash(asked.sameAs)}`);
+    if (permit !== undefined)
+      wrong.push(`${permit} stands, and everybody who asked was refused: ${JSON.stringify(asked.body)}`);
   }
   return wrong;
 }
