@@ -10,8 +10,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { AttestationId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import type { SpoolOptions } from '../../../sidecar/attest/spool.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import type { SettlementVoid, SpooledRecord } from '../../../shared/wire/sync.ts';
+import type { Spool, SpoolOptions } from '../../../sidecar/attest/spool.ts';
 import { nodeFiles } from '../../../sidecar/attest/spool-files.ts';
 import { frameBytesMax } from '../../../sidecar/attest/spool-segment.ts';
 import { faultyFiles } from '../../support/faulty-files.ts';
@@ -104,6 +107,64 @@ describe('spool', () => {
       ),
     ).toThrow('isFull');
     await spool.close();
+  });
+
+  describe('a void of a settlement', () => {
+    const voidOf = ({ id, timestamp_ms }: SpooledRecord): SettlementVoid => ({
+      voids: id as AttestationId,
+      took: [1],
+      amount_micro_usd: 5,
+      timestamp_ms: timestamp_ms as UnixMillis,
+    });
+    const outcomeOf = (spool: Spool, entry: SettlementVoid) =>
+      new Promise<string>((resolve) => {
+        spool.appendVoid(entry, ownerOf(resolve));
+      });
+
+    it('is written in the order in which it came among the records, and read again after a restart', async () => {
+      const spool = await openTestSpool(folder.path);
+      const [before, after] = [spooledRecord(), spooledRecord()];
+      const outcomes = appendTurn(spool, [before]);
+      const voided = outcomeOf(spool, voidOf(before));
+      expect(await appendTurn(spool, [after])).toEqual(['written']);
+      expect([await outcomes, await voided]).toEqual([['written'], 'written']);
+      await spool.close();
+      expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([before, voidOf(before), after]);
+    });
+
+    it('is taken by a spool that is full for records', async () => {
+      const spool = await openTestSpool(folder.path, { bytesMax: frameBytesMax + 1_000 });
+      const records = [spooledRecord(), spooledRecord()];
+      for (const record of records) await appendTurn(spool, [record]);
+      expect(spool.isFull).toBe(true);
+      const [first = spooledRecord()] = records;
+      expect(await outcomeOf(spool, voidOf(first))).toBe('written');
+      await spool.close();
+      expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([...records, voidOf(first)]);
+    });
+
+    it('is handed back, after its caller returned, where the turn or the spool takes nothing more', async () => {
+      const spool = await openTestSpool(folder.path);
+      const taken: string[] = [];
+      while (!spool.isFull)
+        spool.append(
+          spooledRecord(),
+          ownerOf((outcome) => taken.push(outcome)),
+        );
+      const entry = voidOf(spooledRecord());
+      const voids: string[] = [];
+      // What is left of the turn takes a few.
+      for (let count = 0; count < 1_000; count++)
+        spool.appendVoid(
+          entry,
+          ownerOf((outcome) => voids.push(outcome)),
+        );
+      expect(voids).toEqual([]);
+      await until(() => voids.length === 1_000, { what: 'each owner is told' });
+      expect(voids).toContain('failed');
+      await spool.close();
+      expect(await outcomeOf(spool, entry)).toBe('failed');
+    });
   });
 
   it('counts what earlier starts have left, and frees it when it is taken', async () => {
