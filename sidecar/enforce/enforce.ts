@@ -24,7 +24,6 @@ import {
 } from '../../shared/wire/check.ts';
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
-import { firstPermitOf } from '../../shared/wire/settlement.ts';
 import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
 import type { LeaseHolder } from '../leases/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
@@ -46,8 +45,9 @@ import { type OpenCalls, openCalls } from './open-calls.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
+import { eventOf, fateOf } from './settlement-outcome.ts';
 import { SettlementVoids } from './settlement-voids.ts';
-import type { SettlementOutcome, Settlements } from './settlements.ts';
+import type { Settlements } from './settlements.ts';
 
 export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases' | 'scans'> {
   readonly verifier: PassportVerifier;
@@ -292,16 +292,27 @@ class DecidingEnforcer implements Enforcer, Answerer {
     asking.voidSettlement = () => voidIt(() => this.#report(call, { kind: 'written' }));
     settlements.send(settlement, leases.holder, asking.untilMs, (outcome, isCertain) => {
       const isWanted = this.#open.isWanted(call);
-      const event = eventOf(outcome, 'settled');
-      if (event.kind === 'late' || (isTrue(outcome) && !isWanted)) {
-        this.#report(call, { kind: 'late' });
-        return;
+      const fate = fateOf(outcome, { isCertain, isWanted });
+      switch (fate) {
+        case 'undo':
+          this.#report(call, { kind: 'late' });
+          return;
+        case 'keep':
+          leases.keep(reservation);
+          break;
+        case 'pass_on':
+          leases.passOn(reservation);
+          break;
+        case 'give_back':
+          leases.giveBack(reservation);
+          break;
+        case 'void':
+          voidIt(ignore);
+          break;
+        default:
+          unreachable(fate);
       }
-      if (outcome.kind === 'committed') leases.keep(reservation);
-      else if (outcome.kind === 'suspended' && outcome.is_new) leases.passOn(reservation);
-      else if (isCertain) leases.giveBack(reservation);
-      else voidIt(ignore);
-      if (isWanted) this.#report(call, event);
+      if (isWanted) this.#report(call, eventOf(outcome, 'settled'));
     });
   }
 
@@ -370,43 +381,6 @@ class DecidingEnforcer implements Enforcer, Answerer {
 const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
 const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
 const ignore = (): void => undefined;
-
-/** Something is true for others now. */
-const isTrue = (outcome: SettlementOutcome): boolean =>
-  outcome.kind === 'committed' || (outcome.kind === 'suspended' && outcome.is_new);
-
-/** What the outcome of a settlement or a look-up means to the run. */
-function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up'): RunEvent {
-  switch (outcome.kind) {
-    case 'none':
-      return { kind: 'none', mayChange: outcome.may_change };
-    case 'approval':
-      return { kind: 'approval', standing: outcome.standing, expiresAtMs: outcome.expires_at_ms };
-    case 'suspended':
-      return {
-        kind: 'suspended',
-        approval: { approvalId: outcome.approval_id, expiresAtMs: outcome.expires_at_ms },
-      };
-    case 'replayed':
-      return { kind: 'replayed', first: firstPermitOf(outcome.first) };
-    case 'unknown':
-      return { kind: 'late' };
-    // Nothing was begun, or nothing came of it: for a look-up that is the same as too late.
-    case 'shed':
-    case 'late':
-    case 'voided':
-    case 'refused':
-      return { kind: of === 'settled' ? 'declined' : 'late' };
-    case 'away':
-      return { kind: 'away' };
-    case 'committed':
-    case 'conflict':
-    case 'blocked':
-      return outcome;
-    default:
-      return unreachable(outcome);
-  }
-}
 
 /**
  * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would replace what is no UTF-8:

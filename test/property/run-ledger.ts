@@ -1,3 +1,6 @@
+import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { nowMs } from '../unit/decision/samples.ts';
 import type { WorldSpec } from './run-world.ts';
 
 /** Variants of the protocol that this one has replaced, or that somebody may think of. Each of them breaks a promise. */
@@ -36,16 +39,6 @@ export type LedgerCall =
   | (Asked & { readonly kind: 'permit' | 'suspend'; readonly units: 0 | 1 })
   | (Asked & { readonly kind: 'look_up'; readonly isShort: boolean });
 
-export type LedgerAnswer =
-  | { readonly kind: 'committed' }
-  | { readonly kind: 'conflict' }
-  | { readonly kind: 'voided' }
-  | { readonly kind: 'replayed'; readonly id: string }
-  | { readonly kind: 'none'; readonly mayChange: boolean }
-  | { readonly kind: 'approval'; readonly standing: ApprovalStatus }
-  | { readonly kind: 'suspended'; readonly id: string; readonly isNew: boolean }
-  | { readonly kind: 'blocked'; readonly reason: 'passport_revoked' };
-
 type ApprovalStatus = 'pending' | 'approved' | 'expired' | 'used';
 
 interface Approval {
@@ -78,7 +71,7 @@ export class RunLedger {
   /** Look-ups between their two steps, with what the first one read. */
   readonly #begun = new Map<
     object,
-    { readonly call: LedgerCall; readonly first: boolean | LedgerAnswer | null }
+    { readonly call: LedgerCall; readonly first: boolean | SettlementAnswer | null }
   >();
 
   constructor({ limit, sidecars, approval, mutant, copies }: WorldSpec, presentedId: string) {
@@ -134,7 +127,7 @@ export class RunLedger {
   }
 
   /** Null: the first of two steps. `message`: what the steps belong to. */
-  execute(call: LedgerCall, message: object): LedgerAnswer | null {
+  execute(call: LedgerCall, message: object): SettlementAnswer | null {
     if (this.isRevoked) return { kind: 'blocked', reason: 'passport_revoked' };
     if (call.kind !== 'look_up') return call.kind === 'permit' ? this.#permit(call) : this.#suspend(call);
     const begun = this.#begun.get(message);
@@ -144,8 +137,9 @@ export class RunLedger {
       return null;
     }
     this.#begun.delete(message);
-    if (typeof begun.first === 'boolean') return this.#find(call) ?? { kind: 'none', mayChange: begun.first };
-    return begun.first ?? { kind: 'none', mayChange: this.#mayChange(call) };
+    if (typeof begun.first === 'boolean')
+      return this.#find(call) ?? { kind: 'none', may_change: begun.first };
+    return begun.first ?? { kind: 'none', may_change: this.#mayChange(call) };
   }
 
   void(id: string, sidecar: number, units: 0 | 1): void {
@@ -211,7 +205,7 @@ export class RunLedger {
     if (used !== this.#posted) throw new Error(`${used} PERMITs stand, and ${this.#posted} units are posted`);
   }
 
-  #permit(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): LedgerAnswer {
+  #permit(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
     const known = this.#settled.get(call.id);
     if (known?.isVoid === true) return { kind: 'voided' };
     if (known !== undefined && this.#mutant !== 'repeat_commits_again') return { kind: 'committed' };
@@ -219,7 +213,7 @@ export class RunLedger {
     if (earlier !== null) return earlier;
     if (call.presents) {
       const approval = this.#presented(call);
-      if (approval.status !== 'approved') return { kind: 'approval', standing: approval.status };
+      if (approval.status !== 'approved') return approvalIs(approval.status);
       approval.status = 'used';
       approval.usedBy = call.id;
       this.#held--;
@@ -232,51 +226,54 @@ export class RunLedger {
     return { kind: 'committed' };
   }
 
-  #suspend(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): LedgerAnswer {
+  #suspend(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
     const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
     const known = this.#settled.get(call.id);
     if (known?.isVoid === true) return { kind: 'voided' };
-    if (known !== undefined) return { kind: 'suspended', id: call.id, isNew: true };
+    if (known !== undefined) return suspendedUnder(call.id, true);
     const waiting = this.#waiting(call.hash);
     if (waiting !== null) return waiting;
     this.#approvals.set(call.id, { hash: call.hash, status: 'pending', usedBy: null });
     this.#addLeased(call.sidecar, -1);
     this.#held++;
     this.#settled.set(call.id, { call, isVoid: false, isAnswered: false });
-    return { kind: 'suspended', id: call.id, isNew: true };
+    return suspendedUnder(call.id, true);
   }
 
   /** Units that holders, the asking one with them, have not posted yet. */
   #mayChange = (call: LedgerCall): boolean =>
     call.kind === 'look_up' && call.isShort && this.#leased.some((units) => units > 0);
 
-  #find(call: LedgerCall): LedgerAnswer | null {
+  #find(call: LedgerCall): SettlementAnswer | null {
     const presented = call.presents ? this.#presented(call).status : null;
-    if (presented === 'expired') return { kind: 'approval', standing: presented };
+    if (presented === 'expired') return approvalIs(presented);
     const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
-    return presented === null ? this.#waiting(call.hash) : { kind: 'approval', standing: presented };
+    return presented === null ? this.#waiting(call.hash) : approvalIs(presented);
   }
 
-  #claimed({ key, hash }: LedgerCall): LedgerAnswer | null {
+  #claimed({ key, hash }: LedgerCall): SettlementAnswer | null {
     if (key === null) return null;
     for (const [id, settled] of this.#settled) {
       const { call, isVoid } = settled;
       if (call?.kind !== 'permit' || isVoid || call.key !== key) continue;
       if (call.hash !== hash) return { kind: 'conflict' };
       this.#mark(settled);
-      return { kind: 'replayed', id };
+      return {
+        kind: 'replayed',
+        first: { attestation_id: id as AttestationId, constraints_evaluated: [], pii: [] },
+      };
     }
     return null;
   }
 
-  #waiting(hash: string): LedgerAnswer | null {
+  #waiting(hash: string): SettlementAnswer | null {
     for (const [id, approval] of this.#approvals) {
       if (approval.status !== 'pending' || approval.hash !== hash) continue;
       const opened = this.#settled.get(id);
       if (opened !== undefined) this.#mark(opened);
-      return { kind: 'suspended', id, isNew: false };
+      return suspendedUnder(id, false);
     }
     return null;
   }
@@ -302,3 +299,16 @@ export class RunLedger {
     this.#leased[sidecar] = (this.#leased[sidecar] ?? 0) + units;
   }
 }
+
+const approvalIs = (standing: ApprovalStatus): SettlementAnswer => ({
+  kind: 'approval',
+  standing,
+  expires_at_ms: nowMs,
+});
+
+const suspendedUnder = (id: string, isNew: boolean): SettlementAnswer => ({
+  kind: 'suspended',
+  approval_id: id as ApprovalId,
+  expires_at_ms: nowMs,
+  is_new: isNew,
+});

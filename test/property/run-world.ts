@@ -4,11 +4,13 @@ import { decide } from '../../shared/decision/decide.ts';
 import type { Decision, RequestFacts } from '../../shared/decision/facts.ts';
 import { needsRun, Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
-import type { PresentedApproval } from '../../shared/model/approval.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { eventOf, fateOf } from '../../sidecar/enforce/settlement-outcome.ts';
+import type { SettlementOutcome } from '../../sidecar/enforce/settlements.ts';
 import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
-import { type LedgerAnswer, type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
+import { type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
 
 /** One request that a client sends. Copies are requests with the same key. Each asks for 1 unit of money. */
 export interface CopySpec {
@@ -87,7 +89,7 @@ interface Message {
   readonly call: LedgerCall;
   readonly attempt: number;
   stage: 'request' | 'answer';
-  answer: LedgerAnswer | null;
+  answer: SettlementAnswer | null;
 }
 
 const passport = aPassport();
@@ -451,8 +453,8 @@ export class RunWorld {
     return this.copies.flatMap(({ open }) => (open !== null && same(open) ? [open.call.id] : []));
   }
 
-  /** As sidecar/enforce/enforce.ts: what was reserved ends with the outcome. */
-  #outcome(copy: Copy, open: Open, outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' }): void {
+  /** What was reserved ends with the outcome. */
+  #outcome(copy: Copy, open: Open, outcome: SettlementOutcome): void {
     const { call, isUncertain } = open;
     const isWanted = !copy.isGone;
     copy.open = null;
@@ -460,20 +462,28 @@ export class RunWorld {
       if (isWanted) this.#lookedUp(copy, outcome);
       return;
     }
-    const event = eventOf(outcome, 'settled');
-    const isTrue = outcome.kind === 'committed' || (outcome.kind === 'suspended' && outcome.isNew);
-    if (event.kind === 'late' || (isTrue && !isWanted)) {
-      this.#late(copy, call);
-      return;
-    }
     const sidecar = this.#sidecarOf(copy);
-    if (outcome.kind === 'committed') sidecar.reserved -= call.units;
-    else if (outcome.kind === 'suspended' && outcome.isNew) sidecar.reserved -= call.units;
-    else if (!isUncertain || this.spec.mutant === 'gives_back_uncertain') {
-      sidecar.reserved -= call.units;
-      sidecar.available += call.units;
-    } else this.#void(copy, call);
-    if (isWanted) this.#lookedUpOr(copy, event);
+    const isCertain = !isUncertain || this.spec.mutant === 'gives_back_uncertain';
+    const fate = fateOf(outcome, { isCertain, isWanted });
+    switch (fate) {
+      case 'undo':
+        this.#late(copy, call);
+        return;
+      case 'keep':
+      case 'pass_on':
+        sidecar.reserved -= call.units;
+        break;
+      case 'give_back':
+        sidecar.reserved -= call.units;
+        sidecar.available += call.units;
+        break;
+      case 'void':
+        this.#void(copy, call);
+        break;
+      default:
+        unreachable(fate);
+    }
+    if (isWanted) this.#lookedUpOr(copy, eventOf(outcome, 'settled'));
   }
 
   #late(copy: Copy, call: Extract<LedgerCall, { readonly units: number }>): void {
@@ -494,7 +504,7 @@ export class RunWorld {
     }
   }
 
-  #lookedUp(copy: Copy, outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' }): void {
+  #lookedUp(copy: Copy, outcome: SettlementOutcome): void {
     const event = eventOf(outcome, 'looked_up');
     const isBlind = event.kind === 'none' && this.spec.mutant === 'ignores_may_change';
     this.#lookedUpOr(copy, isBlind ? { kind: 'none', mayChange: false } : event);
@@ -519,38 +529,5 @@ export class RunWorld {
   #remove(message: Message): void {
     const place = this.#messages.indexOf(message);
     if (place >= 0) this.#messages.splice(place, 1);
-  }
-}
-
-function eventOf(
-  outcome: LedgerAnswer | { readonly kind: 'unknown' | 'shed' },
-  of: 'settled' | 'looked_up',
-): RunEvent {
-  switch (outcome.kind) {
-    case 'unknown':
-      return { kind: 'late' };
-    case 'shed':
-    case 'voided':
-      return { kind: of === 'settled' ? 'declined' : 'late' };
-    case 'replayed':
-      return {
-        kind: 'replayed',
-        first: { attestationId: outcome.id as never, constraintsEvaluated: [], pii: [] },
-      };
-    case 'suspended':
-      return { kind: 'suspended', approval: { approvalId: outcome.id as never, expiresAtMs: nowMs } };
-    case 'approval':
-      return {
-        kind: 'approval',
-        standing: outcome.standing satisfies PresentedApproval,
-        expiresAtMs: nowMs,
-      };
-    case 'none':
-    case 'committed':
-    case 'conflict':
-    case 'blocked':
-      return outcome;
-    default:
-      return unreachable(outcome);
   }
 }
