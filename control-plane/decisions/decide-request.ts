@@ -84,11 +84,11 @@ export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): 
   try {
     return await deps.turns(call.caller.accountId, () =>
       deps.sql.begin(async (tx) => {
-        const input = await readInput(tx, deps, call);
-        const run = new RunInTransaction(tx, deps, call, input);
+        const read = () => readInput(tx, deps, call);
+        const run = new RunInTransaction(tx, deps, call, { input: await read(), readAgain: read });
         const answer = await run.answer();
         settled = run.settledId;
-        return enforcementOf(answer, run, call, input);
+        return enforcementOf(answer, run, call);
       }),
     );
   } catch (error) {
@@ -130,12 +130,8 @@ async function readFacts(tx: Transaction, verdict: TokenVerdict): Promise<Passpo
   return { kind: 'verified', passport: verdict.passport, standing: known.standing };
 }
 
-function enforcementOf(
-  answer: RunAnswer,
-  run: RunInTransaction,
-  call: EnforcementCall,
-  { policy, passport, nowMs }: CheckInput,
-): Enforcement {
+function enforcementOf(answer: RunAnswer, run: RunInTransaction, call: EnforcementCall): Enforcement {
+  const { policy, passport, nowMs } = run.input;
   const redact = (): Redacted => {
     const { types } = must(policy.pii, 'what is redacted is so at a gate with PII controls');
     return redactRequest(call.asked, types, must(run.request.pii, 'what is redacted was scanned'));

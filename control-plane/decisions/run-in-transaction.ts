@@ -37,14 +37,15 @@ type RunDeps = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
 
 /**
  * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it settles is written, by the same
- * transaction that commits its record. Rows are locked in the order that approval-store.ts names. What others took between the reading and the taking is
- * noticed by the ledger: the settlement is undone to a savepoint and decided again, with what they have left.
+ * transaction that commits its record. Rows are locked in the order that approval-store.ts names. What others took or changed between the reading and the
+ * taking is noticed by the ledger and by `holdPolicy`: the settlement is undone to a savepoint, all is read again and decided again.
  */
 export class RunInTransaction {
   readonly #tx: Transaction;
   readonly #deps: RunDeps;
   readonly #call: EnforcementCall;
-  readonly #input: CheckInput;
+  #input: CheckInput;
+  readonly #readAgain: () => Promise<CheckInput>;
   readonly #run: Run;
   readonly #key: PermitKey | null;
   #view: QuotaView = noWindows;
@@ -54,11 +55,17 @@ export class RunInTransaction {
   /** What is true with the commit. Null: nothing was settled. */
   settledId: SettlementId | null = null;
 
-  constructor(tx: Transaction, deps: RunDeps, call: EnforcementCall, input: CheckInput) {
+  constructor(
+    tx: Transaction,
+    deps: RunDeps,
+    call: EnforcementCall,
+    { input, readAgain }: { readonly input: CheckInput; readonly readAgain: () => Promise<CheckInput> },
+  ) {
     this.#tx = tx;
     this.#deps = deps;
     this.#call = call;
     this.#input = input;
+    this.#readAgain = readAgain;
     this.#run = new Run(input.request, { isDryRun: call.isTest, settlesAll: true });
     this.#key = call.isTest ? null : keyOf(call, input);
   }
@@ -69,6 +76,11 @@ export class RunInTransaction {
 
   get attestationId(): AttestationId {
     return must(this.#attestationId, 'a decision that is answered is on record');
+  }
+
+  /** What the last decision was made on. */
+  get input(): CheckInput {
+    return this.#input;
   }
 
   /** As it was decided on last. */
@@ -172,6 +184,7 @@ export class RunInTransaction {
     if (event.kind !== 'refused') return event;
     this.#tries += 1;
     if (this.#tries >= limits.enforcementTriesMax) return { kind: 'declined' };
+    this.#input = await this.#readAgain();
     this.#view = await this.#readView();
     return event;
   }
@@ -211,7 +224,7 @@ export class RunInTransaction {
     const { gate: named, policy, passport, request, drawn, nowMs } = this.#input;
     const { decision } = this;
     const gate = must(named, 'a SUSPEND is at a gate');
-    if (!(await holdPolicy(this.#tx, gate))) return { kind: 'declined' };
+    if (!(await holdPolicy(this.#tx, gate))) return { kind: 'refused' };
     const opened = await openApproval(this.#tx, this.#deps, {
       approvalId: this.#deps.random.newId('appr', nowMs),
       passport: must(passport, 'a SUSPEND is about a passport'),
