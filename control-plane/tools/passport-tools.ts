@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
+import { plainTextPattern } from '../../shared/model/plain-text.ts';
 import { closed } from '../../shared/wire/fields.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
@@ -49,6 +50,7 @@ export const revokePassport = defineTool({
       Type.String({
         minLength: 1,
         maxLength: limits.reasonCharsMax,
+        pattern: plainTextPattern.source,
         description: 'Why it is revoked. Default: `unspecified`.',
       }),
     ),

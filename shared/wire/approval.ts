@@ -3,7 +3,7 @@ import { type Approval, approvalStatuses } from '../model/approval.ts';
 import { limits } from '../model/limits.ts';
 import { renderUsd } from '../model/money.ts';
 import { renderOptionalTime, renderTime } from '../model/time.ts';
-import { closed, nullable, Timestamp } from './fields.ts';
+import { closed, nullable, plainText, Timestamp } from './fields.ts';
 import { pagingQuery } from './paging.ts';
 
 const Status = Type.Enum(approvalStatuses);
@@ -13,7 +13,7 @@ export const ApprovalListQuery = Type.Object({ status: Type.Optional(Status), ..
 
 /** `POST /approvals/:id/approve` and `/deny` */
 export const ApprovalResolution = closed({
-  note: Type.Optional(nullable(Type.String({ maxLength: limits.reasonCharsMax }))),
+  note: Type.Optional(nullable(plainText({ maxLength: limits.reasonCharsMax }))),
 });
 
 export const ApprovalAnswer = Type.Object({

@@ -15,9 +15,10 @@ import { isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { parseMicroUsd } from '../model/money.ts';
 import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import { plainTextWithoutColonPattern } from '../model/plain-text.ts';
 import { renderTime } from '../model/time.ts';
 import { parseExactTime } from './attestation.ts';
-import { boundFreeForm, closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
+import { boundFreeForm, closed, Description, FreeForm, nullable, plainText, Timestamp } from './fields.ts';
 import { shapeReader } from './shape.ts';
 
 /** An ISO 4217 code, or one of its form such as USDC. */
@@ -25,12 +26,16 @@ export const Currency = Type.String({ pattern: '^[A-Z][A-Z0-9]{2,7}$' });
 const currencyDefault = 'USD';
 
 const PermissionText = Type.String({ maxLength: permissionCharsMax });
-const DisplayName = nullable(Type.String({ maxLength: limits.nameCharsMax }));
+const DisplayName = nullable(plainText({ maxLength: limits.nameCharsMax }));
 /** Without a colon, so that a category is never taken for a permission key. */
 const Category = nullable(
-  Type.String({ minLength: 1, maxLength: limits.catalogLabelCharsMax, pattern: '^[^:]*$' }),
+  Type.String({
+    minLength: 1,
+    maxLength: limits.catalogLabelCharsMax,
+    pattern: plainTextWithoutColonPattern.source,
+  }),
 );
-const RiskLevel = nullable(Type.String({ minLength: 1, maxLength: limits.catalogLabelCharsMax }));
+const RiskLevel = nullable(plainText({ minLength: 1, maxLength: limits.catalogLabelCharsMax }));
 const PriceCents = Type.Integer({ minimum: 0, maximum: limits.priceCentsMax });
 const BasisPoints = Type.Integer({ minimum: 0, maximum: 10_000 });
 /** With a known model decisions and discovery read these three; whatever else is there is kept and signed. */

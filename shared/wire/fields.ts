@@ -1,6 +1,7 @@
 import { type Static, type TProperties, Type } from 'typebox';
 import { invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
+import { plainTextPattern } from '../model/plain-text.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 
 /** An object of which every field is known. What a caller sends is always one of these. */
@@ -10,8 +11,11 @@ export const closed = <Properties extends TProperties>(properties: Properties) =
 export const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
 
-export const Name = Type.String({ minLength: 1, maxLength: limits.nameCharsMax });
-export const Description = nullable(Type.String({ maxLength: limits.descriptionCharsMax }));
+/** What people or models read (decisions §3): see plain-text.ts. */
+export const plainText = (options: { readonly minLength?: number; readonly maxLength: number }) =>
+  Type.String({ ...options, pattern: plainTextPattern.source });
+export const Name = plainText({ minLength: 1, maxLength: limits.nameCharsMax });
+export const Description = nullable(plainText({ maxLength: limits.descriptionCharsMax }));
 export const Tier = Type.Enum(trustTiers);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = Type.String();

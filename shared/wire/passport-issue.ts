@@ -10,14 +10,14 @@ import {
   permissionCharsMax,
   permissionsPerPassportMax,
 } from '../model/permission.ts';
+import { isPlainText, plainTextDemand } from '../model/plain-text.ts';
 import { dayMs, parseDuration, parseTime, toMillis, toSeconds, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import { bodyReader } from './body.ts';
 import { noConstraints, PassportConstraints, parseConstraints } from './constraints.ts';
-import { boundFreeForm, closed, FreeForm, nullable, Tier } from './fields.ts';
+import { boundFreeForm, closed, FreeForm, Name, nullable, plainText, Tier } from './fields.ts';
 
-const AgentId = Type.String({ minLength: 1, maxLength: limits.agentIdCharsMax });
-const AgentName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax });
+const AgentId = plainText({ minLength: 1, maxLength: limits.agentIdCharsMax });
 const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
   maxItems: permissionsPerPassportMax,
 });
@@ -27,7 +27,7 @@ export const ReferenceIssue = closed({
   agent_id: AgentId,
   permissions: Permissions,
   issuer_id: Type.Optional(Type.String()),
-  agent_name: Type.Optional(AgentName),
+  agent_name: Type.Optional(Name),
   expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.passportDaysMax })),
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
@@ -49,10 +49,10 @@ export const MachineIssue = closed({
 
 /** The variant of unattended issuance. Without an agent_type it is recognised by its path alone. */
 export const UnattendedIssue = closed({
-  agent_type: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharsMax })),
+  agent_type: Type.Optional(Name),
   permissions: Permissions,
   agent_id: Type.Optional(AgentId),
-  agent_name: Type.Optional(AgentName),
+  agent_name: Type.Optional(Name),
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
 });
@@ -170,6 +170,7 @@ function agentIdOfSubject(subject: FreeForm): string | null {
       `subject.agent_id must be a string of 1 to ${limits.agentIdCharsMax} characters.`,
     );
   }
+  if (!isPlainText(agentId)) throw invalidRequest('subject.agent_id', `subject.agent_id ${plainTextDemand}.`);
   return agentId;
 }
 

@@ -4,7 +4,7 @@ import { limits } from '../model/limits.ts';
 import { type Passport, passportStatuses } from '../model/passport.ts';
 import { isExpired, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { renderConstraints } from './constraints.ts';
-import { closed, FreeForm, nullable, Tier, Timestamp } from './fields.ts';
+import { closed, FreeForm, nullable, plainText, Tier, Timestamp } from './fields.ts';
 import { pagingQuery } from './paging.ts';
 
 /** `GET /passports` */
@@ -17,7 +17,7 @@ export const PassportListQuery = Type.Object({
 
 /** `POST /passports/:id/revoke` */
 export const PassportRevocation = closed({
-  reason: Type.Optional(Type.String({ minLength: 1, maxLength: limits.reasonCharsMax })),
+  reason: Type.Optional(plainText({ minLength: 1, maxLength: limits.reasonCharsMax })),
 });
 export const RevocationQuery = Type.Object({
   /** Waits that long for every connected sidecar to know of the revocation. */

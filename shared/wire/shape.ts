@@ -2,6 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { type ApiError, invalidRequest } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
+import { demandsByPattern } from '../model/plain-text.ts';
 
 /** Reads a value that arrived from outside. Throws `invalid_request`, naming the field at fault, unless it has the shape. */
 export type ShapeReader<Schema extends TSchema> = (value: unknown) => Static<Schema>;
@@ -57,7 +58,8 @@ function fieldAt(at: string, pointer: string, last?: string): string {
 
 function demandOf(misfits: readonly Misfit[], misfit: Misfit): string {
   if (misfit.keyword === 'enum') return `must be one of: ${misfit.params.allowedValues.join(', ')}`;
-  if (misfit.keyword === 'pattern') return 'has the wrong form';
+  if (misfit.keyword === 'pattern')
+    return demandsByPattern.get(String(misfit.params.pattern)) ?? 'has the wrong form';
   // A choice of types reports each of them, then the choice itself.
   const choices = misfits.filter(
     (each) => each.instancePath === misfit.instancePath && each.keyword !== 'anyOf',
