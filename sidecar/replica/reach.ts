@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
  * channel that keeps failing beside others that work is not hurried by each of their answers.
  *
  * It is known to be away when a call could not connect, or when two calls, one begun after the other had failed, got no answer; and no more after
- * any answer. One broken connection says nothing: whoever stands between may have another replica.
+ * any answer. One broken connection says nothing: whoever stands between may have another replica. Nor does a call that was sent before the last answer.
  */
 export class Reach {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -18,6 +18,7 @@ export class Reach {
   /** Calls in a row, each begun after the one before had failed. */
   #failures = 0;
   #failedAtMs = Number.NEGATIVE_INFINITY;
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
   #endedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -37,6 +38,8 @@ export class Reach {
   /** A call has got no answer, or one that says that nobody could serve it. `canConnect` false: nobody listens there. */
   noteAway({ sentAtMs, canConnect }: { readonly sentAtMs: number; readonly canConnect: boolean }): void {
     this.#hasFailed = true;
+    // It has answered since: this call tells of an earlier time.
+    if (sentAtMs < this.#answeredAtMs) return;
     if (!canConnect) this.#failures = awayAfter;
     else if (sentAtMs >= this.#failedAtMs) this.#failures++;
     this.#failedAtMs = this.#clock.monotonic();
@@ -44,9 +47,10 @@ export class Reach {
 
   /** A call has been answered by the control plane itself. */
   noteAnswer(): void {
-    this.#failures = 0;
-    if (!this.#hasFailed) return;
     const nowMs = this.#clock.monotonic();
+    this.#failures = 0;
+    this.#answeredAtMs = nowMs;
+    if (!this.#hasFailed) return;
     if (nowMs - this.#endedAtMs < limits.leaseRetryLastMs) return;
     this.#hasFailed = false;
     this.#endedAtMs = nowMs;

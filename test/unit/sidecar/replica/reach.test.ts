@@ -69,6 +69,17 @@ describe('the control plane', () => {
     },
   );
 
+  it.each([true, false])(
+    'is not away by calls that were sent before its last answer, canConnect %s',
+    (canConnect) => {
+      nowMs = 100;
+      reach.noteAnswer();
+      failAt({ sentAtMs: 98, canConnect }, 101);
+      failAt({ sentAtMs: 99, canConnect }, 102);
+      expect(reach.isAway).toBe(false);
+    },
+  );
+
   it('is there again after any answer, and has to fail twice more', () => {
     failAt({ sentAtMs: 0, canConnect: false }, 1);
     reach.noteAnswer();
