@@ -80,20 +80,20 @@ type Redacted = ReturnType<typeof redactRequest>;
  * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and `overloaded`.
  */
 export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement> {
-  let settled: SettlementId | null = null;
+  let unknown: readonly SettlementId[] = [];
   try {
     return await deps.turns(call.caller.accountId, () =>
       deps.sql.begin(async (tx) => {
         const read = () => readInput(tx, deps, call);
         const run = new RunInTransaction(tx, deps, call, { input: await read(), readAgain: read });
         const answer = await run.answer();
-        settled = run.settledId;
+        unknown = run.unknownIds;
         return enforcementOf(answer, run, call);
       }),
     );
   } catch (error) {
     // All statements had succeeded: whether the commit has, nobody knows.
-    if (settled !== null) deps.ownVoids.add(settled);
+    for (const id of unknown) deps.ownVoids.add(id);
     throw error;
   }
 }

@@ -1,14 +1,14 @@
 import type { PresentedApproval } from '../../shared/model/approval.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { counterOfLease } from '../../shared/wire/lease-call.ts';
 import type { LookUpSettlement, SettlementAnswer, WindowOfLease } from '../../shared/wire/settlement.ts';
 import { type ApprovalBinding, findPendingApproval, readStanding } from '../approvals/approval-store.ts';
-import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Transaction } from '../deps.ts';
 import { holdersHaveUnused, type LedgerWindow } from '../leases/unused-units.ts';
 import type { Parties } from './read-parties.ts';
-import { answerEarlier, bindingNow, keyOf } from './settled-request.ts';
-import { type ClaimedPermit, findClaims, markAnswered } from './settlement-store.ts';
+import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
+import { type ClaimedPermit, findClaims, type Reading, readSettlements } from './settlement-store.ts';
 
 /** A look-up of a sidecar, and what it is about. */
 export interface AdmittedLookUp {
@@ -25,17 +25,14 @@ export interface AdmittedLookUp {
 export async function lookUpAll(
   tx: Transaction,
   admitted: readonly AdmittedLookUp[],
-  sender: RecordSender,
+  sender: SettlementSender,
 ): Promise<readonly SettlementAnswer[]> {
   if (admitted.length === 0) return [];
   const short = admitted.map(({ lookUp }) => lookUp.short.map(ledgerWindow));
   const mayChange = await holdersHaveUnused(tx, short);
   const claims = await findClaims(
     tx,
-    admitted.map(({ lookUp }) => ({
-      key: keyOf(lookUp, sender.accountId),
-      requestHash: lookUp.request_hash,
-    })),
+    admitted.map(({ lookUp }) => questionOf(lookUp, sender)),
     sender.nowMs,
   );
   const answers: SettlementAnswer[] = [];
@@ -59,7 +56,7 @@ const ledgerWindow = (short: WindowOfLease): LedgerWindow => ({
 async function lookUpOne(
   tx: Transaction,
   { lookUp, parties }: AdmittedLookUp,
-  { nowMs, earlier }: RecordSender & { readonly earlier: ClaimedPermit | null },
+  { nowMs, sidecarId, earlier }: SettlementSender & { readonly earlier: ClaimedPermit | null },
 ): Promise<SettlementAnswer | null> {
   const binding = bindingNow(lookUp, parties.gate);
   const presented =
@@ -68,22 +65,23 @@ async function lookUpOne(
   if (earlier !== null) return answerEarlier(earlier, lookUp);
   if (presented !== null) return presented;
 
-  const waiting = binding === null ? null : await findWaiting(tx, binding, nowMs);
+  const reader = { readerId: lookUp.reader_id, source: sidecarId };
+  const waiting = binding === null ? null : await findWaiting(tx, { binding, reader }, nowMs);
   if (waiting === null) return null;
   const { approvalId, expiresAtMs } = waiting;
   return { kind: 'suspended', approval_id: approvalId, expires_at_ms: expiresAtMs, is_new: false };
 }
 
-/** The approval under which the same request waits. It is answered with from here on: the void of the request that opened it finds that. */
+/** The approval under which the same request waits, for this reader. */
 export async function findWaiting(
   tx: Transaction,
-  binding: ApprovalBinding,
-  nowMs: RecordSender['nowMs'],
+  { binding, reader }: { readonly binding: ApprovalBinding; readonly reader: Omit<Reading, 'reads'> },
+  nowMs: UnixMillis,
 ): Promise<Awaited<ReturnType<typeof findPendingApproval>>> {
   const waiting = await findPendingApproval(tx, binding);
   if (waiting === null || waiting.expiresAtMs <= nowMs) return null;
-  const voided = await markAnswered(tx, [waiting.approvalId]);
-  return voided.has(waiting.approvalId) ? null : waiting;
+  const gone = await readSettlements(tx, [{ reads: waiting.approvalId, ...reader }], nowMs);
+  return gone.size > 0 ? null : waiting;
 }
 
 type Presented = Extract<SettlementAnswer, { kind: 'approval' }>;
@@ -99,7 +97,7 @@ async function readPresented(
   tx: Transaction,
   approvalId: NonNullable<LookUpSettlement['approval_id']>,
   binding: ApprovalBinding | null,
-  nowMs: RecordSender['nowMs'],
+  nowMs: UnixMillis,
 ): Promise<Presented> {
   if (binding === null) return { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
   const { standing, expiresAtMs } = await readStanding(tx, approvalId, binding, nowMs);

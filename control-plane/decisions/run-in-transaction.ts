@@ -26,10 +26,12 @@ import { findWaiting } from './look-up.ts';
 import { newRecord } from './new-record.ts';
 import {
   type ClaimedPermit,
+  type ClaimQuestion,
+  dropReadings,
   findClaims,
   insertSettlements,
-  markAnswered,
   type PermitKey,
+  readSettlements,
   type SettlementId,
 } from './settlement-store.ts';
 
@@ -52,8 +54,10 @@ export class RunInTransaction {
   #tries = 0;
   /** Of the record that was appended or settled last. */
   #attestationId: AttestationId | null = null;
-  /** What is true with the commit. Null: nothing was settled. */
-  settledId: SettlementId | null = null;
+  /** What is true with the commit. */
+  #settledId: SettlementId | null = null;
+  /** Under which it has read settlements of others; the last one is what it would be answered with. */
+  readonly #readerIds: AttestationId[] = [];
 
   constructor(
     tx: Transaction,
@@ -88,11 +92,23 @@ export class RunInTransaction {
     return this.#run.known(this.#input.request);
   }
 
+  /** What would have to be voided if nobody learned whether the transaction was committed. */
+  get unknownIds(): readonly SettlementId[] {
+    return this.#settledId === null ? this.#readerIds : [...this.#readerIds, this.#settledId];
+  }
+
   async answer(): Promise<RunAnswer> {
     this.#view = await this.#readView();
     let effect = this.#decide();
     while (effect.kind !== 'answer') effect = await this.#perform(effect);
+    const isAnsweredWith = effect.answer.kind === 'replay' || effect.answer.kind === 'suspended';
+    const unused = this.#readerIds.splice(0, this.#readerIds.length - (isAnsweredWith ? 1 : 0));
+    await dropReadings(this.#tx, unused);
     return effect.answer;
+  }
+
+  #newReader(): Pick<ClaimQuestion, 'readerId' | 'source'> {
+    return { readerId: this.#newRecordId(), source: 'control-plane' };
   }
 
   async #perform(effect: Exclude<RunEffect, { kind: 'answer' }>): Promise<RunEffect> {
@@ -140,13 +156,15 @@ export class RunInTransaction {
     const presented = request.approval === 'unasked' ? await this.#readPresented() : null;
     if (presented !== null && refusing.has(presented.standing)) return presented;
     const [mayChange = false] = await holdersHaveUnused(this.#tx, [ledgerWindows(drawn, nowMs)]);
-    const asked = { key: this.#key, requestHash: request.requestHash };
+    const reader = this.#newReader();
+    const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
     const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);
-    if (earlier !== null) return this.#claimedBy(earlier);
+    if (earlier !== null) return this.#claimedBy(earlier, reader);
     if (presented !== null) return presented;
     const binding = this.#binding();
-    const waiting = binding === null ? null : await findWaiting(this.#tx, binding, nowMs);
+    const waiting = binding === null ? null : await findWaiting(this.#tx, { binding, reader }, nowMs);
     if (waiting === null) return { kind: 'none', mayChange };
+    this.#readerIds.push(reader.readerId);
     const { approvalId, expiresAtMs } = waiting;
     return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
   }
@@ -170,16 +188,17 @@ export class RunInTransaction {
     };
   }
 
-  #claimedBy(earlier: ClaimedPermit): RunEvent {
-    const isSame = earlier.requestHash === this.#input.request.requestHash;
-    return isSame ? { kind: 'replayed', first: earlier } : { kind: 'conflict' };
+  #claimedBy(earlier: ClaimedPermit, { readerId }: Pick<ClaimQuestion, 'readerId'>): RunEvent {
+    if (earlier.requestHash !== this.#input.request.requestHash) return { kind: 'conflict' };
+    this.#readerIds.push(readerId);
+    return { kind: 'replayed', first: earlier };
   }
 
-  /** Unless it came true, everything that the settlement wrote is undone. */
+  /** Unless it came true, or has found what came true before, everything that the settlement wrote is undone. */
   async #orUndone(settle: () => Promise<RunEvent>): Promise<RunEvent> {
     await this.#tx`SAVEPOINT before_settlement`;
     const event = await settle();
-    if (event.kind === 'committed' || (event.kind === 'suspended' && this.settledId !== null)) return event;
+    if (event.kind === 'committed' || event.kind === 'suspended' || event.kind === 'replayed') return event;
     await this.#tx`ROLLBACK TO SAVEPOINT before_settlement`;
     if (event.kind !== 'refused') return event;
     this.#tries += 1;
@@ -192,6 +211,7 @@ export class RunInTransaction {
   async #settlePermit(): Promise<RunEvent> {
     const { request, nowMs, drawn } = this.#input;
     const id = this.#newRecordId();
+    const reader = this.#newReader();
     const { record } = newRecord(this.#call, { ...this.#input, decision: this.decision }, id);
     const [verdict] = await insertSettlements(
       this.#tx,
@@ -201,14 +221,14 @@ export class RunInTransaction {
           key: this.#key,
           requestHash: request.requestHash,
           answer: record,
-          source: 'control-plane',
+          ...reader,
           took: [],
           held: holdsFor(drawn, this.#charge(), nowMs),
         },
       ],
       nowMs,
     );
-    if (verdict?.kind === 'claimed') return this.#claimedBy(verdict.by);
+    if (verdict?.kind === 'claimed') return this.#claimedBy(verdict.by, reader);
     if (request.approvalId !== null) {
       const binding = must(this.#binding(), 'an approval that lets a request pass is bound to it');
       const used = await consumeApproval(this.#tx, request.approvalId, binding, id, nowMs);
@@ -216,7 +236,7 @@ export class RunInTransaction {
     }
     await this.#append(this.decision, id);
     if (!(await this.#take())) return { kind: 'refused' };
-    this.settledId = id;
+    this.#settledId = id;
     return { kind: 'committed' };
   }
 
@@ -243,11 +263,15 @@ export class RunInTransaction {
     });
     if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };
     const { approvalId, expiresAtMs } = opened;
-    if (!opened.isNew) {
-      const isVoided = (await markAnswered(this.#tx, [approvalId])).has(approvalId);
-      if (isVoided) return { kind: 'declined' };
-    } else if (!(await this.#take())) return { kind: 'refused' };
-    this.settledId = approvalId;
+    if (opened.isNew) {
+      if (!(await this.#take())) return { kind: 'refused' };
+      this.#settledId = approvalId;
+    } else {
+      const reader = this.#newReader();
+      const gone = await readSettlements(this.#tx, [{ reads: approvalId, ...reader }], nowMs);
+      if (gone.size > 0) return { kind: 'declined' };
+      this.#readerIds.push(reader.readerId);
+    }
     return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
   }
 

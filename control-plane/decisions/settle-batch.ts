@@ -8,15 +8,14 @@ import type {
   MalformedSettlement,
   SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
-import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { databaseFailure } from '../http/database-away.ts';
-import type { HolderName } from '../leases/holder-store.ts';
 import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
 import { type Parties, readParties } from './read-parties.ts';
 import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
 import { settleSuspend } from './settle-suspend.ts';
+import type { SettlementSender } from './settled-request.ts';
 
 /** What the sidecar is answered; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
 export type SettlementCallOutcome =
@@ -101,7 +100,7 @@ async function settleTogether(
 }
 
 type Readable = Exclude<ArrivedSettlement, MalformedSettlement>;
-type Sender = RecordSender & HolderName & { readonly waitedMs: number };
+type Sender = SettlementSender & { readonly waitedMs: number };
 
 /** Look-ups first, which take nothing; suspends last, because they lock the holder of leases. */
 async function settleAll(

@@ -3,11 +3,11 @@ import { limits } from '../../shared/model/limits.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
-import { judgeRecords, type RecordSender } from '../attestations/judge-records.ts';
+import { judgeRecords } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { findHeldLeases } from '../leases/lease-posts.ts';
 import { type Parties, refused } from './read-parties.ts';
-import { answerEarlier, bindingNow, keyOf } from './settled-request.ts';
+import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import {
   dropSettlements,
   findVoids,
@@ -23,7 +23,6 @@ export interface AdmittedPermit {
 }
 
 type Deciding = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
-type Sender = RecordSender & { readonly sidecarId: NewRecord['record']['source'] };
 
 /**
  * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in its chain, all with the commit or none
@@ -36,7 +35,7 @@ export async function settlePermits(
   tx: Transaction,
   deps: Deciding,
   admitted: readonly AdmittedPermit[],
-  sender: Sender,
+  sender: SettlementSender,
 ): Promise<readonly SettlementAnswer[]> {
   if (admitted.length === 0) return [];
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
@@ -61,7 +60,7 @@ const idOf = ({ permit }: AdmittedPermit): SettlementId => permit.shipped.record
 async function judge(
   tx: Transaction,
   admitted: readonly AdmittedPermit[],
-  sender: Sender,
+  sender: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<ReadonlyMap<AdmittedPermit, NewRecord>> {
   const verdicts = await judgeRecords(
@@ -88,7 +87,7 @@ async function judge(
 async function claim(
   tx: Transaction,
   records: ReadonlyMap<AdmittedPermit, NewRecord>,
-  sender: Sender,
+  sender: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<void> {
   const claiming = [...records.keys()];
@@ -96,10 +95,8 @@ async function claim(
     tx,
     claiming.map(({ permit }) => ({
       id: permit.shipped.record.id,
-      key: keyOf(permit, sender.accountId),
-      requestHash: permit.request_hash,
+      ...questionOf(permit, sender),
       answer: permit.shipped.record,
-      source: sender.sidecarId,
       took: permit.shipped.took ?? [],
       held: [],
     })),
@@ -137,7 +134,7 @@ function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): Settl
 async function consume(
   tx: Transaction,
   records: ReadonlyMap<AdmittedPermit, NewRecord>,
-  { nowMs }: Sender,
+  { nowMs }: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<void> {
   const consuming = [...records.keys()]

@@ -2,15 +2,13 @@ import { must } from '../../shared/errors/assert.ts';
 import type { SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
 import { findBoundApproval } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
-import type { RecordSender } from '../attestations/judge-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../leases/held-units.ts';
 import { lockHeld, transferFromHolder } from '../leases/hold.ts';
-import type { HolderName } from '../leases/holder-store.ts';
 import { type Parties, refused } from './read-parties.ts';
-import { answerEarlier, bindingTo, keyOf } from './settled-request.ts';
-import { dropSettlements, findClaims, insertSettlements, markAnswered } from './settlement-store.ts';
+import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
+import { dropSettlements, findClaims, insertSettlements, readSettlements } from './settlement-store.ts';
 
 /**
  * Opens an approval with the money that the sidecar took for it, or finds the one that waits for the same request already: the money of this
@@ -26,20 +24,19 @@ export async function settleSuspend(
     suspend,
     parties: { passport, gate: named },
   }: { readonly suspend: SuspendSettlement; readonly parties: Parties },
-  sender: RecordSender & HolderName,
+  sender: SettlementSender,
 ): Promise<SettlementAnswer> {
-  const { accountId, nowMs } = sender;
+  const { nowMs } = sender;
   const gate = must(named, 'a suspend names a gate');
-  const asked = { key: keyOf(suspend, accountId), requestHash: suspend.request_hash };
+  const asked = questionOf(suspend, sender);
   const [earlier] = await findClaims(tx, [asked], nowMs);
   if (earlier !== null && earlier !== undefined) return answerEarlier(earlier, suspend);
 
   const settlement = {
     id: suspend.approval_id,
+    ...asked,
     key: null,
-    requestHash: suspend.request_hash,
     answer: { constraintsEvaluated: suspend.constraints_evaluated, pii: suspend.pii },
-    source: sender.sidecarId,
     took: [],
     held: [],
   };
@@ -65,7 +62,7 @@ async function open(
   }: {
     readonly passport: Parties['passport'];
     readonly gate: NonNullable<Parties['gate']>;
-    readonly sender: RecordSender & HolderName;
+    readonly sender: SettlementSender;
   },
 ): Promise<SettlementAnswer> {
   const decidedOn = { gateId: gate.gateId, policyVersion: suspend.gate_version };
@@ -87,7 +84,9 @@ async function open(
   });
   if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };
   if (opened.isNew && !opened.isRepeat) await transferFromHolder(tx, sender, suspend.held);
-  if (!opened.isNew && (await markAnswered(tx, [opened.approvalId])).has(opened.approvalId))
+  if (opened.isNew) return suspended(opened);
+  const reading = { reads: opened.approvalId, readerId: suspend.reader_id, source: sender.sidecarId };
+  if ((await readSettlements(tx, [reading], sender.nowMs)).size > 0)
     return refused('the approval of the same request was just voided');
   return suspended(opened);
 }

@@ -6,8 +6,10 @@ import {
   type SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
+import type { RecordSender } from '../attestations/judge-records.ts';
+import type { HolderName } from '../leases/holder-store.ts';
 import type { SettledGate } from './read-parties.ts';
-import type { ClaimedPermit, PermitKey } from './settlement-store.ts';
+import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
 
 /** Null: the request carries no idempotency key. The account is that of the sidecar. */
 export const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
@@ -18,6 +20,19 @@ export const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey 
         scopeId: settled.gate_id ?? accountId,
         idempotencyKey: settled.idempotency_key,
       };
+
+/** The sidecar that settles, and as whom. */
+export type SettlementSender = RecordSender & HolderName;
+
+export const questionOf = (
+  settled: SettledRequest,
+  { accountId, sidecarId }: SettlementSender,
+): ClaimQuestion => ({
+  key: keyOf(settled, accountId),
+  requestHash: settled.request_hash,
+  readerId: settled.reader_id,
+  source: sidecarId,
+});
 
 /** What an approval of the request is bound to (decisions §8). */
 export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }): ApprovalBinding => ({

@@ -39,9 +39,17 @@ export interface NewSettlement {
   /** How a PERMIT is answered, now and to each copy of its request. */
   readonly answer: Pick<FirstPermit, 'constraintsEvaluated' | 'pii'>;
   readonly source: SettlementSource;
+  /** As in `ClaimQuestion`, for the case that its key is claimed. */
+  readonly readerId: AttestationId;
   /** What its void frees: leases of the sidecar, or units that the control plane took from the ledger. */
   readonly took: readonly number[];
   readonly held: readonly HeldUnits[];
+}
+
+/** What a request asks of the settlements of others. */
+export interface ClaimQuestion extends Pick<NewSettlement, 'key' | 'requestHash' | 'source'> {
+  /** Under which it reads what it finds: an id that it has used for nothing else, and that voids the reading. */
+  readonly readerId: AttestationId;
 }
 
 /** The PERMIT to which a key belongs. */
@@ -64,7 +72,7 @@ export type SettlementVerdict =
  * the second waits for the first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
  *
  * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has removed it yet. Rows are locked in the order of
- * keys and ids, before leases, approvals, chains and quota windows. A copy that finds its first PERMIT locks nothing, unless it is the first to find it.
+ * keys and ids, before leases, approvals, chains and quota windows. A copy that finds its first PERMIT reads it (`readSettlements`).
  */
 export async function insertSettlements(
   tx: Transaction,
@@ -154,14 +162,14 @@ const asRows = (tx: Transaction, keys: readonly PermitKey[]) => tx`
 
 /**
  * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key. One that is being claimed at this moment is
- * not seen. One of the same request is answered with from here on: its void, if one comes, finds that.
+ * not seen. One of the same request is read by who asks.
  */
 export async function findClaims(
   tx: Transaction,
-  of: readonly Pick<NewSettlement, 'key' | 'requestHash'>[],
+  of: readonly ClaimQuestion[],
   nowMs: UnixMillis,
 ): Promise<readonly (ClaimedPermit | null)[]> {
-  const keyed = of.flatMap(({ key, requestHash }) => (key === null ? [] : [{ key, requestHash }]));
+  const keyed = of.flatMap(({ key, ...rest }) => (key === null ? [] : [{ key, ...rest }]));
   if (keyed.length === 0) return of.map(() => null);
   const rows = await tx<ClaimRow[]>`
     SELECT place, settlement_id AS id, request_hash AS "requestHash", answer, is_answered AS "isAnswered"
@@ -170,35 +178,78 @@ export async function findClaims(
       keyed.map(({ key }) => key),
     )} USING (passport_id, scope_id, key_hash)
     WHERE expires_at_ms > ${nowMs}`;
-  const asked = rows.filter(
-    ({ place, requestHash, isAnswered }) => !isAnswered && keyed[place]?.requestHash === requestHash,
-  );
-  const gone = await markAnswered(
-    tx,
-    asked.map(({ id }) => id),
-  );
-  const atPlace = new Map(
-    rows.filter(({ id }) => !gone.has(id)).map((row) => [row.place, claimedPermit(row)]),
-  );
+  const readings = rows.flatMap(({ place, id, requestHash, isAnswered }): Reading[] => {
+    const asked = keyed[place];
+    if (isAnswered || asked === undefined || asked.requestHash !== requestHash) return [];
+    return [{ reads: id, readerId: asked.readerId, source: asked.source }];
+  });
+  const gone = await readSettlements(tx, readings, nowMs);
+  const isGone = ({ place }: ClaimRow) => gone.has(keyed[place]?.readerId ?? '');
+  const atPlace = new Map(rows.filter((row) => !isGone(row)).map((row) => [row.place, claimedPermit(row)]));
   let place = 0;
   return of.map(({ key }) => (key === null ? null : (atPlace.get(place++) ?? null)));
 }
 
-/** From here on these are voided no more. Returns those that were voided before. */
-export async function markAnswered(
+/** A settlement that another request may be answered with. */
+export interface Reading {
+  readonly reads: SettlementId;
+  readonly readerId: AttestationId;
+  readonly source: SettlementSource;
+}
+
+/**
+ * From here on these settlements are voided only after their readers, any number of which may come at once. Returns the readers that may not read: the settlement was voided before, or the
+ * reading was. A settlement that is not here has nobody who could void it, and one with `readersMax` readers is never voided any more: a row for each
+ * further one would have no end.
+ */
+export async function readSettlements(
   tx: Transaction,
-  ids: readonly SettlementId[],
-): Promise<ReadonlySet<SettlementId>> {
-  if (ids.length === 0) return new Set();
-  const marked = await tx<{ id: SettlementId; isVoid: boolean }[]>`
-    WITH found AS MATERIALIZED (
-      SELECT settlement_id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
-      ORDER BY passport_id, scope_id, key_hash, settlement_id FOR NO KEY UPDATE
-    )
-    UPDATE settlements s SET is_answered = NOT s.is_void FROM found
-    WHERE s.settlement_id = found.settlement_id
-    RETURNING s.settlement_id AS id, s.is_void AS "isVoid"`;
-  return new Set(marked.flatMap(({ id, isVoid }) => (isVoid ? [id] : [])));
+  readings: readonly Reading[],
+  nowMs: UnixMillis,
+): Promise<ReadonlySet<string>> {
+  if (readings.length === 0) return new Set();
+  const found = await tx<{ id: SettlementId; isVoid: boolean; isAnswered: boolean }[]>`
+    SELECT settlement_id AS id, is_void AS "isVoid", is_answered AS "isAnswered" FROM settlements
+    WHERE settlement_id = ANY(${readings.map(({ reads }) => reads)}::text[])
+    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR SHARE`;
+  const known = new Map(found.map((row) => [row.id, row]));
+  const gone = new Set<string>();
+  const open: Reading[] = [];
+  for (const reading of readings) {
+    const row = known.get(reading.reads);
+    if (row?.isVoid === true) gone.add(reading.readerId);
+    else if (row?.isAnswered === false) open.push(reading);
+  }
+  if (open.length === 0) return gone;
+  const rows = await tx<{ readerId: string }[]>`
+    INSERT INTO settlements AS s (settlement_id, reads, source, is_answered, expires_at_ms)
+    SELECT reader, read, source, false, ${nowMs + limits.permitClaimKeptMs}::bigint
+    FROM unnest(
+      ${open.map(({ readerId }) => readerId)}::text[],
+      ${open.map(({ reads }) => reads)}::text[],
+      ${open.map(({ source }) => source)}::text[]
+    ) AS new (reader, read, source)
+    ORDER BY reader
+    ON CONFLICT (settlement_id) DO UPDATE SET reads = s.reads
+    WHERE s.reads = excluded.reads AND s.source = excluded.source AND NOT s.is_void
+    RETURNING settlement_id AS "readerId"`;
+  const reading = new Set(rows.map(({ readerId }) => readerId));
+  for (const { readerId } of open) if (!reading.has(readerId)) gone.add(readerId);
+  // Not where others read it at this moment: two that share a row must not both wait to change it.
+  await tx`
+    UPDATE settlements SET is_answered = true WHERE settlement_id = ANY (ARRAY(
+      SELECT settlement_id FROM settlements s WHERE settlement_id = ANY(${open.map(({ reads }) => reads)}::text[])
+        AND ${readersMax} <= (SELECT count(*) FROM settlements r WHERE r.reads = s.settlement_id AND NOT r.is_void)
+      FOR UPDATE SKIP LOCKED))`;
+  return gone;
+}
+
+const readersMax = 16;
+
+/** Readings of this transaction that nobody is answered with after all. */
+export async function dropReadings(tx: Transaction, readerIds: readonly AttestationId[]): Promise<void> {
+  if (readerIds.length === 0) return;
+  await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...readerIds]}::text[]) AND reads IS NOT NULL`;
 }
 
 interface ClaimRow {
@@ -231,22 +282,25 @@ export async function findVoids(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Settlements of this transaction that come to nothing after all. */
+/** Settlements of this transaction that come to nothing after all, and who reads them in it. */
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
-  if (ids.length > 0) await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])`;
+  if (ids.length === 0) return;
+  await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
 }
 
 export interface VoidedSettlement {
   readonly id: SettlementId;
   /** Whether it had been committed. */
   readonly wasTrue: boolean;
+  /** Who had settled it. */
+  readonly source: SettlementSource;
   readonly took: readonly number[];
   readonly held: readonly HeldUnits[];
 }
 
 /**
- * Voids settlements of this source: what comes later under these ids finds that. Returns those that are void from here on; not among them are those
- * that were voided before, and those that another request was answered with meanwhile, which stay true.
+ * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns those that are void from here on, which may
+ * be others than these: a settlement that was withdrawn before stays true until its last reader is. Not among them are those that were voided before.
  */
 export async function writeVoids(
   tx: Transaction,
@@ -255,19 +309,34 @@ export async function writeVoids(
   nowMs: UnixMillis,
 ): Promise<readonly VoidedSettlement[]> {
   const sorted = [...ids].sort();
-  // In the order in which claims are locked.
+  // In the order in which claims are locked, with what is read: its last reader may go here, and another one elsewhere.
   await tx`
     SELECT FROM settlements WHERE settlement_id = ANY(${sorted}::text[])
+      OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${sorted}::text[])))
     ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
-  return tx<VoidedSettlement[]>`
-    INSERT INTO settlements AS s (settlement_id, source, is_void, is_answered, expires_at_ms)
-    SELECT id, ${source}, true, false, ${nowMs + limits.permitClaimKeptMs}::bigint
+  const withdrawn = await tx<{ id: SettlementId; reads: SettlementId | null; isNew: boolean }[]>`
+    INSERT INTO settlements AS s (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
+    SELECT id, ${source}, true, true, false, ${nowMs + limits.permitClaimKeptMs}::bigint
     FROM unnest(${sorted}::text[]) AS void (id)
     ORDER BY id
-    ON CONFLICT (settlement_id) DO UPDATE SET is_void = true, passport_id = NULL, scope_id = NULL, key_hash = NULL
-    WHERE NOT s.is_void AND NOT s.is_answered AND s.source = excluded.source
-    RETURNING s.settlement_id AS id, s.request_hash IS NOT NULL AS "wasTrue", s.took, s.held`;
+    ON CONFLICT (settlement_id) DO UPDATE SET is_withdrawn = true
+    WHERE NOT s.is_void AND s.source = excluded.source
+    RETURNING s.settlement_id AS id, s.reads, s.is_void AS "isNew"`;
+  const unknown = withdrawn
+    .filter(({ isNew }) => isNew)
+    .map(({ id }): VoidedSettlement => ({ id, source, ...nothing }));
+  const known = withdrawn.filter(({ isNew }) => !isNew);
+  if (known.length === 0) return unknown;
+  const maybe = known.flatMap(({ id, reads }) => (reads === null ? [id] : [id, reads]));
+  const voided = await tx<VoidedSettlement[]>`
+    UPDATE settlements s SET is_void = true, passport_id = NULL, scope_id = NULL, key_hash = NULL
+    WHERE settlement_id = ANY(${maybe}::text[]) AND is_withdrawn AND NOT is_void AND NOT is_answered
+      AND NOT EXISTS (SELECT FROM settlements r WHERE r.reads = s.settlement_id AND NOT r.is_withdrawn)
+    RETURNING settlement_id AS id, request_hash IS NOT NULL AS "wasTrue", source, took, held`;
+  return [...unknown, ...voided];
 }
+
+const nothing = { wasTrue: false, took: [], held: [] };
 
 /** Whoever adds some removes some that are over. */
 async function removeOld(tx: Transaction, nowMs: UnixMillis): Promise<void> {

@@ -7,7 +7,7 @@ import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
-import { releaseLeases } from '../leases/release-leases.ts';
+import { releaseLeases, type UnusedTake } from '../leases/release-leases.ts';
 import {
   type SettlementId,
   type SettlementSource,
@@ -15,7 +15,7 @@ import {
   writeVoids,
 } from './settlement-store.ts';
 
-/** A settlement whose client was answered before its outcome was known. */
+/** A settlement whose client was answered before its outcome was known, or a reading with which nobody was answered. */
 export interface UnknownSettlement {
   readonly id: SettlementId;
   /** Leases that the sidecar took from for it; what each lease of money was charged. */
@@ -30,8 +30,8 @@ export interface Undone {
 }
 
 /**
- * Voids settlements (decisions §5): what was not committed never will be; what was is undone, unless another request was answered with it meanwhile. The
- * key of a PERMIT is free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a SUSPEND opened is over,
+ * Voids settlements and readings (decisions §5): what was not committed never will be; what was is undone, as soon as no other request may be answered
+ * with it: it waits for the voids of those. The key of a PERMIT is free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a SUSPEND opened is over,
  * and the sweep of approvals attests that and frees its money. The units of a PERMIT are free again, also where it was never committed.
  */
 export async function voidSettlements(
@@ -55,17 +55,15 @@ export async function voidSettlements(
   const undone = voided.filter(({ wasTrue }) => wasTrue);
   const permits = undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : []));
   const stored = await findStoredRecords(tx, permits);
-  const released =
-    by.source === 'control-plane'
-      ? []
-      : await releaseLeases(tx, by.source, [
-          ...unknown.filter(({ id }) => untrue.has(id)).map((each) => ({ ...each, isPosted: false })),
-          ...undone.map((each) => ({
-            took: each.took,
-            amountMicroUsd: stored.get(each.id as AttestationId)?.record.amountMicroUsd ?? null,
-            isPosted: true,
-          })),
-        ]);
+  const released = await releaseLeases(tx, [
+    ...unknown
+      .filter(({ id }) => untrue.has(id))
+      .flatMap((each) => takeOf({ ...each, source: by.source, isPosted: false })),
+    ...undone.flatMap((each) => {
+      const amountMicroUsd = stored.get(each.id as AttestationId)?.record.amountMicroUsd ?? null;
+      return takeOf({ ...each, amountMicroUsd, isPosted: true });
+    }),
+  ]);
   await unuseApprovals(tx, permits);
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   await withdrawApprovals(tx, suspends, by.nowMs);
@@ -82,9 +80,19 @@ export const voidShipped =
     voidSettlements(
       tx,
       deps,
-      voids.map(({ voids: id, took, amountMicroUsd }) => ({ id, took: took ?? [], amountMicroUsd })),
+      voids.flatMap(({ voids: id, readerId, took, amountMicroUsd }): UnknownSettlement[] => [
+        { id, took: took ?? [], amountMicroUsd },
+        ...(readerId === null ? [] : [{ id: readerId, took: [], amountMicroUsd: null }]),
+      ]),
       by,
     );
+
+/** What the control plane settles itself it takes from the ledger, and from no lease. */
+const takeOf = ({
+  source,
+  ...take
+}: Omit<UnusedTake, 'sidecarId'> & { readonly source: SettlementSource }): UnusedTake[] =>
+  source === 'control-plane' ? [] : [{ ...take, sidecarId: source }];
 
 /** An approval frees what it holds itself. */
 const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('appr', id) ? [] : held);

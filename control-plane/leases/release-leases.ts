@@ -4,6 +4,7 @@ import type { HeldUnits } from './held-units.ts';
 
 /** What one PERMIT took from leases of a sidecar, and what was not used after all. */
 export interface UnusedTake {
+  readonly sidecarId: SidecarId;
   readonly took: readonly number[];
   readonly amountMicroUsd: number | null;
   /** Its record was committed, and the units count as used. */
@@ -11,7 +12,7 @@ export interface UnusedTake {
 }
 
 /**
- * Takes units away from leases of the sidecar, for the caller to give back to the ledger: it returns them, each window once. A lease that is gone, or is of
+ * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each window once. A lease that is gone, or is of
  * another sidecar, is passed over: its units stay counted. What was not posted is posted here, so that its holder cannot give it back besides; never more
  * than the lease has.
  *
@@ -19,24 +20,32 @@ export interface UnusedTake {
  */
 export async function releaseLeases(
   tx: Transaction,
-  sidecarId: SidecarId,
   takes: readonly UnusedTake[],
 ): Promise<readonly HeldUnits[]> {
   const sums = new Map<
-    number,
-    { requests: number; money: number; requestsPosted: number; moneyPosted: number }
+    string,
+    {
+      readonly leaseId: number;
+      readonly sidecarId: SidecarId;
+      requests: number;
+      money: number;
+      requestsPosted: number;
+      moneyPosted: number;
+    }
   >();
-  for (const { took, amountMicroUsd, isPosted } of takes) {
+  for (const { sidecarId, took, amountMicroUsd, isPosted } of takes) {
     for (const leaseId of took) {
-      const sum = sums.get(leaseId) ?? { requests: 0, money: 0, requestsPosted: 0, moneyPosted: 0 };
+      const key = `${leaseId} ${sidecarId}`;
+      const none = { requests: 0, money: 0, requestsPosted: 0, moneyPosted: 0 };
+      const sum = sums.get(key) ?? { leaseId, sidecarId, ...none };
       sum[isPosted ? 'requestsPosted' : 'requests'] += 1;
       sum[isPosted ? 'moneyPosted' : 'money'] += amountMicroUsd ?? 0;
-      sums.set(leaseId, sum);
+      sums.set(key, sum);
     }
   }
   if (sums.size === 0) return [];
-  const ids = [...sums.keys()].sort((one, other) => one - other);
-  const rows = ids.map((id) => sums.get(id));
+  const rows = [...sums.values()];
+  const ids = rows.map(({ leaseId }) => leaseId);
   await tx`SELECT FROM quota_leases WHERE lease_id = ANY(${ids}::bigint[]) ORDER BY lease_id FOR UPDATE`;
   return tx<HeldUnits[]>`
     WITH asked AS (
@@ -46,13 +55,14 @@ export async function releaseLeases(
         CASE WHEN is_money THEN money_posted ELSE requests_posted END AS posted
       FROM unnest(
         ${ids}::bigint[],
-        ${rows.map((row) => row?.requests ?? 0)}::bigint[],
-        ${rows.map((row) => row?.money ?? 0)}::bigint[],
-        ${rows.map((row) => row?.requestsPosted ?? 0)}::bigint[],
-        ${rows.map((row) => row?.moneyPosted ?? 0)}::bigint[]
-      ) AS a (lease_id, requests, money, requests_posted, money_posted)
+        ${rows.map(({ sidecarId }) => sidecarId)}::text[],
+        ${rows.map(({ requests }) => requests)}::bigint[],
+        ${rows.map(({ money }) => money)}::bigint[],
+        ${rows.map(({ requestsPosted }) => requestsPosted)}::bigint[],
+        ${rows.map(({ moneyPosted }) => moneyPosted)}::bigint[]
+      ) AS a (lease_id, sidecar_id, requests, money, requests_posted, money_posted)
       JOIN quota_leases l USING (lease_id)
-      JOIN lease_holders h ON h.holder = l.holder AND h.sidecar_id = ${sidecarId},
+      JOIN lease_holders h ON h.holder = l.holder AND h.sidecar_id = a.sidecar_id,
       LATERAL (SELECT split_part(l.counter, ':', 1) IN ('gate_spend', 'passport_spend') AS is_money) AS kind
     ), freed AS (
       SELECT *, least(taken, greatest(unused, 0)) AS now_posted FROM asked

@@ -55,6 +55,11 @@ export interface SettledRequest {
   readonly gate_version: number;
   readonly request_hash: string;
   readonly idempotency_key: string | null;
+  /**
+   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended` that is not new) stays true from then on,
+   * unless the sidecar voids this id, because it answered its own client with something else.
+   */
+  readonly reader_id: AttestationId;
 }
 
 export interface PermitSettlement extends SettledRequest {
@@ -185,6 +190,7 @@ const bound = {
   idempotency_key: nullable(
     Type.String({ maxLength: limits.idempotencyKeyCharsMax, pattern: '^[^\\u0000]+$' }),
   ),
+  reader_id: IdOf('att'),
 };
 
 const PermitBody = closed({

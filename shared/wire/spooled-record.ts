@@ -64,6 +64,7 @@ export interface ShippedRecord {
 export interface ShippedSettlementVoid {
   readonly kind: 'settlement_void';
   readonly voids: AttestationId | ApprovalId;
+  readonly readerId: AttestationId | null;
   /** Null: not known. */
   readonly took: readonly number[] | null;
   readonly amountMicroUsd: MicroUsd | null;
@@ -175,17 +176,18 @@ function parseVoidRun(value: Readonly<Record<string, unknown>>): ShippedVoid | M
   return { kind: 'void', reason, count };
 }
 
-const settlementVoidMembers = new Set(['voids', 'took', 'amount_micro_usd', 'timestamp_ms']);
+const settlementVoidMembers = new Set(['voids', 'reader_id', 'took', 'amount_micro_usd', 'timestamp_ms']);
 
 function parseSettlementVoid(value: Readonly<Record<string, unknown>>): ShippedSettlementVoid | Malformed {
-  const { voids, took, amount_micro_usd: amount } = value;
+  const { voids, reader_id: readerId, took, amount_micro_usd: amount } = value;
   if (Object.keys(value).some((name) => !settlementVoidMembers.has(name))) return malformed('unknown field');
   if (!isId('att', voids) && !isId('appr', voids)) return malformed('voids is not valid');
+  if (readerId !== undefined && !isId('att', readerId)) return malformed('reader_id is not valid');
   if (took !== undefined && !isListOfLeases(took)) return malformed('took is not valid');
   const amountMicroUsd = amount === null ? null : parseMicroUsd(amount);
   if (amount !== null && amountMicroUsd === null) return malformed('amount_micro_usd is not valid');
   if (!isUnixMillis(value['timestamp_ms'])) return malformed('timestamp_ms is not valid');
-  return { kind: 'settlement_void', voids, took: took ?? null, amountMicroUsd };
+  return { kind: 'settlement_void', voids, readerId: readerId ?? null, took: took ?? null, amountMicroUsd };
 }
 
 /** A SpooledRecord whose fields were each looked at. */

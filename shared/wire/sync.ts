@@ -264,12 +264,14 @@ export interface SpooledRecord {
 
 /**
  * The next word of a sidecar about a settlement whose client it answered without knowing the outcome. It travels through the spool, so that no crash
- * loses it. What was not committed never will be. What was committed, and answered to nobody else meanwhile, is undone: a record with `resolution`
- * voided follows in its chain, its key is free, its approval as before, and its units are free.
+ * loses it. What was not committed never will be. What was committed is undone as soon as no other request reads it (SettledRequest.reader_id): a
+ * record with `resolution` voided follows in its chain, its key is free, its approval as before, and its units are free.
  */
 export interface SettlementVoid {
-  /** The id of the permit's record, or the approval_id of the suspend. */
+  /** The id of the permit's record, the approval_id of the suspend, or the `reader_id` of any settlement. */
   readonly voids: AttestationId | ApprovalId;
+  /** Of the settlement that is voided, where it may have read something. */
+  readonly reader_id?: AttestationId;
   /** As in SpooledRecord: the leases that the charge was taken from, in any case. Absent: not known; its units stay counted. */
   readonly took?: readonly number[];
   /** What each lease of money was charged. */

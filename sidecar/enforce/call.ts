@@ -46,6 +46,8 @@ export interface Asking {
   refusal: Refusal | null;
   /** Voids the settlement that was sent last. Null before the first. */
   voidSettlement: (() => void) | null;
+  /** Under which it reads what it may be answered with; the last one counts. Empty again when it is answered. */
+  readonly readerIds: AttestationId[];
 }
 
 /** A request from its body to its answer. It owns its record itself: two closures for each would be garbage. */

@@ -11,7 +11,7 @@ import {
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
@@ -108,6 +108,8 @@ export function recordCall(deps: SectionDeps, call: Call, made: Made): void {
 export interface Prepared {
   readonly settlement: UnsentSettlement;
   readonly reservation: Reservation;
+  /** See SettledRequest.reader_id. */
+  readonly readerId: AttestationId;
   /** What voids it. */
   readonly voids: Omit<SettlementVoid, 'timestamp_ms'>;
 }
@@ -117,7 +119,8 @@ export function preparePermit(deps: SectionDeps, call: Call, made: Made): Prepar
   const record = recordOf(made, aboutRecord(deps, call, made.gate));
   const reservation = deps.leases.reserve(view, charge);
   const voids = voidOf(made.attestationId, made, leasesOf(view, charge));
-  return { settlement: permitOf(made, record), reservation, voids };
+  const readerId = newReaderId(deps, made);
+  return { settlement: permitOf(made, { readerId, record }), reservation, readerId, voids };
 }
 
 export function prepareSuspend(deps: SectionDeps, call: Call, made: Made): Prepared {
@@ -125,9 +128,13 @@ export function prepareSuspend(deps: SectionDeps, call: Call, made: Made): Prepa
   const approvalId = deps.random.newId('appr', made.nowMs);
   const permissionKey = recordedPermission(deps, call, made.gate);
   const reservation = deps.leases.reserve(view, charge);
-  const settlement = suspendOf(made, { approvalId, permissionKey, held: reservation.held() });
-  return { settlement, reservation, voids: voidOf(approvalId, made, leasesOf(view, charge)) };
+  const readerId = newReaderId(deps, made);
+  const settlement = suspendOf(made, { readerId, approvalId, permissionKey, held: reservation.held() });
+  return { settlement, reservation, readerId, voids: voidOf(approvalId, made, leasesOf(view, charge)) };
 }
+
+export const newReaderId = ({ random }: Pick<SectionDeps, 'random'>, { nowMs }: Made): AttestationId =>
+  random.newId('att', nowMs);
 
 const voidOf = (
   id: SettlementVoid['voids'],

@@ -11,7 +11,7 @@ import {
 } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
-import type { RequestId } from '../../shared/model/ids.ts';
+import type { AttestationId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
@@ -33,6 +33,7 @@ import { type Authenticate, authenticator } from './callers.ts';
 import {
   decideCall,
   findGate,
+  newReaderId,
   type Prepared,
   preparePermit,
   prepareSuspend,
@@ -45,7 +46,7 @@ import { type OpenCalls, openCalls } from './open-calls.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
-import { eventOf, fateOf } from './settlement-outcome.ts';
+import { eventOf, fateOf, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
 import { SettlementVoids } from './settlement-voids.ts';
 import type { Settlements } from './settlements.ts';
 
@@ -100,7 +101,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #deps: EnforcerDeps;
   readonly #section: SectionDeps;
   readonly #authenticate: Authenticate;
-  readonly #open: OpenCalls;
+  readonly #open: OpenCalls<Call>;
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
 
@@ -109,7 +110,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#authenticate = authenticator(deps.state);
     this.#voids = new SettlementVoids(deps);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
-    this.#open = openCalls({ clock: deps.clock, onLate: () => this.shed++, durations: this.durations });
+    this.#open = openCalls({
+      clock: deps.clock,
+      onLate: (call) => this.#late(call),
+      durations: this.durations,
+    });
   }
 
   get decisions(): Iterable<DecisionCount> {
@@ -164,7 +169,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   /** Maybe in a later turn: the client may have gone, and whatever was looked up before has aged. */
   #afterVerifying(call: Call, outcome: TokenOutcome): void {
-    if (!this.#open.isWanted(call)) return;
+    if (!this.#isWanted(call)) return;
     try {
       this.#conclude(call, outcome);
     } catch (error) {
@@ -203,7 +208,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   /** After a wait: a client that went away meanwhile leaves nothing behind; nothing is taken for it, and nothing recorded. */
   #decideAgain(call: Call): void {
-    if (!this.#open.isWanted(call)) return;
+    if (!this.#isWanted(call)) return;
     try {
       this.#decide(call);
     } catch (error) {
@@ -214,7 +219,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   #askingOf(call: Call, { request }: Made): Asking {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    call.asking ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null };
+    call.asking ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null, readerIds: [] };
     return call.asking;
   }
 
@@ -267,7 +272,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const asking = askingOf(call);
     const need = permitCharge(request, decision.amountMicroUsd);
     this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, asking.untilMs, (outcome) => {
-      if (!this.#open.isWanted(call)) return;
+      if (!this.#isWanted(call)) return;
       if (outcome.kind === 'refused') asking.refusal = outcome.refusal;
       this.#report(call, outcome);
     });
@@ -275,23 +280,57 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   #lookUp(call: Call): void {
     const { untilMs, refusal } = askingOf(call);
-    const lookUp = lookUpOf(madeOf(call), refusal);
-    this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome) => {
-      if (this.#open.isWanted(call)) this.#report(call, eventOf(outcome, 'looked_up'));
+    const made = madeOf(call);
+    const readerId = newReaderId(this.#deps, made);
+    const lookUp = lookUpOf(made, { readerId, refusal });
+    this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome, isCertain) => {
+      const reading = readingFateOf(outcome, isCertain);
+      if (reading === 'read') askingOf(call).readerIds.push(readerId);
+      else if (reading === 'void') this.#voids.void(voidOfReading(readerId), ignore);
+      if (this.#isWanted(call)) this.#report(call, eventOf(outcome, 'looked_up'));
     });
   }
 
+  /** A call is over, and its client has not got what it has read: what was settled for others is theirs alone again. */
+  #endReadings(call: Call, isAnsweredWith: boolean): void {
+    if (call.asking === null) return;
+    const { readerIds } = call.asking;
+    const unused = readerIds.splice(0, readerIds.length - (isAnsweredWith ? 1 : 0));
+    for (const readerId of unused) this.#voids.void(voidOfReading(readerId), ignore);
+  }
+
+  #isWanted(call: Call): boolean {
+    if (this.#open.isWanted(call)) return true;
+    this.#endReadings(call, false);
+    return false;
+  }
+
+  /** Its deadline has passed; it is answered 503 now. */
+  #late(call: Call): void {
+    this.shed++;
+    this.#endReadings(call, false);
+  }
+
+  /** `isRead`: the reply is what the call has read. */
+  #reply(call: Call, reply: Reply, isRead = false): void {
+    const isTold = this.#open.answer(call, reply);
+    this.#endReadings(call, isRead && isTold);
+  }
+
   /** What was reserved ends with the outcome. A settlement is voided where nobody can be answered with it. */
-  #settle(call: Call, { settlement, reservation, voids }: Prepared): void {
+  #settle(call: Call, { settlement, reservation, readerId, voids }: Prepared): void {
     const { leases, settlements } = this.#deps;
     const asking = askingOf(call);
+    let reading: ReadingFate = 'none';
     const voidIt = (onWritten: () => void) => {
       leases.passOn(reservation);
-      this.#voids.void(voids, onWritten);
+      this.#voids.void(reading === 'void' ? { ...voids, reader_id: readerId } : voids, onWritten);
     };
     asking.voidSettlement = () => voidIt(() => this.#report(call, { kind: 'written' }));
     settlements.send(settlement, leases.holder, asking.untilMs, (outcome, isCertain) => {
-      const isWanted = this.#open.isWanted(call);
+      reading = readingFateOf(outcome, isCertain);
+      if (reading === 'read') askingOf(call).readerIds.push(readerId);
+      const isWanted = this.#isWanted(call);
       const fate = fateOf(outcome, { isCertain, isWanted });
       switch (fate) {
         case 'undo':
@@ -337,11 +376,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
   answerDecision(call: Call): void {
     const made = madeOf(call);
     this.#decisions.count(made.decision);
-    this.#open.answer(call, jsonReply(200, decisionJson(made.decision, made), call.requestId));
+    this.#reply(call, jsonReply(200, decisionJson(made.decision, made), call.requestId));
   }
 
   answerLost(call: Call): void {
-    this.#open.answer(call, this.#errorReply(new ApiError('overloaded'), call.requestId));
+    this.#reply(call, this.#errorReply(new ApiError('overloaded'), call.requestId));
   }
 
   /** It is attested when somebody resolves it (decisions §8). */
@@ -349,7 +388,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const { decision, nowMs } = madeOf(call);
     this.#decisions.count(decision);
     const answered = { attestationId: null, approval, redacted: null, nowMs };
-    this.#open.answer(call, jsonReply(200, decisionJson(decision, answered), call.requestId));
+    this.#reply(call, jsonReply(200, decisionJson(decision, answered), call.requestId), true);
   }
 
   #answerFirst(call: Call, first: FirstPermit): void {
@@ -360,11 +399,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
         ? this.#section.scans.spend(() => redactedOf(call, pii))
         : null;
     const answer = JSON.stringify(renderFirstPermit(first, redacted));
-    this.#open.answer(call, jsonReply(200, answer, call.requestId));
+    this.#reply(call, jsonReply(200, answer, call.requestId), true);
   }
 
   #answerError(call: Call, error: unknown): void {
-    this.#open.answer(call, this.#errorReply(error, call.requestId));
+    this.#reply(call, this.#errorReply(error, call.requestId));
   }
 
   #errorReply(error: unknown, requestId: RequestId): Reply {
@@ -381,6 +420,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
 const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
 const ignore = (): void => undefined;
+const voidOfReading = (readerId: AttestationId) => ({ voids: readerId, took: [], amount_micro_usd: null });
 
 /**
  * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would replace what is no UTF-8:

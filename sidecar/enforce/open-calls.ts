@@ -22,27 +22,27 @@ export interface OpenCall {
  * One timer looks at all of them, because nearly every request is answered within its turn and a timer of its own would cost
  * more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs` late.
  */
-export interface OpenCalls {
-  open(call: OpenCall): void;
+export interface OpenCalls<Opened extends OpenCall> {
+  open(call: Opened): void;
   /** Answers the request unless its deadline did; false: it did, and the reply was dropped. */
-  answer(call: OpenCall, reply: Reply): boolean;
+  answer(call: Opened, reply: Reply): boolean;
   /** Whether somebody still waits for its answer. False also where the client has gone, and the request is forgotten then. */
-  isWanted(call: OpenCall): boolean;
+  isWanted(call: Opened): boolean;
   readonly count: number;
   stop(): void;
 }
 
 const sweepMs = limits.decisionDeadlineMs / 8;
 
-export function openCalls(options: {
+export function openCalls<Opened extends OpenCall>(options: {
   readonly clock: Clock;
-  readonly onLate: () => void;
+  readonly onLate: (call: Opened) => void;
   /** Takes how long each answered decision took: every 200. */
   readonly durations: DurationHistogram;
-}): OpenCalls {
+}): OpenCalls<Opened> {
   // A set keeps the order of insertion: the oldest request is the first.
-  const waiting = new Set<OpenCall>();
-  const answer = (call: OpenCall, reply: Reply): boolean => {
+  const waiting = new Set<Opened>();
+  const answer = (call: Opened, reply: Reply): boolean => {
     if (!waiting.delete(call)) return false;
     call.responder.reply(reply);
     if (reply.status === 200) options.durations.observe(options.clock.monotonic() - call.openedAtMs);
@@ -52,7 +52,7 @@ export function openCalls(options: {
     const oldestMs = options.clock.monotonic() - limits.decisionDeadlineMs;
     for (const call of waiting) {
       if (call.openedAtMs > oldestMs) return;
-      options.onLate();
+      options.onLate(call);
       answer(call, errorReply(new ApiError('overloaded'), call.requestId));
     }
   }, sweepMs);

@@ -1,5 +1,5 @@
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { ApprovalId } from '../../shared/model/ids.ts';
+import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowOfLease } from '../../shared/wire/settlement.ts';
@@ -8,9 +8,12 @@ import type { Refusal } from '../leases/held-view.ts';
 import type { Made } from './call.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
-export const lookUpOf = (made: Made, refusal: Refusal | null): UnsentSettlement => ({
+export const lookUpOf = (
+  made: Made,
+  { readerId, refusal }: { readonly readerId: AttestationId; readonly refusal: Refusal | null },
+): UnsentSettlement => ({
   kind: 'look_up',
-  ...settledRequest(made),
+  ...settledRequest(made, readerId),
   approval_id: made.request.approvalId,
   short: Array.from(
     refusal ?? [],
@@ -21,9 +24,12 @@ export const lookUpOf = (made: Made, refusal: Refusal | null): UnsentSettlement 
   ),
 });
 
-export const permitOf = (made: Made, record: SpooledRecord): UnsentSettlement => ({
+export const permitOf = (
+  made: Made,
+  { readerId, record }: { readonly readerId: AttestationId; readonly record: SpooledRecord },
+): UnsentSettlement => ({
   kind: 'permit',
-  ...settledRequest(made),
+  ...settledRequest(made, readerId),
   record,
   approval_id: made.request.approvalId,
 });
@@ -31,6 +37,7 @@ export const permitOf = (made: Made, record: SpooledRecord): UnsentSettlement =>
 export function suspendOf(
   made: Made,
   about: {
+    readonly readerId: AttestationId;
     readonly approvalId: ApprovalId;
     /** As it may be recorded. */
     readonly permissionKey: PermissionKey | null;
@@ -40,7 +47,7 @@ export function suspendOf(
   const { decision } = made;
   return {
     kind: 'suspend',
-    ...settledRequest(made),
+    ...settledRequest(made, about.readerId),
     gate_id: must(made.gate, 'only a gate suspends').gateId,
     approval_id: about.approvalId,
     permission_key: about.permissionKey,
@@ -55,7 +62,10 @@ export function suspendOf(
   };
 }
 
-function settledRequest({ gate, facts, request }: Made): Omit<SettledRequest, 'wanted_ms'> {
+function settledRequest(
+  { gate, facts, request }: Made,
+  readerId: AttestationId,
+): Omit<SettledRequest, 'wanted_ms'> {
   // What a refused token asks for is blocked at once.
   assert(facts.kind === 'verified', 'only what a verified passport asks for is settled');
   return {
@@ -65,5 +75,6 @@ function settledRequest({ gate, facts, request }: Made): Omit<SettledRequest, 'w
     gate_version: gate?.policyVersion ?? 0,
     request_hash: request.requestHash,
     idempotency_key: request.idempotencyKey,
+    reader_id: readerId,
   };
 }

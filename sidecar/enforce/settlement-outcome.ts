@@ -28,6 +28,23 @@ export function fateOf(
   return isCertain ? 'give_back' : 'void';
 }
 
+/**
+ * What becomes of the reading of a settlement or look-up, by which what others have settled stays true (SettledRequest.reader_id):
+ *
+ *   read   it found something, with which the client may be answered
+ *   none   it found nothing
+ *   void   it may have found something, or find it yet, and nobody will be answered with that
+ */
+export type ReadingFate = 'read' | 'none' | 'void';
+
+/** Pure, as `fateOf`. */
+export function readingFateOf(outcome: SettlementOutcome, isCertain: boolean): ReadingFate {
+  if (outcome.kind === 'replayed' || (outcome.kind === 'suspended' && !outcome.is_new)) return 'read';
+  // Its own settlement came true: there was nothing else to find.
+  if (outcome.kind === 'committed' || outcome.kind === 'suspended') return 'none';
+  return isCertain && outcome.kind !== 'unknown' ? 'none' : 'void';
+}
+
 /** What the outcome of a settlement or a look-up means to the run. */
 export function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up'): RunEvent {
   switch (outcome.kind) {

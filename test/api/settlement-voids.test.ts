@@ -10,6 +10,7 @@ import { ofGate } from '../support/lease-holder.ts';
 import {
   connectSidecar,
   expectSoundStore,
+  newReaderId,
   recordOf,
   settlementCall,
   type TestSidecar,
@@ -94,7 +95,8 @@ const permitRecord = (took: readonly number[]): SpooledRecord =>
   recordOf(api, { gateId, passport }, { request_hash: hashOf(1), amount_micro_usd: 10 * usd, took });
 const permit = (record: SpooledRecord, change: object = {}) =>
   settle({ ...bound(change), kind: 'permit', approval_id: null, record, ...change });
-const lookUp = () => settle({ ...bound(), kind: 'look_up', approval_id: null, short: [] });
+const lookUp = (readerId: string = newReaderId(), by: TestSidecar = sidecar) =>
+  settle({ ...bound(), kind: 'look_up', approval_id: null, short: [], reader_id: readerId }, by);
 let seq = 1;
 const voidOf = async (id: string, took: readonly number[], by: TestSidecar = sidecar) => {
   const entry = { voids: id, took, amount_micro_usd: 10 * usd, timestamp_ms: api.deps.clock.now() };
@@ -233,6 +235,140 @@ describe('the void of a permit', () => {
     expect(await given()).toEqual([40, 3]);
     expect(await permit(permitRecord([took[1]]), used)).toEqual({ kind: 'committed' });
     expect((await api.call({ url: approval })).body.status).toBe('used');
+  });
+});
+
+describe('a reading, by which a request is answered with the PERMIT of another', () => {
+  const replayed = { kind: 'replayed' };
+  const standing = async () => (await records()).length === 1;
+
+  it('keeps the PERMIT until it is voided too; then everything goes back', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const reader = newReaderId();
+    expect(await lookUp(reader)).toMatchObject(replayed);
+    // Sent again, it is the same reading.
+    expect(await lookUp(reader)).toMatchObject(replayed);
+    await voidOf(record.id, took);
+    expect(await standing()).toBe(true);
+    await voidOf(reader, []);
+    expect(await records()).toMatchObject([
+      { resolution: 'voided', refers_to: record.id },
+      { id: record.id, resolution: null },
+    ]);
+    expect(await given()).toEqual([30, 3]);
+    expect(await lookUp()).toMatchObject({ kind: 'none' });
+  });
+
+  it('that is voided leaves a PERMIT alone that its own client was answered with', async () => {
+    const record = permitRecord(await lease());
+    await permit(record);
+    const reader = newReaderId();
+    await lookUp(reader);
+    await voidOf(reader, []);
+    expect(await standing()).toBe(true);
+    expect(await lookUp()).toMatchObject(replayed);
+  });
+
+  it('holds beside others: the last one decides', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const readers = [newReaderId(), newReaderId(), newReaderId()];
+    expect(await Promise.all(readers.map((reader) => lookUp(reader)))).toMatchObject(
+      readers.map(() => replayed),
+    );
+    await voidOf(record.id, took);
+    for (const reader of readers) {
+      expect(await standing()).toBe(true);
+      await voidOf(reader, []);
+    }
+    expect(await standing()).toBe(false);
+    expect(await given()).toEqual([30, 3]);
+  });
+
+  it('is not begun after its void', async () => {
+    const record = permitRecord(await lease());
+    await permit(record);
+    const reader = newReaderId();
+    await voidOf(reader, []);
+    expect(await lookUp(reader)).toEqual({ kind: 'none', may_change: false });
+    await voidOf(record.id, []);
+    expect(await standing()).toBe(false);
+  });
+
+  it('is voided by the sidecar that reads, and no other', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const reader = newReaderId();
+    await lookUp(reader);
+    await voidOf(record.id, took);
+    const stranger = await connectSidecar(api);
+    seq = 1;
+    await voidOf(reader, [], stranger);
+    expect(await standing()).toBe(true);
+  });
+
+  it('of another sidecar brings the units of the first one back', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const other = await connectSidecar(api);
+    const reader = newReaderId();
+    expect(await lookUp(reader, other)).toMatchObject(replayed);
+    await voidOf(record.id, took);
+    expect(await given()).toEqual([40, 4]);
+    seq = 1;
+    await voidOf(reader, [], other);
+    expect(await given()).toEqual([30, 3]);
+    expect((await records())[0]).toMatchObject({ resolution: 'voided', source: other.sidecarId });
+  });
+
+  it('goes with the settlement that made it, in one entry of the spool', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const [second, reader] = [permitRecord(took), newReaderId()];
+    expect(await permit(second, { reader_id: reader })).toMatchObject(replayed);
+    await voidOf(record.id, took);
+    const entry = { voids: second.id, reader_id: reader, took: [], amount_micro_usd: null };
+    const sent = { ...entry, timestamp_ms: api.deps.clock.now() } as unknown as SpooledRecord;
+    expect((await sidecar.send(seq, [sent])).status).toBe(200);
+    expect(await standing()).toBe(false);
+  });
+
+  it('and the void of the PERMIT, at the same moment, leave it only where somebody may be answered with it', async () => {
+    await lease();
+    for (let round = 0; round < 6; round++) {
+      const change = { idempotency_key: `order-${round}` };
+      const record = permitRecord([]);
+      await permit(record, change);
+      const reader = newReaderId();
+      const asking = { ...bound(change), kind: 'look_up', approval_id: null, short: [], reader_id: reader };
+      const [answer] = await Promise.all([settle(asking), voidOf(record.id, [])]);
+      const isVoided = (await records()).some(
+        ({ refers_to }: { refers_to: string }) => refers_to === record.id,
+      );
+      expect([answer.kind, isVoided]).toEqual(
+        answer.kind === 'replayed' ? ['replayed', false] : ['none', true],
+      );
+    }
+  });
+
+  it('is one of many: a PERMIT that sixteen read stays for good', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const readers = Array.from({ length: 17 }, newReaderId);
+    for (const reader of readers) expect(await lookUp(reader)).toMatchObject(replayed);
+    const [{ count } = { count: 0 }] = await api.deps
+      .sql`SELECT count(*) FROM settlements WHERE reads = ${record.id}`;
+    expect(Number(count)).toBe(16);
+    await voidOf(record.id, took);
+    for (const reader of readers) await voidOf(reader, []);
+    expect(await standing()).toBe(true);
   });
 });
 

@@ -219,6 +219,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
           requestHash: '',
           answer: { constraintsEvaluated: [], pii: [] },
           source: 'control-plane' as const,
+          readerId: `att_reader_${calls}` as AttestationId,
           took: [],
           held: [],
         })),

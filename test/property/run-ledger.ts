@@ -15,8 +15,14 @@ export const mutants = [
   'blocks_late',
   /** What was refused after an attempt without an answer is given back, and not voided. */
   'gives_back_uncertain',
-  'voids_what_was_replayed',
-  'look_up_marks_nothing',
+  /** A settlement is voided although a copy may be answered with it. */
+  'voids_what_is_read',
+  /** A copy is answered with a PERMIT that its own request may still void. */
+  'readings_are_not_kept',
+  /** What a copy has read stays true although the copy was answered with something else. */
+  'readings_are_not_voided',
+  /** A reading that comes after its void is kept. */
+  'readings_without_tombstone',
   'replays_undecided',
   'void_without_tombstone',
   'void_keeps_approval_used',
@@ -33,6 +39,8 @@ interface Asked {
   readonly hash: string;
   readonly presents: boolean;
   readonly id: string;
+  /** See SettledRequest.reader_id. */
+  readonly reader: string;
 }
 
 export type LedgerCall =
@@ -50,8 +58,8 @@ interface Approval {
 interface Settled {
   readonly call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }> | null;
   isVoid: boolean;
-  /** Another request was answered with it: see `is_answered` in settlement-store.ts. */
-  isAnswered: boolean;
+  /** It is void as soon as nobody reads it. */
+  isWithdrawn: boolean;
 }
 
 /** The control plane over maps: one limit, keys, approvals, settlements and voids. Each step is one of its statements that sees a state of its own. */
@@ -66,6 +74,8 @@ export class RunLedger {
   readonly #leased: number[];
   readonly #settled = new Map<string, Settled>();
   readonly #approvals = new Map<string, Approval>();
+  /** What a reader reads; null after its void. */
+  readonly #readings = new Map<string, string | null>();
   /** PERMITs of plain requests. */
   readonly #spooled = new Set<string>();
   /** Look-ups between their two steps, with what the first one read. */
@@ -109,7 +119,8 @@ export class RunLedger {
   }
 
   leasedTo = (sidecar: number): number => this.#leased[sidecar] ?? 0;
-  hasBegun = (call: LedgerCall): boolean => [...this.#begun.values()].some((begun) => begun.call === call);
+  /** Of a look-up: its first step has happened. */
+  hasBegun = (message: object): boolean => this.#begun.has(message);
   pendingApprovals = (): string[] => this.#approvalsThat('pending');
   liveApprovals = (): string[] => [...this.pendingApprovals(), ...this.#approvalsThat('approved')];
 
@@ -146,20 +157,36 @@ export class RunLedger {
     const settled = this.#settled.get(id);
     if (settled === undefined) {
       if (this.#mutant !== 'void_without_tombstone')
-        this.#settled.set(id, { call: null, isVoid: true, isAnswered: false });
+        this.#settled.set(id, { call: null, isVoid: true, isWithdrawn: true });
       for (let unit = 0; unit < units; unit++) this.returnUnit(sidecar);
       return;
     }
-    if (settled.isVoid) return;
-    if (settled.isAnswered && this.#mutant !== 'voids_what_was_replayed') return;
+    settled.isWithdrawn = true;
+    this.#undoUnread(id, settled);
+  }
+
+  voidReading(reader: string): void {
+    const id = this.#readings.get(reader) ?? null;
+    if (this.#mutant !== 'readings_without_tombstone') this.#readings.set(reader, null);
+    else this.#readings.delete(reader);
+    const settled = id === null ? undefined : this.#settled.get(id);
+    if (id !== null && settled !== undefined) this.#undoUnread(id, settled);
+  }
+
+  #undoUnread(id: string, settled: Settled): void {
+    if (settled.isVoid || !settled.isWithdrawn) return;
+    const isRead = [...this.#readings.values()].includes(id);
+    if (isRead && this.#mutant !== 'voids_what_is_read') return;
     settled.isVoid = true;
-    if (settled.call?.kind === 'suspend') {
+    const { call } = settled;
+    if (call === null) return;
+    if (call.kind === 'suspend') {
       if (this.liveApprovals().includes(id)) this.expire(id);
       return;
     }
-    this.#posted -= units;
-    this.#free += units;
-    if (this.#mutant === 'void_frees_twice') this.#free += units;
+    this.#posted -= call.units;
+    this.#free += call.units;
+    if (this.#mutant === 'void_frees_twice') this.#free += call.units;
     if (this.#mutant === 'void_keeps_approval_used') return;
     for (const approval of this.#approvals.values()) {
       if (approval.usedBy !== id) continue;
@@ -175,9 +202,9 @@ export class RunLedger {
     return this.#spooled.has(id) || (settled?.call?.kind === 'permit' && !settled.isVoid);
   }
 
-  standingOf(copy: string): { readonly id: string; readonly wasRead: boolean }[] {
-    return [...this.#settled].flatMap(([id, { call, isAnswered }]) =>
-      call?.of === copy && this.isStanding(id) ? [{ id, wasRead: isAnswered }] : [],
+  standingOf(copy: string): string[] {
+    return [...this.#settled].flatMap(([id, { call }]) =>
+      call?.of === copy && this.isStanding(id) ? [id] : [],
     );
   }
 
@@ -222,7 +249,7 @@ export class RunLedger {
       this.#addLeased(call.sidecar, -1);
       this.#posted++;
     }
-    this.#settled.set(call.id, { call, isVoid: false, isAnswered: false });
+    this.#settled.set(call.id, { call, isVoid: false, isWithdrawn: false });
     return { kind: 'committed' };
   }
 
@@ -232,12 +259,12 @@ export class RunLedger {
     const known = this.#settled.get(call.id);
     if (known?.isVoid === true) return { kind: 'voided' };
     if (known !== undefined) return suspendedUnder(call.id, true);
-    const waiting = this.#waiting(call.hash);
+    const waiting = this.#waiting(call);
     if (waiting !== null) return waiting;
     this.#approvals.set(call.id, { hash: call.hash, status: 'pending', usedBy: null });
     this.#addLeased(call.sidecar, -1);
     this.#held++;
-    this.#settled.set(call.id, { call, isVoid: false, isAnswered: false });
+    this.#settled.set(call.id, { call, isVoid: false, isWithdrawn: false });
     return suspendedUnder(call.id, true);
   }
 
@@ -250,16 +277,16 @@ export class RunLedger {
     if (presented === 'expired') return approvalIs(presented);
     const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
-    return presented === null ? this.#waiting(call.hash) : approvalIs(presented);
+    return presented === null ? this.#waiting(call) : approvalIs(presented);
   }
 
-  #claimed({ key, hash }: LedgerCall): SettlementAnswer | null {
+  #claimed({ key, hash, reader }: LedgerCall): SettlementAnswer | null {
     if (key === null) return null;
     for (const [id, settled] of this.#settled) {
       const { call, isVoid } = settled;
       if (call?.kind !== 'permit' || isVoid || call.key !== key) continue;
       if (call.hash !== hash) return { kind: 'conflict' };
-      this.#mark(settled);
+      if (!this.#read(reader, id)) return { kind: 'voided' };
       return {
         kind: 'replayed',
         first: { attestation_id: id as AttestationId, constraints_evaluated: [], pii: [] },
@@ -268,18 +295,20 @@ export class RunLedger {
     return null;
   }
 
-  #waiting(hash: string): SettlementAnswer | null {
+  #waiting({ hash, reader }: LedgerCall): SettlementAnswer | null {
     for (const [id, approval] of this.#approvals) {
       if (approval.status !== 'pending' || approval.hash !== hash) continue;
-      const opened = this.#settled.get(id);
-      if (opened !== undefined) this.#mark(opened);
-      return suspendedUnder(id, false);
+      return this.#read(reader, id) ? suspendedUnder(id, false) : { kind: 'voided' };
     }
     return null;
   }
 
-  #mark(settled: Settled): void {
-    if (this.#mutant !== 'look_up_marks_nothing') settled.isAnswered = true;
+  /** False: the reading was voided before it came. */
+  #read(reader: string, id: string): boolean {
+    if (this.#mutant === 'readings_are_not_kept') return true;
+    if (this.#readings.get(reader) === null) return false;
+    this.#readings.set(reader, id);
+    return true;
   }
 
   #presented({ hash }: LedgerCall): Approval {

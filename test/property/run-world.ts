@@ -7,7 +7,7 @@ import { must, unreachable } from '../../shared/errors/assert.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import { eventOf, fateOf } from '../../sidecar/enforce/settlement-outcome.ts';
+import { eventOf, fateOf, readingFateOf } from '../../sidecar/enforce/settlement-outcome.ts';
 import type { SettlementOutcome } from '../../sidecar/enforce/settlements.ts';
 import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
 import { type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
@@ -60,12 +60,15 @@ interface Copy extends CopySpec {
   open: Open | null;
   voidSettlement: (() => void) | null;
   settlements: number;
+  /** Under which it reads what it may be answered with. */
+  readers: string[];
+  calls: number;
   decision: Decision | null;
   isStarted: boolean;
   told: Told | null;
   /** All that its run was given: with the state of the ledger and the sidecars this is the state of the world. */
   readonly log: string[];
-  /** PERMITs that were on their way when its last look-up was begun. */
+  /** Of the look-up whose answer it got last: see Message. */
   underWay: readonly string[];
 }
 
@@ -81,7 +84,14 @@ interface Sidecar {
   /** Taken by plain PERMITs, whose records are not shipped yet. */
   used: string[];
   isRevocationKnown: boolean;
-  readonly voids: { readonly id: string; readonly units: 0 | 1 }[];
+  readonly voids: VoidEntry[];
+}
+
+/** Of a settlement, of a reading, or of both. */
+interface VoidEntry {
+  readonly id: string | null;
+  readonly units: 0 | 1;
+  readonly reader: string | null;
 }
 
 interface Message {
@@ -90,7 +100,14 @@ interface Message {
   readonly attempt: number;
   stage: 'request' | 'answer';
   answer: SettlementAnswer | null;
+  /** Of a look-up: PERMITs of its key that were on their way when it began. */
+  underWay: readonly string[];
 }
+
+type CallOf<Kind extends LedgerCall['kind']> = Omit<
+  Extract<LedgerCall, { readonly kind: Kind }>,
+  'of' | 'sidecar' | 'key' | 'hash' | 'presents' | 'reader'
+> & { readonly kind: Kind };
 
 const passport = aPassport();
 const unit = usd(1);
@@ -145,6 +162,8 @@ export class RunWorld {
       open: null,
       voidSettlement: null,
       settlements: 0,
+      readers: [],
+      calls: 0,
       decision: null,
       isStarted: false,
       told: null,
@@ -175,6 +194,7 @@ export class RunWorld {
       if (copy.isStarted && copy.told === null && !copy.isGone)
         fault(`the client of ${name} goes`, () => {
           copy.isGone = true;
+          this.#endReadings(copy, false);
         });
       if (open === null) continue;
       if (!open.isSent && !this.#mustWait(copy, open)) due(`${name} sends`, () => this.#send(copy, open));
@@ -193,8 +213,9 @@ export class RunWorld {
       }
     }
     for (const message of this.#messages) {
-      due(`${message.stage} of ${message.copy.name} arrives`, () => this.#arrive(message));
-      fault(`${message.stage} of ${message.copy.name} is lost`, () => this.#remove(message));
+      const what = `${message.stage} ${message.attempt} of ${message.copy.name}`;
+      due(`${what} arrives`, () => this.#arrive(message));
+      fault(`${what} is lost`, () => this.#remove(message));
     }
     this.#sidecars.forEach((sidecar, place) => {
       const [first] = sidecar.voids;
@@ -202,7 +223,8 @@ export class RunWorld {
         due(`sidecar${place} ships a void`, () => {
           sidecar.voids.shift();
           sidecar.passedOn -= first.units;
-          this.ledger.void(first.id, place, first.units);
+          if (first.id !== null) this.ledger.void(first.id, place, first.units);
+          if (first.reader !== null) this.ledger.voidReading(first.reader);
         });
       }
       if (sidecar.used.length > 0) due(`sidecar${place} ships a record`, () => this.#post(place, sidecar));
@@ -245,16 +267,18 @@ export class RunWorld {
         throw new Error(`sidecar${place} still has units for what is over`);
       if (held !== this.ledger.leasedTo(place)) throw new Error(`sidecar${place} and the ledger differ`);
     });
+    for (const id of this.ledger.pendingApprovals()) {
+      const isTold = this.copies.some(({ told }) => told?.kind === 'SUSPEND' && told.reason === id);
+      if (!isTold && id !== presentedId) throw new Error(`${id} waits for a person, and nobody was told`);
+    }
     for (const copy of this.copies) {
       const { told, name, isGone, run } = copy;
       if (told === null && !isGone) throw new Error(`${name} was not answered`);
       if (told !== null && run !== null && run.state !== 'answered')
         throw new Error(`the run of ${name} has not ended`);
-      const own = this.ledger.standingOf(name);
-      for (const { id, wasRead } of own) {
-        const isTold = told === null || (told.kind === 'PERMIT' && told.id === id);
-        if (!isTold && !wasRead)
-          throw new Error(`${id} stands, and its client was told ${JSON.stringify(told)}`);
+      for (const id of this.ledger.standingOf(name)) {
+        const isTold = this.copies.some((each) => each.told?.kind === 'PERMIT' && each.told.id === id);
+        if (!isTold) throw new Error(`${id} stands, and its client was told ${JSON.stringify(told)}`);
       }
       if (told?.kind !== 'BLOCK' || told.reason !== 'spend_limit_exceeded') continue;
       const later = copy.underWay.find((id) => this.ledger.isStanding(id));
@@ -309,7 +333,7 @@ export class RunWorld {
         copy.isAskingLeases = true;
         return;
       case 'look_up':
-        copy.open = this.#newOpen({ ...this.#asked(copy), kind: 'look_up', id: '', isShort: copy.isRefused });
+        copy.open = this.#newOpen(copy, { kind: 'look_up', id: '', isShort: copy.isRefused });
         return;
       case 'settle_permit':
         this.#settle(copy, 'permit');
@@ -340,18 +364,35 @@ export class RunWorld {
     sidecar.reserved += units;
     copy.settlements++;
     const id = `${kind === 'permit' ? 'att' : 'appr'} of ${copy.name} ${copy.settlements}`;
+    const open = this.#newOpen(copy, { kind, id, units });
+    copy.open = open;
     copy.voidSettlement = () => {
-      this.#void(copy, { id, units });
+      this.#void(copy, { id, units, reader: open.call.reader });
       this.#report(copy, { kind: 'written' });
     };
-    copy.open = this.#newOpen({ ...this.#asked(copy), kind, id, units });
   }
 
-  #void(copy: Copy, settlement: { readonly id: string; readonly units: 0 | 1 }): void {
+  #void(copy: Copy, entry: VoidEntry): void {
     const sidecar = this.#sidecarOf(copy);
-    sidecar.reserved -= settlement.units;
-    sidecar.passedOn += settlement.units;
-    sidecar.voids.push(settlement);
+    sidecar.reserved -= entry.units;
+    sidecar.passedOn += entry.units;
+    sidecar.voids.push(entry);
+  }
+
+  #voidReading(copy: Copy, reader: string): void {
+    if (this.spec.mutant !== 'readings_are_not_voided') this.#void(copy, { id: null, units: 0, reader });
+  }
+
+  /** The copy is over. What it has read and is not answered with is theirs alone again who have settled it. */
+  #endReadings(copy: Copy, isAnsweredWith: boolean): void {
+    const kept = isAnsweredWith ? 1 : 0;
+    const unused = copy.readers.splice(0, copy.readers.length - kept);
+    for (const reader of unused) this.#voidReading(copy, reader);
+  }
+
+  #tell(copy: Copy, told: Told, isRead = false): void {
+    copy.told ??= told;
+    this.#endReadings(copy, isRead);
   }
 
   #record(copy: Copy, decision: Decision): void {
@@ -362,8 +403,8 @@ export class RunWorld {
       const id = `plain att of ${copy.name}`;
       sidecar.used.push(id);
       this.ledger.spool(id);
-      copy.told = { kind: 'PERMIT', id };
-    } else copy.told = { kind: 'BLOCK', reason: `${decision.reason}` };
+      this.#tell(copy, { kind: 'PERMIT', id });
+    } else this.#tell(copy, { kind: 'BLOCK', reason: `${decision.reason}` });
     if (copy.run?.state === 'recording') copy.run.on({ kind: 'written' });
   }
 
@@ -371,18 +412,18 @@ export class RunWorld {
     if (copy.isGone) return;
     switch (answer.kind) {
       case 'decision':
-        copy.told = { kind: 'PERMIT', id: this.#idOf(copy) };
+        this.#tell(copy, { kind: 'PERMIT', id: this.#idOf(copy) });
         return;
       case 'suspended':
-        copy.told = { kind: 'SUSPEND', reason: answer.approval.approvalId };
+        this.#tell(copy, { kind: 'SUSPEND', reason: answer.approval.approvalId }, true);
         return;
       case 'replay':
         if (this.#sidecarOf(copy).isRevocationKnown)
           throw new Error(`${copy.name} was answered a first PERMIT after the revocation`);
-        copy.told = { kind: 'PERMIT', id: answer.first.attestationId };
+        this.#tell(copy, { kind: 'PERMIT', id: answer.first.attestationId }, true);
         return;
       case 'error':
-        copy.told = { kind: 'error', reason: answer.code };
+        this.#tell(copy, { kind: 'error', reason: answer.code });
         return;
       default:
         unreachable(answer);
@@ -407,7 +448,11 @@ export class RunWorld {
     if (!this.#isOver(copy)) this.#report(copy, { kind: 'late' });
   }
 
-  #newOpen = (call: LedgerCall): Open => ({ call, isSent: false, isUncertain: false, attempt: 1 });
+  #newOpen(copy: Copy, about: CallOf<'permit' | 'suspend'> | CallOf<'look_up'>): Open {
+    const { name, sidecar, key, hash, presents } = copy;
+    const asked = { of: name, sidecar, key, hash, presents, reader: `reading of ${name} ${++copy.calls}` };
+    return { call: { ...asked, ...about }, isSent: false, isUncertain: false, attempt: 1 };
+  }
 
   /** A look-up waits while a permit with its key is open here. */
   #mustWait(copy: Copy, { call }: Open): boolean {
@@ -421,13 +466,21 @@ export class RunWorld {
 
   #send(copy: Copy, open: Open): void {
     open.isSent = true;
-    this.#messages.push({ copy, call: open.call, attempt: open.attempt, stage: 'request', answer: null });
+    this.#messages.push({
+      copy,
+      call: open.call,
+      attempt: open.attempt,
+      stage: 'request',
+      answer: null,
+      underWay: [],
+    });
   }
 
   #arrive(message: Message): void {
     const { copy, call, attempt } = message;
     if (message.stage === 'request') {
-      if (call.kind === 'look_up') copy.underWay = this.#permitsUnderWay(copy, call);
+      if (call.kind === 'look_up' && !this.ledger.hasBegun(message))
+        message.underWay = this.#permitsUnderWay(call);
       const answer = this.ledger.execute(call, message);
       if (answer === null) return;
       message.answer = answer;
@@ -442,12 +495,11 @@ export class RunWorld {
       open.isSent = false;
       return;
     }
+    copy.underWay = message.underWay;
     this.#outcome(copy, open, must(message.answer, 'an answer says something'));
   }
 
-  #permitsUnderWay(copy: Copy, call: LedgerCall): readonly string[] {
-    // A look-up has two steps; the second changes nothing of this.
-    if (this.ledger.hasBegun(call)) return copy.underWay;
+  #permitsUnderWay(call: LedgerCall): readonly string[] {
     const same = ({ call: other }: { readonly call: LedgerCall }) =>
       other.kind === 'permit' && other.key !== null && other.key === call.key && other.hash === call.hash;
     return this.copies.flatMap(({ open }) => (open !== null && same(open) ? [open.call.id] : []));
@@ -458,12 +510,16 @@ export class RunWorld {
     const { call, isUncertain } = open;
     const isWanted = !copy.isGone;
     copy.open = null;
+    const isCertain = !isUncertain || this.spec.mutant === 'gives_back_uncertain';
+    const reading = readingFateOf(outcome, isCertain);
+    if (reading === 'read') copy.readers.push(call.reader);
+    if (!isWanted) this.#endReadings(copy, false);
     if (call.kind === 'look_up') {
+      if (reading === 'void') this.#voidReading(copy, call.reader);
       if (isWanted) this.#lookedUp(copy, outcome);
       return;
     }
     const sidecar = this.#sidecarOf(copy);
-    const isCertain = !isUncertain || this.spec.mutant === 'gives_back_uncertain';
     const fate = fateOf(outcome, { isCertain, isWanted });
     switch (fate) {
       case 'undo':
@@ -478,7 +534,7 @@ export class RunWorld {
         sidecar.available += call.units;
         break;
       case 'void':
-        this.#void(copy, call);
+        this.#void(copy, { ...call, reader: reading === 'void' ? call.reader : null });
         break;
       default:
         unreachable(fate);
@@ -492,7 +548,7 @@ export class RunWorld {
       case 'gives_back_unknown':
         sidecar.reserved -= call.units;
         sidecar.available += call.units;
-        copy.told ??= { kind: 'error', reason: 'overloaded' };
+        this.#tell(copy, { kind: 'error', reason: 'overloaded' });
         copy.run = null;
         return;
       case 'blocks_late':
@@ -524,7 +580,6 @@ export class RunWorld {
 
   #idOf = (copy: Copy): string => `att of ${copy.name} ${copy.settlements}`;
   #sidecarOf = (copy: Copy): Sidecar => must(this.#sidecars[copy.sidecar], 'a copy comes to a sidecar');
-  #asked = ({ name, sidecar, key, hash, presents }: Copy) => ({ of: name, sidecar, key, hash, presents });
 
   #remove(message: Message): void {
     const place = this.#messages.indexOf(message);

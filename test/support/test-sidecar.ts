@@ -6,6 +6,8 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
 import { renderAttestation } from '../../shared/wire/attestation.ts';
 import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
@@ -170,6 +172,10 @@ async function expectTrueCounters(sql: Transaction): Promise<void> {
   expect([...passports]).toEqual([...countedPassports]);
 }
 
+/** As a sidecar makes one for each settlement. */
+export const newReaderId = () => random.newId('att', systemClock.now());
+const random = systemRandom();
+
 /** The body of a call that settles one request, as a test writes it: flat, with who speaks beside what is settled. */
 export function settlementCall({
   sidecar_id,
@@ -186,6 +192,6 @@ export function settlementCall({
     sidecar_id,
     connection_id,
     holder,
-    settlements: [{ wanted_ms: limits.quotaWaitMsMax, ...settlement }],
+    settlements: [{ wanted_ms: limits.quotaWaitMsMax, reader_id: newReaderId(), ...settlement }],
   };
 }

@@ -547,6 +547,7 @@ describe('the enforcer', () => {
       const { settlement } = sent;
       expect(voids[0]?.entry).toEqual({
         voids: settlement.kind === 'permit' ? settlement.record.id : null,
+        reader_id: settlement.reader_id,
         took: [],
         amount_micro_usd: null,
         timestamp_ms: now,
@@ -563,6 +564,45 @@ describe('the enforcer', () => {
       sent.onOutcome({ kind: 'conflict' }, false);
       expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
       expect(voids).toHaveLength(1);
+    });
+
+    describe('and the PERMIT of another request', () => {
+      const replayed = { kind: 'replayed', first } as const;
+
+      it('voids no reading of what its client was answered with', async () => {
+        const { sent, client, voids } = await permitted();
+        sent.onOutcome(replayed);
+        expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
+        expect(voids).toHaveLength(0);
+      });
+
+      it('voids its reading for a client that has gone', async () => {
+        const { sent, client, voids } = await permitted();
+        client.isAborted = true;
+        sent.onOutcome(replayed);
+        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+        expect(client.replies).toHaveLength(0);
+      });
+
+      it('voids its reading where a later check blocks the client', async () => {
+        const { sent, client, spooled, voids, world } = await permitted();
+        world.standing = { ...active, status: 'revoked' };
+        sent.onOutcome(replayed);
+        spooled[0]?.owner.onWritten();
+        expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+      });
+
+      it('keeps the reading, and voids its own settlement, where an earlier attempt of that may be committed', async () => {
+        const { sent, client, voids } = await permitted();
+        sent.onOutcome(replayed, false);
+        expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT' });
+        const { settlement } = sent;
+        expect(voids.map(({ entry }) => entry)).toEqual([
+          expect.objectContaining({ voids: settlement.kind === 'permit' ? settlement.record.id : null }),
+        ]);
+        expect(voids[0]?.entry).not.toHaveProperty('reader_id');
+      });
     });
 
     it.each([

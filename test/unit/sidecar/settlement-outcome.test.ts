@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { eventOf, fateOf } from '../../../sidecar/enforce/settlement-outcome.ts';
+import { eventOf, fateOf, readingFateOf } from '../../../sidecar/enforce/settlement-outcome.ts';
 import type { SettlementOutcome } from '../../../sidecar/enforce/settlements.ts';
 
 const expires_at_ms = Date.UTC(2026, 10, 2) as UnixMillis;
@@ -51,6 +51,30 @@ describe('what becomes of a settlement', () => {
     it.each(tookNothing)('is voided after $kind, if an attempt got no answer', (outcome) => {
       expect(fateOf(outcome, { isCertain: false, isWanted })).toBe('void');
     });
+  });
+});
+
+describe('what becomes of a reading', () => {
+  it.each([true, false])(
+    'is that it holds, where it found something: attempts without answer: %s',
+    (isCertain) => {
+      expect(readingFateOf({ kind: 'replayed', first }, isCertain)).toBe('read');
+      expect(readingFateOf(found, isCertain)).toBe('read');
+    },
+  );
+
+  it.each([true, false])('is nothing, where its own settlement came true: %s', (isCertain) => {
+    expect(readingFateOf({ kind: 'committed' }, isCertain)).toBe('none');
+    expect(readingFateOf(opened, isCertain)).toBe('none');
+  });
+
+  it('is nothing, where every attempt was answered, and its void otherwise', () => {
+    const foundNothing = tookNothing.filter(({ kind }) => kind !== 'replayed' && kind !== 'suspended');
+    for (const outcome of foundNothing) {
+      expect(readingFateOf(outcome, true)).toBe('none');
+      expect(readingFateOf(outcome, false)).toBe('void');
+    }
+    expect(readingFateOf({ kind: 'unknown' }, true)).toBe('void');
   });
 });
 

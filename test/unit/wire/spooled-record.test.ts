@@ -197,6 +197,7 @@ describe('parseBatchItem', () => {
     const read = {
       kind: 'settlement_void',
       voids: entry.voids,
+      readerId: null,
       took: [3, 7],
       amountMicroUsd: 1_500_000,
     };
@@ -204,6 +205,11 @@ describe('parseBatchItem', () => {
     it.each([
       ['of a permit', entry, read],
       ['of a suspend', { ...entry, voids: sampleId('appr', 1) }, { ...read, voids: sampleId('appr', 1) }],
+      [
+        'with its reading',
+        { ...entry, reader_id: sampleId('att', 9) },
+        { ...read, readerId: sampleId('att', 9) },
+      ],
       ['without an amount', { ...entry, amount_micro_usd: null }, { ...read, amountMicroUsd: null }],
       ['that took from no lease', { ...entry, took: [] }, { ...read, took: [] }],
       ['that does not know what it took', { ...entry, took: undefined }, { ...read, took: null }],
@@ -214,6 +220,8 @@ describe('parseBatchItem', () => {
     it.each([
       ['voids', { ...entry, voids: sampleId('gate', 1) }],
       ['voids', { ...entry, voids: null }],
+      ['reader_id', { ...entry, reader_id: sampleId('appr', 1) }],
+      ['reader_id', { ...entry, reader_id: null }],
       ['took', { ...entry, took: [3, 3] }],
       ['took', { ...entry, took: [0] }],
       ['took', { ...entry, took: null }],
