@@ -12,7 +12,7 @@ import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
 
 /** Null: the request carries no idempotency key. The account is that of the sidecar. */
-export const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
+const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
   settled.idempotency_key === null
     ? null
     : {
