@@ -2,13 +2,13 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import { signCatalog } from '../../shared/wire/catalog-signature.ts';
 import { renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { voidApprovals } from '../approvals/void-approvals.ts';
 import type { Deps, Transaction } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
+import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 
@@ -24,13 +24,13 @@ export async function replaceCatalog(
   change: WriteChange,
   deps: PublishDeps,
   wanted: {
-    readonly owner: Owner;
+    readonly caller: Caller;
     readonly gateId: GateId;
     readonly offer: CatalogOffer;
   },
 ): Promise<{ readonly catalog: Catalog; readonly voided: number }> {
-  const { offer } = wanted;
-  const current = await lockGate(tx, wanted.owner, wanted.gateId);
+  const { caller, offer } = wanted;
+  const current = await lockGate(tx, caller, wanted.gateId);
   if (current === null) throw new ApiError('gate_not_found');
   const nowMs = deps.clock.now();
   const version = current.version + 1;
@@ -40,6 +40,7 @@ export async function replaceCatalog(
     version,
     policyVersion: version,
     updatedAtMs: nowMs,
+    lastChangedBy: caller.actor,
   };
   await updateGateRow(tx, gate);
   const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);

@@ -40,7 +40,7 @@ export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
       },
       async (request, reply) => {
         const wanted = {
-          owner: callerOf(request),
+          caller: callerOf(request),
           gateId: gateIdOf(request.params.id),
           offer: parseCatalogPublication(request.body),
         };

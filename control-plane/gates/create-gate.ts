@@ -1,9 +1,9 @@
 import { type Catalog, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { publishCatalog } from '../catalogs/publish-catalog.ts';
 import type { Deps, Transaction } from '../deps.ts';
+import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
@@ -13,26 +13,27 @@ export async function createGate(
   tx: Transaction,
   change: WriteChange,
   deps: Pick<Deps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
-  { owner, wanted }: { readonly owner: Owner; readonly wanted: NewGate },
+  { caller, wanted }: { readonly caller: Caller; readonly wanted: NewGate },
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
   const { policy, offer } = wanted;
   const gate: Gate = {
     ...policy,
     gateId: deps.random.newId('gate', nowMs),
-    accountId: owner.accountId,
-    mode: owner.mode,
+    accountId: caller.accountId,
+    mode: caller.mode,
     catalogTerms: offer === null ? null : catalogTerms(offer.permissions),
     version: 1,
     policyVersion: 1,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
+    lastChangedBy: caller.actor,
   };
   await insertGate(tx, gate);
   const catalog = offer === null ? null : await publishCatalog(tx, deps, { gate, offer });
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
-  await emitEvents(tx, deps, [{ event: 'gate.created', to: [owner], data, timestampMs: nowMs }]);
+  await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
   return { gate, catalog };
 }

@@ -8,10 +8,12 @@ import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../deps.ts';
+import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
-type GateRow = Omit<Gate, 'constraints' | 'catalogTerms'> & {
+type GateRow = Omit<Gate, 'constraints' | 'catalogTerms' | 'lastChangedBy'> & {
   readonly constraints: unknown;
+  readonly lastChangedBy: unknown;
   readonly catalogPrices: Readonly<Record<string, number | null>> | null;
   readonly catalogApprovals: readonly string[];
 };
@@ -20,7 +22,7 @@ type CountedRow = GateRow & GateStats;
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
   g.constraints, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
-  g.updated_at_ms AS "updatedAtMs"`;
+  g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
 
 const stats = (sql: Database) => sql`
   coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
@@ -42,6 +44,7 @@ const toGate = (row: GateRow): Gate => ({
   policyVersion: row.policyVersion,
   createdAtMs: row.createdAtMs,
   updatedAtMs: row.updatedAtMs,
+  lastChangedBy: readStoredActor(row.lastChangedBy),
 });
 
 const toCountedGate = (row: CountedRow): CountedGate => ({
@@ -68,10 +71,11 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
   const { prices, approvals } = termColumns(gate);
   await tx`
     INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices,
-      catalog_approvals, version, policy_version, created_at_ms, updated_at_ms)
+      catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
       ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${prices}::text::jsonb,
-      ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs})`;
+      ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
+      ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
 /** Deleted gates are gone for everybody. */
@@ -127,7 +131,8 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
       catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version},
-      policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs}
+      policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs},
+      last_changed_by = ${storedActor(gate.lastChangedBy)}::text::jsonb
     WHERE gate_id = ${gate.gateId}`;
 }
 

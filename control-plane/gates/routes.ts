@@ -47,7 +47,7 @@ export function gateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
         const template = await templateOf(deps.sql, caller, request.body.template_id);
         const wanted = parseGateCreation(request.body, template);
         return answerCreated(request, reply, {
-          create: (tx, change) => createGate(tx, change, deps, { owner: caller, wanted }),
+          create: (tx, change) => createGate(tx, change, deps, { caller, wanted }),
           render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
           audit: ({ gate, catalog }) => ({
             operation: 'createGate',

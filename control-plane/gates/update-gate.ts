@@ -44,7 +44,13 @@ export async function updateGate(
     const nowMs = deps.clock.now();
     const version = current.version + 1;
     const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;
-    const gate: Gate = { ...patched, version, policyVersion, updatedAtMs: nowMs };
+    const gate: Gate = {
+      ...patched,
+      version,
+      policyVersion,
+      updatedAtMs: nowMs,
+      lastChangedBy: caller.actor,
+    };
     await updateGateRow(tx, gate);
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);

@@ -28,6 +28,8 @@ export const glossary: Readonly<Record<string, string>> = {
   last_used_at: 'When it was last used; null: never.',
   revoked_at: 'When the passport was revoked; null: it is not.',
   revocation_reason: 'Why the passport was revoked.',
+  revoked_by:
+    'Who revoked the passport, as its audit entry names them; null: it is not revoked, or was revoked before the service kept it.',
   valid: 'Whether the passport is valid now.',
   is_expired: 'Whether the passport has expired.',
   expired: 'The same as `is_expired`.',
@@ -78,6 +80,8 @@ export const glossary: Readonly<Record<string, string>> = {
   trusted_issuers:
     "Ids of issuers whose passports count, and `own` for those of the gate's own account; or `*` alone for all. Absent: the own ones.",
   proof_of_possession: 'Whether the agent must sign the request with its own key.',
+  last_changed_by:
+    'Who made the last change of the gate or its catalog, as its audit entry names them; null: it was made before the service kept it.',
   stats: 'Counts of all decisions at the gate, tests left out.',
   total_requests: 'Decisions at the gate.',
   permits: 'Of them PERMIT.',

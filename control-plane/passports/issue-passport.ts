@@ -114,6 +114,7 @@ function composePassport(
     expiresAtMs: wanted.expiresAtMs,
     revokedAtMs: null,
     revocationReason: null,
+    revokedBy: null,
     metadata: wanted.metadata,
     useCount: 0,
     lastUsedAtMs: null,

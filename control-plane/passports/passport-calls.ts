@@ -3,6 +3,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
+import { renderOptionalActor } from '../../shared/wire/audit.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
 import {
   type PassportListQuery,
@@ -79,6 +80,7 @@ export const revokePassportCall = {
       id: passportId,
       status: 'revoked',
       revoked_at: renderTime(revocation.revokedAtMs),
+      revoked_by: renderOptionalActor(revocation.revokedBy),
       reason: revocation.reason,
       propagation: { ...propagation, silent: [...propagation.silent] },
     };

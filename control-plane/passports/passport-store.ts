@@ -1,4 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
+import type { Actor } from '../../shared/model/audit.ts';
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -8,6 +9,7 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../deps.ts';
+import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
 /** A passport with what else it depends on: the standing of its issuer, and that of the key that signed it. */
@@ -16,14 +18,17 @@ export interface StoredPassport extends Passport {
   readonly isKeyCompromised: boolean;
 }
 
-type PassportRow = Omit<StoredPassport, 'constraints'> & { readonly constraints: unknown };
+type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
+  readonly constraints: unknown;
+  readonly revokedBy: unknown;
+};
 
 const columns = (sql: Database | Transaction) => sql`
   p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
   i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.agent_id AS "agentId", p.agent_name AS "agentName",
   p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
   p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
-  p.revocation_reason AS "revocationReason", p.metadata`;
+  p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata`;
 
 const use = (sql: Database | Transaction) => sql`
   coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
@@ -31,6 +36,7 @@ const use = (sql: Database | Transaction) => sql`
 const toPassport = (row: PassportRow, nowMs: UnixMillis): StoredPassport => ({
   ...row,
   constraints: readStoredConstraints(row.constraints, 'passport'),
+  revokedBy: readStoredActor(row.revokedBy),
   status: passportStatusAt(row, nowMs),
 });
 
@@ -142,9 +148,10 @@ export async function setPassportStatus(
 export async function setPassportRevoked(
   tx: Transaction,
   passportId: PassportId,
-  { reason, nowMs }: { readonly reason: string; readonly nowMs: UnixMillis },
+  { reason, nowMs, by }: { readonly reason: string; readonly nowMs: UnixMillis; readonly by: Actor },
 ): Promise<void> {
   await tx`
-    UPDATE passports SET status = 'revoked', revoked_at_ms = ${nowMs}, revocation_reason = ${reason}
+    UPDATE passports SET status = 'revoked', revoked_at_ms = ${nowMs}, revocation_reason = ${reason},
+      revoked_by = ${storedActor(by)}::text::jsonb
     WHERE passport_id = ${passportId}`;
 }

@@ -1,6 +1,7 @@
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { Actor } from '../../shared/model/audit.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
@@ -17,6 +18,8 @@ export interface Revocation {
   readonly passportId: PassportId;
   readonly revokedAtMs: UnixMillis;
   readonly reason: string;
+  /** Who revoked it; null: an earlier version of the service did not keep it. */
+  readonly revokedBy: Actor | null;
   /** A sidecar that has reached this revision of the global feed knows of it. */
   readonly globalRevision: number;
 }
@@ -39,12 +42,13 @@ export async function revokePassport(
         passportId,
         revokedAtMs: passport.revokedAtMs,
         reason: must(passport.revocationReason, 'a revoked passport has a reason'),
+        revokedBy: passport.revokedBy,
         // At which revision it was is not kept; the head of the feed is not before it.
         globalRevision: (await readHeads(tx, passport.accountId)).global,
       };
       return { result: first, audited: null };
     }
-    await setPassportRevoked(tx, passportId, { reason, nowMs });
+    await setPassportRevoked(tx, passportId, { reason, nowMs, by: caller.actor });
     const data = {
       passport_id: passportId,
       agent_id: passport.agentId,
@@ -65,9 +69,10 @@ export async function revokePassport(
       status: 'revoked',
       revokedAtMs: nowMs,
       revocationReason: reason,
+      revokedBy: caller.actor,
     };
     return {
-      result: { passportId, revokedAtMs: nowMs, reason, globalRevision },
+      result: { passportId, revokedAtMs: nowMs, reason, revokedBy: caller.actor, globalRevision },
       audited: {
         operation: 'revokePassport',
         target: passportId,

@@ -1,3 +1,4 @@
+import type { Actor } from './audit.ts';
 import type { CatalogTerms } from './catalog.ts';
 import type { Constraints } from './constraints.ts';
 import type { AccountId, GateId } from './ids.ts';
@@ -25,6 +26,8 @@ export interface Gate {
   readonly policyVersion: number;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
+  /** Who made the change at `updatedAtMs`, a new catalog included; null: an earlier version of the service, which did not keep it. */
+  readonly lastChangedBy: Actor | null;
 }
 
 /** Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (decisions §4). */

@@ -1,3 +1,4 @@
+import type { Actor } from './audit.ts';
 import type { Constraints } from './constraints.ts';
 import type { AccountId, IssuerId, PassportId } from './ids.ts';
 import type { Mode } from './mode.ts';
@@ -31,6 +32,8 @@ export interface Passport {
   readonly expiresAtMs: UnixMillis | null;
   readonly revokedAtMs: UnixMillis | null;
   readonly revocationReason: string | null;
+  /** Who revoked it first; null: it is not revoked, or an earlier version of the service did not keep it. */
+  readonly revokedBy: Actor | null;
   readonly metadata: Readonly<Record<string, unknown>>;
   /** PERMITs only (decisions §3). */
   readonly useCount: number;

@@ -29,6 +29,15 @@ const parseActor = ({ client_id, id, type }: Static<typeof ActorAnswer>): Actor 
   clientId: client_id,
 });
 
+export const renderOptionalActor = (actor: Actor | null): Static<typeof ActorAnswer> | null =>
+  actor === null ? null : renderActor(actor);
+
+const actorShape = Compile(ActorAnswer);
+
+/** Reads what `renderOptionalActor` writes of an actor. Null for anything else. */
+export const readActor = (value: unknown): Actor | null =>
+  actorShape.Check(value) ? parseActor(value) : null;
+
 /** An entry as answers and exports carry it. Every member is always present, null where it has no value. */
 export const AuditEntryAnswer = closed({
   account_id: Type.String(),

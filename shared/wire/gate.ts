@@ -6,6 +6,7 @@ import type { Gate, GateStats } from '../model/gate.ts';
 import type { Template } from '../model/template.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
+import { ActorAnswer, renderOptionalActor } from './audit.ts';
 import {
   CatalogAnswer,
   CatalogPublication,
@@ -44,6 +45,7 @@ export const gateReadOnly = {
   status: Type.Literal('active'),
   created_at: Timestamp,
   updated_at: Timestamp,
+  last_changed_by: nullable(ActorAnswer),
 };
 
 const gateFields = {
@@ -191,6 +193,7 @@ const renderCommon = (gate: Gate, gateHost: string) => ({
   status: 'active' as const,
   created_at: renderTime(gate.createdAtMs),
   updated_at: renderTime(gate.updatedAtMs),
+  last_changed_by: renderOptionalActor(gate.lastChangedBy),
 });
 
 export const renderGate = (gate: Gate, gateHost: string): Static<typeof GateAnswer> => ({

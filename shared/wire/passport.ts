@@ -3,6 +3,7 @@ import type { IssuerStatus } from '../model/issuer.ts';
 import { limits } from '../model/limits.ts';
 import { type Passport, passportStatuses } from '../model/passport.ts';
 import { isExpired, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { ActorAnswer, renderOptionalActor } from './audit.ts';
 import { renderConstraints } from './constraints.ts';
 import { closed, FreeForm, nullable, plainText, Tier, Timestamp } from './fields.ts';
 import { pagingQuery } from './paging.ts';
@@ -57,6 +58,7 @@ export const PassportAnswer = Type.Object({
   last_used_at: nullable(Timestamp),
   revoked_at: nullable(Timestamp),
   revocation_reason: nullable(Type.String()),
+  revoked_by: nullable(ActorAnswer),
 });
 
 export const PassportListItem = Type.Object({
@@ -78,6 +80,7 @@ export const RevocationAnswer = Type.Object({
   id: Type.String(),
   status: Type.Literal('revoked'),
   revoked_at: Timestamp,
+  revoked_by: nullable(ActorAnswer),
   reason: Type.String(),
   /**
    * How far the sidecars that serve the account's passports have got: how many are connected, how many of them have acknowledged, and which
@@ -142,6 +145,7 @@ export const renderPassport = (passport: Passport): Static<typeof PassportAnswer
   last_used_at: renderOptionalTime(passport.lastUsedAtMs),
   revoked_at: renderOptionalTime(passport.revokedAtMs),
   revocation_reason: passport.revocationReason,
+  revoked_by: renderOptionalActor(passport.revokedBy),
 });
 
 /** Without `subject`, `metadata` and `constraints`: a page of 200 stays small. */

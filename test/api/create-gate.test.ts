@@ -34,6 +34,7 @@ describe('POST /gates', () => {
       status: 'active',
       created_at: expect.stringMatching(/\.\d{3}Z$/),
       updated_at: reply.body.created_at,
+      last_changed_by: { type: 'api_key', id: expect.stringMatching(/^key_/), client_id: null },
     });
   });
 

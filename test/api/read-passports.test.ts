@@ -105,6 +105,7 @@ describe('GET /passports/:id', () => {
       last_used_at: null,
       revoked_at: null,
       revocation_reason: null,
+      revoked_by: null,
     });
     const lastUsedAtMs = api.deps.clock.now();
     await api.deps.sql`INSERT INTO passport_use VALUES (${issued.id}, 7, ${lastUsedAtMs})`;

@@ -33,6 +33,7 @@ describe('POST /passports/:id/revoke', () => {
       id,
       status: 'revoked',
       revoked_at: expect.stringMatching(/\.\d{3}Z$/),
+      revoked_by: { type: 'api_key', id: expect.stringMatching(/^key_/), client_id: null },
       reason: 'key leaked',
       propagation: { revision: before + 1, sidecars: 0, acknowledged: 0, silent: [] },
     });
