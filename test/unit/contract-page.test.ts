@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { builtInTemplates } from '../../control-plane/templates/built-in-templates.ts';
+import { tools } from '../../control-plane/tools/tool-list.ts';
+import { catalogue } from '../../shared/errors/catalogue.ts';
+import { piiModes, piiTypes } from '../../shared/model/constraints.ts';
+import { checkNames, decisionReasons } from '../../shared/model/decision.ts';
+import { scopes } from '../../shared/model/scopes.ts';
+import { webhookEvents } from '../../shared/model/webhook.ts';
+import { settings } from '../../shared/runtime/settings.ts';
+
+/** docs/contract.md has to be enough for a second implementation: it names whatever a caller or an operator can name. */
+const root = new URL('../../', import.meta.url);
+const page = readFileSync(new URL('docs/contract.md', root), 'utf8');
+const document = JSON.parse(readFileSync(new URL('docs/openapi.json', root), 'utf8'));
+
+/** What stands between backticks, whole and in its words: `GET /gates`, and `passport_id` of `{ passport_id, … }`. */
+const quoted = [...page.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text.replaceAll(/\s+/g, ' '));
+const words: ReadonlySet<string> = new Set([
+  ...quoted,
+  ...quoted.flatMap((text) => text.split(/[^A-Za-z0-9_:*.-]+/)),
+  ...quoted.flatMap((text) => text.split(/[^A-Za-z0-9_-]+/)),
+]);
+const missing = (names: Iterable<string>): string[] => [...new Set(names)].filter((name) => !words.has(name));
+
+/** Names of the members of every schema below, and of every parameter. */
+function namesIn(value: unknown): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { properties, in: where, name } = value as Record<string, unknown>;
+  const members = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const parameter = typeof where === 'string' && typeof name === 'string' ? [name] : [];
+  return [...members, ...parameter, ...Object.values(value).flatMap(namesIn)];
+}
+
+describe('docs/contract.md', () => {
+  it.each([
+    ['scope', scopes],
+    ['reason', decisionReasons],
+    ['check', checkNames],
+    ['error code', Object.keys(catalogue)],
+    ['setting', Object.keys(settings)],
+    ['event', webhookEvents],
+    ['tool', tools.map(({ name }) => name)],
+    ['built-in template', builtInTemplates.map(({ templateId }) => templateId)],
+    ['kind and mode of personal data', [...piiTypes, ...piiModes]],
+  ])('names every %s', (_kind, names) => {
+    expect(names.length).toBeGreaterThan(0);
+    expect(missing(names)).toEqual([]);
+  });
+
+  it('names every field and parameter of the OpenAPI document', () => {
+    const names = namesIn(document);
+    expect(names.length).toBeGreaterThan(500);
+    expect(missing(names)).toEqual([]);
+  });
+
+  it('names the path of every operation of the OpenAPI document', () => {
+    const paths = Object.keys(document.paths).map((path) =>
+      path.replace(/^\/v1/, '').replaceAll(/\{(\w+)\}/g, ':$1'),
+    );
+    expect(paths.length).toBeGreaterThan(30);
+    const text = page.replaceAll('{gate_id}', ':id');
+    // A row may shorten a path to its end: `/passports/:id/revoke`, `/suspend`.
+    const isNamed = (path: string) =>
+      text.includes(path) || quoted.includes(path.slice(path.lastIndexOf('/')));
+    expect(paths.filter((path) => !isNamed(path))).toEqual([]);
+    expect(isNamed('/passports/:id/no-such')).toBe(false);
+  });
+
+  it('would miss a name that it lacks (control)', () => {
+    expect(missing(['passport_id', 'no_such_name'])).toEqual(['no_such_name']);
+  });
+});
