@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Database } from '../control-plane/deps.ts';
+import type { Database } from '../control-plane/base/database.ts';
 import { offersQuery, totalQuery } from '../control-plane/discovery/find-offers.ts';
 import { connect } from '../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../control-plane/storage/embedded.ts';

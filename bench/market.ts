@@ -1,4 +1,4 @@
-import type { Database } from '../control-plane/deps.ts';
+import type { Database } from '../control-plane/base/database.ts';
 
 /**
  * A made-up market: gates that offer ten permissions each. Few areas and categories are crowded and many are not: of 1,000 areas the

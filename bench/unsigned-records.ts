@@ -1,4 +1,4 @@
-import type { Database } from '../control-plane/deps.ts';
+import type { Database } from '../control-plane/base/database.ts';
 import type { Owner } from '../shared/model/owner.ts';
 
 /** Of every so many records one is a BLOCK, and of every so many one a SUSPEND: rare enough that a list of them must not look for long. */

@@ -1,4 +1,3 @@
-import type { Sql, TransactionSql } from 'postgres';
 import type { Registry } from 'prom-client';
 import type { Bus } from '../shared/bus/bus.ts';
 import type { Ed25519 } from '../shared/crypto/ed25519.ts';
@@ -6,16 +5,12 @@ import type { Sealer } from '../shared/crypto/seal.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
+import type { Database } from './base/database.ts';
 import type { OwnVoids } from './decisions/own-voids.ts';
 import type { SigningKeys } from './signing-keys/signing-keys.ts';
 import type { DecisionTurns } from './storage/decision-turns.ts';
 import type { FairShare } from './storage/fair-share.ts';
 import type { GuardedFetch } from './webhooks/guarded-fetch.ts';
-
-/** PostgreSQL's `bigint` arrives as a JavaScript number: counts, revisions and milliseconds all stay below 2^53. */
-export type PostgresTypes = { readonly bigint: number };
-export type Database = Sql<PostgresTypes>;
-export type Transaction = TransactionSql<PostgresTypes>;
 
 /** Whether this process still appends to chains: a broken invariant there stops it until a restart (see append-records.ts). */
 export interface Appending {

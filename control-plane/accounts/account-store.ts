@@ -4,7 +4,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { AccountState } from '../../shared/wire/account.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 interface AccountRow {
   readonly account_id: AccountId;

@@ -1,7 +1,8 @@
 import type { Account } from '../../shared/model/account.ts';
 import type { NewAccount } from '../../shared/wire/account.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey } from '../api-keys/create-api-key.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 

@@ -9,7 +9,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 /** A key that somebody presented, with what decides whether it may be used. Deleted keys are not found. */
 export interface PresentedKey {

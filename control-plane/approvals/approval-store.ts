@@ -8,7 +8,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 
 /*

@@ -1,7 +1,8 @@
 import type { Resolution } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { type ApprovalBinding, readUse, type Standing, writeUse } from './approval-store.ts';
 
 /**

@@ -10,7 +10,8 @@ import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowKey } from '../../shared/quota/window.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import {
   countPending,

@@ -1,6 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 

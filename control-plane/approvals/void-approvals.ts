@@ -1,6 +1,7 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { writeVoid } from './approval-store.ts';
 import { expireApprovals } from './expire-approvals.ts';
 

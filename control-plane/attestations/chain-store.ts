@@ -2,7 +2,7 @@ import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 
 /** The last record of a chain as it is kept. */
 export interface StoredHead extends ChainHead {

@@ -3,7 +3,7 @@ import { type ExportFormat, exportFormats } from '../../shared/attestation/expor
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { readAttestationKeyIds, readSlice, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';

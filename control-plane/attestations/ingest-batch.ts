@@ -11,7 +11,8 @@ import {
   type ShippedVoid,
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { type EndOutcome, endEpoch } from '../leases/end-epoch.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { freeUnits } from '../leases/hold.ts';

@@ -1,7 +1,7 @@
 import type { Attestation } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 
 export interface NewAttestation {
   readonly attestation: Attestation;

@@ -6,7 +6,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';

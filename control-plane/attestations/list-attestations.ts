@@ -4,7 +4,7 @@ import { type Outcome, outcomes } from '../../shared/model/decision.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database } from '../deps.ts';
+import type { Database } from '../base/database.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 
 /** What a page is narrowed to. Null: not narrowed. Ids are compared as they are: one that does not exist matches nothing. */

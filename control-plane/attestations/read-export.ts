@@ -4,7 +4,7 @@ import type { Attestation, ChainId } from '../../shared/model/attestation.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 
 /** Records of one chain that are fetched together. */

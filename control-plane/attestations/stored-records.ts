@@ -1,6 +1,6 @@
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationOf } from './attestation-row.ts';
 

@@ -1,5 +1,5 @@
 import type { Attestation } from '../../shared/model/attestation.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 
 interface GateUse {
   total: number;

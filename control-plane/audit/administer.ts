@@ -1,6 +1,7 @@
 import { auditStates } from '../../shared/audit/states.ts';
 import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';

@@ -1,7 +1,8 @@
 import { type AuditHead, emptyAuditChain, linkAuditEntry } from '../../shared/audit/entry.ts';
 import type { AuditFacts } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { insertAuditEntry } from './audit-store.ts';
 

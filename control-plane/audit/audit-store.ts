@@ -1,7 +1,7 @@
 import type { Actor, AuditEntry } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 type AuditRow = Omit<AuditEntry, 'actor'> & {
   readonly actorType: Actor['type'];

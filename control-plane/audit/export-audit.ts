@@ -10,7 +10,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { readAttestationKeyIds } from '../attestations/read-export.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { readAuditRange, readAuditSpan } from './audit-store.ts';
 

@@ -2,7 +2,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Catalog } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { parseCatalogEntry, renderCatalogEntry } from '../../shared/wire/catalog.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 /** The version that comes next. The caller holds the gate's lock: nobody else gets the same one, and none is left out. */
 export async function nextCatalogVersion(tx: Transaction, gateId: GateId): Promise<number> {

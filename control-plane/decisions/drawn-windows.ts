@@ -5,7 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { LeaseAsk, WindowAsk } from '../leases/grant-leases.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { readWindows } from '../leases/read-windows.ts';

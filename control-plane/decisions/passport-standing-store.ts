@@ -4,7 +4,7 @@ import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PassportStatus } from '../../shared/model/passport.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 
 interface StandingRow {

@@ -1,7 +1,7 @@
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { SettledRequest, SettlementAnswer } from '../../shared/wire/settlement.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { findStandings, type KnownPassport } from './passport-standing-store.ts';
 

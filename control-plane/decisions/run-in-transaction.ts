@@ -16,7 +16,8 @@ import { type ApprovalBinding, readStanding } from '../approvals/approval-store.
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { openApproval } from '../approvals/open-approval.ts';
 import { appendRecords } from '../attestations/append-records.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { grantLeases } from '../leases/grant-leases.ts';
 import { holdersHaveUnused } from '../leases/unused-units.ts';

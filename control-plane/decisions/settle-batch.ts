@@ -8,7 +8,8 @@ import type {
   MalformedSettlement,
   SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { databaseFailure } from '../http/database-away.ts';
 import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';

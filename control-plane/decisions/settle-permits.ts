@@ -4,7 +4,8 @@ import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settleme
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import { judgeRecords } from '../attestations/judge-records.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { findHeldLeases } from '../leases/lease-posts.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';

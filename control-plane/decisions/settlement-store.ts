@@ -13,7 +13,7 @@ import type {
 } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 
 /** An idempotency key with what it is scoped to (decisions §5). */

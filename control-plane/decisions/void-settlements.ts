@@ -5,7 +5,8 @@ import { unuseApprovals, withdrawApprovals } from '../approvals/approval-store.t
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { releaseLeases, type UnusedTake } from '../leases/release-leases.ts';
 import {

@@ -1,8 +1,9 @@
 import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
+import type { Database } from '../base/database.ts';
 import { readStoredEntry } from '../catalogs/catalog-store.ts';
-import type { Database, Deps } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor.ts';
 
 type Fragment = PendingQuery<Row[]>;

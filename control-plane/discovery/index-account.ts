@@ -1,6 +1,6 @@
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { indexGates } from './index-gates.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { pricingModels } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 
 /** What an entry is counted by. */
 interface Counted {

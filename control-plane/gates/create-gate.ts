@@ -1,8 +1,9 @@
 import { type Catalog, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import type { Transaction } from '../base/database.ts';
 import { publishCatalog } from '../catalogs/publish-catalog.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';

@@ -7,7 +7,7 @@ import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 

@@ -2,7 +2,8 @@ import { nonceBytes } from '../../shared/crypto/seal.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { type AnswerBody, parseAnswerBody, textSeal, withoutSecrets, withToken } from './answer-secrets.ts';
 import { isLockTimeout } from './database-away.ts';
 

@@ -1,7 +1,8 @@
 import { assert } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { insertIssuer } from './issuer-store.ts';
 
 /** No sidecar has to hear of it: to them every issuer is active that is not named as suspended. */

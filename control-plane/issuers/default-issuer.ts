@@ -1,7 +1,8 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
 
 /**

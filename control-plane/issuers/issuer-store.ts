@@ -5,7 +5,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CountedIssuer } from '../../shared/wire/issuer.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",

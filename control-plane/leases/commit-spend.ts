@@ -6,7 +6,8 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Counter, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { emitEvents, type NewEvent } from '../webhooks/emit-events.ts';
 import {
   addToWindows,

@@ -3,7 +3,7 @@ import type { Constraints } from '../../shared/model/constraints.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LeaseCounter, LeaseWish } from '../../shared/wire/lease-call.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 

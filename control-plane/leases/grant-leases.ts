@@ -2,7 +2,7 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, type WindowName, windowAt } from '../../shared/quota/window.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { moveUnits } from './ledger.ts';
 
 /** How much is wanted of the current window of one counter: at least `unitsMin`, at most `unitsMax`. */

@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import { type HolderName, holderHas, lockHolder, takeFromHolder } from './holder-store.ts';
 import { moveUnits } from './ledger.ts';

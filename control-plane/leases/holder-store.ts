@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow, WindowName } from '../../shared/quota/window.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
 

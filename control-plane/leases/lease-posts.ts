@@ -1,5 +1,5 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 
 /** A record with the leases that its decision took from (SpooledRecord.took). */
 export interface TakingRecord {

@@ -9,7 +9,7 @@ import {
   type LeaseCall,
   type LeaseWish,
 } from '../../shared/wire/lease-call.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
 import { findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';

@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 /** What is to happen to one window: first units come back, then units are given out. */
 export interface WindowMove {

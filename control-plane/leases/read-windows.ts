@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, type WindowName, windowAt } from '../../shared/quota/window.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 export interface ReadWindow {
   readonly window: QuotaWindow;

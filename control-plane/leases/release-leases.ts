@@ -1,5 +1,5 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from './held-units.ts';
 
 /** What one PERMIT took from leases of a sidecar, and what was not used after all. */

@@ -6,7 +6,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { nonceBytes, SealError, type Sealer } from '../../shared/crypto/seal.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import type { Database, Deps, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 
 /** MASTER_KEY is not the one with which this database was set up: what is sealed in it cannot be opened. */

@@ -1,6 +1,6 @@
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 export interface StoredSigningKey extends VerificationKey {
   /** Opens with MASTER_KEY alone; see sealed-signing-key.ts. */

@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Database } from '../deps.ts';
+import type { Database } from '../base/database.ts';
 import { socketMaker } from './watched-socket.ts';
 
 export interface ConnectOptions {

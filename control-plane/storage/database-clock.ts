@@ -3,7 +3,8 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import type { Database, Deps, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 
 /**
  * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all of them share this one

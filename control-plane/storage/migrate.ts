@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { limits } from '../../shared/model/limits.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 interface Migration {
   readonly number: number;

@@ -4,7 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 
 /** Bounds of exports; see limits.ts for what each is good for. */
 export interface ExportBounds {

@@ -8,7 +8,8 @@ import {
   globalFeed,
 } from '../../shared/wire/sync.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 
 type ChangeDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 

@@ -3,7 +3,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type ChangeEntry, type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
 /** The newest revision of an account's feed and of the global one. */

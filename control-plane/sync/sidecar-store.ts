@@ -5,7 +5,7 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
 /** Which process of which sidecar is speaking. */

@@ -16,7 +16,8 @@ import {
   syncVersion,
 } from '../../shared/wire/sync.ts';
 import { signSnapshot } from '../../shared/wire/sync-signature.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 

@@ -1,7 +1,8 @@
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { NewTemplate } from '../../shared/wire/template.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { insertTemplate } from './template-store.ts';
 
 /** No sidecar has to hear of it: a template binds nobody before a gate is made of it. */

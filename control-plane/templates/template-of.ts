@@ -3,7 +3,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database } from '../deps.ts';
+import type { Database } from '../base/database.ts';
 import { builtInTemplates } from './built-in-templates.ts';
 import { findOwnTemplate, listOwnTemplates } from './template-store.ts';
 

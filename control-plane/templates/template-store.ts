@@ -4,7 +4,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
 type TemplateRow = Omit<Template, 'constraints' | 'isBuiltIn'> & { readonly constraints: unknown };

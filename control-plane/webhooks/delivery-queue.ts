@@ -2,7 +2,7 @@ import type { DeliveryId, EventId, WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DeliveryStatus } from '../../shared/model/webhook.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
 
 /** The queue of one endpoint: its earliest delivery. */

@@ -4,7 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, DeliveryAttempt, DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 type DeliveryRow = Omit<Delivery, 'attempts'>;
 

@@ -3,7 +3,8 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WebhookEvent } from '../../shared/model/webhook.ts';
 import { renderEvent } from '../../shared/wire/webhook.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
 /** Something that happened and that somebody may want to be told. */

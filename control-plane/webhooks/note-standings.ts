@@ -2,7 +2,7 @@ import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DisablingReason } from '../../shared/model/webhook.ts';
-import type { Database } from '../deps.ts';
+import type { Database } from '../base/database.ts';
 
 /** What some attempts at one endpoint say about it. */
 export interface Standing {

@@ -8,7 +8,8 @@ import type { Delivery, Webhook, WebhookEvent } from '../../shared/model/webhook
 import { renderEvent } from '../../shared/wire/webhook.ts';
 import { sampleData } from '../../shared/wire/webhook-samples.ts';
 import { type AuditedChange, administer } from '../audit/administer.ts';
-import type { Deps, Transaction } from '../deps.ts';
+import type { Transaction } from '../base/database.ts';
+import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { findDelivery, requeueDelivery, requeueFailed } from './delivery-store.ts';
 import { queueEvents } from './emit-events.ts';

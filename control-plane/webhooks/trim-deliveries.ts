@@ -1,7 +1,7 @@
 import { idTime } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database } from '../deps.ts';
+import type { Database } from '../base/database.ts';
 import { disableUnread } from './webhook-store.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
-import type { Database, Transaction } from '../deps.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   webhook_id AS "webhookId", account_id AS "accountId", mode, url, events, description, status,

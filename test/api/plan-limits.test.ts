@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { build } from '../../control-plane/app.ts';
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Transaction } from '../../control-plane/deps.ts';
+import type { Transaction } from '../../control-plane/base/database.ts';
 import { emitEvents } from '../../control-plane/webhooks/emit-events.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Transaction } from '../../control-plane/deps.ts';
+import type { Transaction } from '../../control-plane/base/database.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Database } from '../../control-plane/base/database.ts';
 import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
 import { settleBatch } from '../../control-plane/decisions/settle-batch.ts';
 import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
-import type { Database, Deps } from '../../control-plane/deps.ts';
+import type { Deps } from '../../control-plane/deps.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { grantLeases } from '../../control-plane/leases/grant-leases.ts';
 import { type HeldUnits, heldUnits } from '../../control-plane/leases/held-units.ts';
 import { freeUnits, transferFromHolder } from '../../control-plane/leases/hold.ts';

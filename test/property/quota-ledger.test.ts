@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/leases/grant-leases.ts';
 import { freeUnits } from '../../control-plane/leases/hold.ts';
 import { connect } from '../../control-plane/storage/connect.ts';

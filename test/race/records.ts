@@ -1,4 +1,4 @@
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';

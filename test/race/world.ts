@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { linkTo } from '../support/link.ts';

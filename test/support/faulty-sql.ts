@@ -1,4 +1,4 @@
-import type { Database, Transaction } from '../../control-plane/deps.ts';
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
 
 /** A database that fails every statement with `fault` while there is one, before anything is sent. */
 export function faultySql(): { fault: unknown; readonly wrap: (sql: Database) => Database } {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Database } from '../../control-plane/deps.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { must } from '../../shared/errors/assert.ts';

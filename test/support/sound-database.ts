@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Database, Transaction } from '../../control-plane/deps.ts';
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { serviceKeys } from '../../shared/client/service-keys.ts';
 import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';

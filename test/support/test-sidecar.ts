@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { type AttestationRow, attestationOf } from '../../control-plane/attestations/attestation-row.ts';
-import type { Deps, Transaction } from '../../control-plane/deps.ts';
+import type { Transaction } from '../../control-plane/base/database.ts';
+import type { Deps } from '../../control-plane/deps.ts';
 import { type ChainHead, emptyChain, verifyAttestation } from '../../shared/attestation/chain.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';

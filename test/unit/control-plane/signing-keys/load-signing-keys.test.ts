@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Database } from '../../../../control-plane/deps.ts';
+import type { Database } from '../../../../control-plane/base/database.ts';
 import { loadSigningKeys } from '../../../../control-plane/signing-keys/load-signing-keys.ts';
 import { MasterKeyError } from '../../../../control-plane/signing-keys/master-key.ts';
 import { makeSigningKey } from '../../../../control-plane/signing-keys/sealed-signing-key.ts';
