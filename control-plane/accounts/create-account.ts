@@ -2,7 +2,7 @@ import type { Account } from '../../shared/model/account.ts';
 import type { NewAccount } from '../../shared/wire/account.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 
@@ -10,7 +10,7 @@ import { insertAccount } from './account-store.ts';
 export async function createAccount(
   tx: Transaction,
   change: WriteChange,
-  deps: Pick<Deps, 'random' | 'clock'>,
+  deps: Pick<SigningDeps, 'random' | 'clock'>,
   wanted: NewAccount,
 ): Promise<{ readonly account: Account; readonly firstKey: IssuedApiKey }> {
   const nowMs = deps.clock.now();

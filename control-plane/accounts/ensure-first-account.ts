@@ -10,12 +10,12 @@ import { isExpired } from '../../shared/model/time.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 
-type FirstAccountDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
+type FirstAccountDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
 
 /** Any number that nothing else in the database uses: replicas that start at once make one account. */
 const firstAccountLock = 7_236_503;

@@ -10,10 +10,10 @@ import {
 } from '../../shared/wire/account.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { findAccount, listAccounts } from './account-store.ts';
 import { createAccount } from './create-account.ts';
 import { updateAccount } from './update-account.ts';
@@ -23,7 +23,7 @@ const create = { ...config, creates: true } as const;
 const accountId = (text: string) => pathId('acct', text, 'account_not_found');
 
 /** The accounts of this service, for its operator alone (decisions §2). */
-export function accountRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function accountRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

@@ -6,9 +6,9 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { type AccountUpdate, parseAccountUpdate, renderAccount } from '../../shared/wire/account.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import { indexAccount } from '../discovery/index-account.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { beginAllAnew } from '../webhooks/webhook-store.ts';
 import { lockAccount, updateAccountState } from './account-store.ts';
 
@@ -17,7 +17,7 @@ import { lockAccount, updateAccountState } from './account-store.ts';
  * passports are blocked wherever they are shown (decisions §2), and its gates are not discovered. The operator cannot be suspended, for nobody could lift that.
  */
 export async function updateAccount(
-  deps: Deps,
+  deps: SigningDeps,
   caller: Caller,
   { accountId, body }: { readonly accountId: AccountId; readonly body: Static<typeof AccountUpdate> },
 ): Promise<Account> {

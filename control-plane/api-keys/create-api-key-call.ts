@@ -1,14 +1,14 @@
 import type { NewApiKey } from '../../shared/wire/api-key.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { Creation } from '../http/idempotency.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
 
 /** `POST /api-keys`. A key grants only what its creator holds (decisions §2), whichever way it asks. */
 export const createApiKeyCall = {
   scope: 'keys:manage',
-  creation: (deps: Deps, caller: Caller, wanted: NewApiKey): Creation<IssuedApiKey> => ({
+  creation: (deps: SigningDeps, caller: Caller, wanted: NewApiKey): Creation<IssuedApiKey> => ({
     create: (tx, change) => createApiKey(tx, change, deps, { caller, wanted }),
     render: renderIssuedKey,
     audit: ({ apiKey }) => ({

@@ -7,8 +7,8 @@ import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { holdApiKey, insertApiKey } from './api-key-store.ts';
 
@@ -28,7 +28,7 @@ export interface IssuedApiKey {
 export async function createApiKey(
   tx: Transaction,
   change: WriteChange,
-  deps: Pick<Deps, 'random' | 'clock'>,
+  deps: Pick<SigningDeps, 'random' | 'clock'>,
   { caller, wanted }: { readonly caller: Caller; readonly wanted: NewApiKey },
 ): Promise<IssuedApiKey> {
   refuseMoreThanHeld(caller, wanted.scopes);
@@ -74,7 +74,7 @@ export function refuseMoreThanHeld(caller: Caller, scopes: readonly Scope[]): vo
 }
 
 export function makeIssuedKey(
-  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  { random, clock }: Pick<SigningDeps, 'random' | 'clock'>,
   of: {
     readonly accountId: AccountId;
     readonly mode: Mode;

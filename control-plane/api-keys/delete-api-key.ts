@@ -5,8 +5,8 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { lockApiKey, revokeApiKeys } from './api-key-store.ts';
 import { refuseMoreThanHeld } from './create-api-key.ts';
@@ -15,7 +15,7 @@ import { refuseMoreThanHeld } from './create-api-key.ts';
  * Deletes a key for good, with those that end with it: here with the answer and at the sidecars with the push. The caller must hold all of its scopes, or
  * keys:manage alone could delete the key of an administrator. Resolves to the moment of it.
  */
-export async function deleteApiKey(deps: Deps, caller: Caller, keyId: ApiKeyId): Promise<UnixMillis> {
+export async function deleteApiKey(deps: SigningDeps, caller: Caller, keyId: ApiKeyId): Promise<UnixMillis> {
   return administer(deps, caller, async (tx, change) => {
     const key = await lockApiKey(tx, caller, keyId);
     if (key === null) throw new ApiError('api_key_not_found');

@@ -4,8 +4,8 @@ import { isExpired, secondMs, type UnixMillis } from '../../shared/model/time.ts
 import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { beginOverlap, type LockedApiKey, lockApiKey, shortenKeysEndingWith } from './api-key-store.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from './create-api-key.ts';
@@ -18,7 +18,7 @@ import { endApiKey } from './delete-api-key.ts';
  * end with the old one do not end with the new one.
  */
 export async function rollApiKey(
-  deps: Deps,
+  deps: SigningDeps,
   caller: Caller,
   { keyId, overlapMs }: { readonly keyId: ApiKeyId; readonly overlapMs: number },
 ): Promise<IssuedApiKey> {

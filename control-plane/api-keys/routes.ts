@@ -11,10 +11,10 @@ import {
   renderApiKey,
 } from '../../shared/wire/api-key.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { findApiKey, listApiKeys } from './api-key-store.ts';
 import { createApiKeyCall, renderIssuedKey } from './create-api-key-call.ts';
 import { deleteApiKey } from './delete-api-key.ts';
@@ -25,7 +25,7 @@ const create = { ...config, creates: true } as const;
 const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 
 /** API keys of the caller's account and mode (decisions §2). */
-export function apiKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

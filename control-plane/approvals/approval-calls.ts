@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { type ApprovalListQuery, renderApproval } from '../../shared/wire/approval.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Call } from '../call.ts';
 import { pathId } from '../http/path-id.ts';
 import { listApprovals } from './approval-store.ts';
@@ -15,11 +16,11 @@ export const listApprovalsCall = {
     const wanted = { status: query.status ?? null, page: query, nowMs: deps.clock.now() };
     return renderPage(await listApprovals(deps.sql, caller, wanted), query, renderApproval);
   },
-} as const satisfies Call<Static<typeof ApprovalListQuery>, object>;
+} as const satisfies Call<AppendingDeps, Static<typeof ApprovalListQuery>, object>;
 
 /** `POST /approvals/:id/approve` and `/deny` */
 export const resolveApprovalCall = {
   scope: 'approvals:resolve',
   run: async (deps, caller, { id, word }) =>
     renderApproval(await resolveApproval(deps, caller, { approvalId: approvalIdOf(id), word })),
-} as const satisfies Call<{ readonly id: string; readonly word: Word }, object>;
+} as const satisfies Call<AppendingDeps, { readonly id: string; readonly word: Word }, object>;

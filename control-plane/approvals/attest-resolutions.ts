@@ -1,8 +1,8 @@
 import type { Resolution } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { StoredApproval } from './approval-store.ts';
  */
 export async function attestResolutions(
   tx: Transaction,
-  deps: Pick<Deps, 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   approvals: readonly StoredApproval[],
   { resolution, nowMs }: { readonly resolution: Exclude<Resolution, 'voided'>; readonly nowMs: UnixMillis },
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps } from '../deps.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { databaseFailure } from '../http/database-away.ts';
 import { freeUnits } from '../leases/hold.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { attestResolutions } from './attest-resolutions.ts';
 import { tellApprovals } from './tell-approvals.ts';
 
-type ExpiryDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
  * Makes durable that the time of some approvals is over, pending or approved and unused: attests it, tells it and frees what they hold. Everybody

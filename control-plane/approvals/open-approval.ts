@@ -10,8 +10,8 @@ import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowKey } from '../../shared/quota/window.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import {
   countPending,
@@ -65,7 +65,7 @@ export interface OpenedApproval {
  */
 export async function openApproval(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<AppendingDeps, 'random'>,
   wanted: NewApproval,
 ): Promise<OpenedApproval | null> {
   const approval = toApproval(wanted);

@@ -3,8 +3,8 @@ import type { Approval } from '../../shared/model/approval.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { freeUnits } from '../leases/hold.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
@@ -26,7 +26,7 @@ export interface Word {
  * checked when the request comes again. A passport that was revoked meanwhile blocks it then.
  */
 export async function resolveApproval(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,
   caller: Caller,
   { approvalId, word }: { readonly approvalId: ApprovalId; readonly word: Word },
 ): Promise<Approval> {

@@ -8,7 +8,7 @@ import {
   renderApproval,
 } from '../../shared/wire/approval.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
-import type { Deps } from '../deps.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams } from '../http/path-id.ts';
 import { approvalIdOf, listApprovalsCall, resolveApprovalCall } from './approval-calls.ts';
@@ -20,7 +20,7 @@ const resolve = { scope: resolveApprovalCall.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
 /** Requests at the caller's gates that wait for a person, or did (decisions §8). */
-export function approvalRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerResolved = (request: FastifyRequest, id: string, word: Word) =>
     resolveApprovalCall.run(deps, callerOf(request), { id, word });
   return async (app) => {

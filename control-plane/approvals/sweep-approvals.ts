@@ -1,6 +1,6 @@
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import type { Deps } from '../deps.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { expireApprovals } from './expire-approvals.ts';
 
 /**
@@ -9,7 +9,7 @@ import { expireApprovals } from './expire-approvals.ts';
  * Nothing here ever throws; trouble is logged when it begins and when it ends.
  */
 export function startApprovalSweep(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
+  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
 ): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
   let isStopped = false;

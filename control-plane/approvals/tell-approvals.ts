@@ -1,14 +1,14 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /** Tells whoever owns the gates (decisions §14), once the caller's transaction commits. The approvals are told as they are given. */
 export async function tellApprovals(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<AppendingDeps, 'random'>,
   event: 'approval.requested' | 'approval.resolved',
   approvals: readonly StoredApproval[],
   timestampMs: UnixMillis,

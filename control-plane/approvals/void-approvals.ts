@@ -1,7 +1,7 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { writeVoid } from './approval-store.ts';
 import { expireApprovals } from './expire-approvals.ts';
 
@@ -25,7 +25,7 @@ export const voidApprovals = (
  * committed, and must not be answered with an error.
  */
 export async function expireVoided(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
+  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
   voided: number,
 ): Promise<void> {
   if (voided === 0) return;

@@ -5,11 +5,11 @@ import type { Attestation, AttestationRecord, ChainId } from '../../shared/model
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { commitSpend } from '../leases/commit-spend.ts';
 import { postUnits } from '../leases/lease-posts.ts';
 import { emitDecisions } from '../webhooks/emit-decisions.ts';
 import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
+import type { AppendingDeps } from './deps.ts';
 import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
 import { countUse } from './use-counters.ts';
 
@@ -42,7 +42,7 @@ export interface NewRecord {
  */
 export async function appendRecords(
   tx: Transaction,
-  deps: Pick<Deps, 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
 ): Promise<Attestation[]> {
   if (deps.appending.isStopped) {
@@ -73,7 +73,7 @@ const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
 /** Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction, and nobody else's. */
 async function appendToChains(
   tx: Transaction,
-  deps: Pick<Deps, 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
 ): Promise<NewAttestation[]> {
   try {
@@ -86,7 +86,7 @@ async function appendToChains(
 
 async function linkAndStore(
   tx: Transaction,
-  { signingKeys }: Pick<Deps, 'signingKeys'>,
+  { signingKeys }: Pick<AppendingDeps, 'signingKeys'>,
   records: readonly NewRecord[],
 ): Promise<NewAttestation[]> {
   const heads = await lockChainHeads(

@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderAttestation } from '../../shared/wire/attestation.ts';
 import type { Call } from '../call.ts';
 import { pathId } from '../http/path-id.ts';
+import type { AppendingDeps } from './deps.ts';
 import { findAttestation } from './list-attestations.ts';
 
 /** `GET /attestations/:id` */
@@ -13,4 +14,4 @@ export const getAttestationCall = {
     if (attestation === null) throw new ApiError('attestation_not_found');
     return renderAttestation(attestation);
   },
-} as const satisfies Call<string, object>;
+} as const satisfies Call<AppendingDeps, string, object>;

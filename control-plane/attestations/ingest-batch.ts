@@ -12,12 +12,12 @@ import {
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { type EndOutcome, endEpoch } from '../leases/end-epoch.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { freeUnits } from '../leases/hold.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
+import type { AppendingDeps } from './deps.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
 
 /** An element of a batch with its place in the epoch. */
@@ -43,7 +43,7 @@ export type VoidSettlements = (
   by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
-type IngestDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
+type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
   /** Of a room above this one: handed in by whoever builds the routes. */
   readonly voidSettlements: VoidSettlements;
 };

@@ -5,14 +5,17 @@ import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
+import type { AppendingDeps } from './deps.ts';
 import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
 
 /** How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface; shared/wire/sync.ts says what the answers mean. */
-export function ingestRoutes(deps: Deps, voidSettlements: VoidSettlements): FastifyPluginAsyncTypebox {
+export function ingestRoutes(
+  deps: AppendingDeps,
+  voidSettlements: VoidSettlements,
+): FastifyPluginAsyncTypebox {
   const ingested = new Counter({
     name: 'agent_trust_ingested_records_total',
     help: 'Records from sidecars. refused and void want to be looked at: each is told in the log.',

@@ -11,12 +11,12 @@ import {
   AttestationPageAnswer,
   renderAttestation,
 } from '../../shared/wire/attestation.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
+import type { AppendingDeps } from './deps.ts';
 import { attestationExporter } from './export-attestations.ts';
 import { getAttestationCall } from './get-attestation-call.ts';
 import type { VoidSettlements } from './ingest-batch.ts';
@@ -48,7 +48,7 @@ const ExportQuery = Type.Object({
 
 /** The audit trail: decisions as attestations, page by page, one by one, and as whole chains (decisions §9). */
 export function attestationRoutes(
-  deps: Deps,
+  deps: AppendingDeps,
   {
     exportSnapshot,
     voidSettlements,
@@ -110,7 +110,7 @@ export function attestationRoutes(
 }
 
 async function readCursor(
-  { sql }: Pick<Deps, 'sql'>,
+  { sql }: Pick<AppendingDeps, 'sql'>,
   owner: Owner,
   cursor: string,
   asked: string,

@@ -1,8 +1,8 @@
 import { auditStates } from '../../shared/audit/states.ts';
 import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';
 
@@ -31,7 +31,7 @@ export interface Changed<T> {
  * account and mode share: it is held for one statement and the commit, and whoever holds it waits for nobody.
  */
 export const administer = <T>(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,
+  deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,
   caller: Caller,
   work: (tx: Transaction, change: WriteChange) => Promise<Changed<T>>,
 ): Promise<T> =>

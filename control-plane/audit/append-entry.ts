@@ -2,8 +2,8 @@ import { type AuditHead, emptyAuditChain, linkAuditEntry } from '../../shared/au
 import type { AuditFacts } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { insertAuditEntry } from './audit-store.ts';
 
 /** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
@@ -19,7 +19,7 @@ const lockSeed = 7_236_505;
  */
 export async function appendAuditEntry(
   tx: Transaction,
-  deps: Pick<Deps, 'clock' | 'random' | 'signingKeys'>,
+  deps: Pick<SigningDeps, 'clock' | 'random' | 'signingKeys'>,
   { accountId, mode, actor, requestId }: Caller,
   change: Pick<AuditFacts, 'operation' | 'target' | 'before' | 'after'>,
 ): Promise<void> {

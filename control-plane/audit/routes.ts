@@ -5,9 +5,9 @@ import { auditedOperations } from '../../shared/model/audit.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { AuditPageAnswer, renderAuditEntry } from '../../shared/wire/audit.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseAuditCursor, renderAuditCursor } from './audit-cursor.ts';
 import { type AuditFilter, listAuditEntries } from './audit-store.ts';
@@ -28,7 +28,7 @@ const ListQuery = Type.Object({
 const ExportQuery = Type.Object({ since: Type.Optional(Type.String()) });
 
 /** Who changed what (decisions §16): entries of the caller's account and mode. */
-export function auditRoutes(deps: Deps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
+export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/audit',

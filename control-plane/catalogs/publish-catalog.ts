@@ -5,15 +5,15 @@ import type { GateId } from '../../shared/model/ids.ts';
 import { signCatalog } from '../../shared/wire/catalog-signature.ts';
 import { renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { voidApprovals } from '../approvals/void-approvals.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 
-type PublishDeps = Pick<Deps, 'clock' | 'signingKeys'>;
+type PublishDeps = Pick<AppendingDeps, 'clock' | 'signingKeys'>;
 
 /**
  * Publishes the next version of a gate's catalog (decisions §10): from the push on its sidecars permit what it offers and nothing else,

@@ -9,7 +9,7 @@ import {
   renderCatalog,
 } from '../../shared/wire/catalog.ts';
 import { expireVoided } from '../approvals/void-approvals.ts';
-import type { Deps } from '../deps.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { entityTag, isKnownTo } from '../http/entity-tag.ts';
 import { creator } from '../http/idempotency.ts';
@@ -29,7 +29,7 @@ const CatalogQuery = Type.Object({
 });
 
 /** Permission catalogs (decisions §10): published by the gate's owner, read by everybody who knows the gate's id, in both worlds. */
-export function catalogRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

@@ -15,16 +15,16 @@ import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { findGate } from '../gates/gate-store.ts';
 import type { Caller } from '../http/auth.ts';
+import type { DecisionDeps } from './deps.ts';
 import { type DrawnWindows, drawnWindows, noDraws } from './drawn-windows.ts';
 import { findStanding } from './passport-standing-store.ts';
 import { RunInTransaction } from './run-in-transaction.ts';
 import type { SettlementId } from './settlement-store.ts';
 
 export type DecidingDeps = Pick<
-  Deps,
+  DecisionDeps,
   'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns' | 'ownVoids'
 >;
 

@@ -11,10 +11,10 @@ import {
   renderDecision,
   renderFirstPermit,
 } from '../../shared/wire/decision.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { decideRequest, type Enforcement } from './decide-request.ts';
+import type { DecisionDeps } from './deps.ts';
 import { testGateCall } from './test-gate-call.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
@@ -26,7 +26,7 @@ const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
  * Decisions (decisions §5), from the same core as the sidecar's. Bodies are read by the functions that the sidecar reads them with,
  * instead of by validation: both programs take and refuse the same.
  */
-export function enforcementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const verify = tokenVerifier(deps);
   return async (app) => {
     // The sidecar does not look at the Content-Type, and takes what is none at all: what it takes, this program takes too.

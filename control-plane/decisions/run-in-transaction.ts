@@ -17,11 +17,11 @@ import { consumeApproval } from '../approvals/consume-approval.ts';
 import { openApproval } from '../approvals/open-approval.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { grantLeases } from '../leases/grant-leases.ts';
 import { holdersHaveUnused } from '../leases/unused-units.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
+import type { DecisionDeps } from './deps.ts';
 import { askedView, askFor, holdsFor, ledgerWindows } from './drawn-windows.ts';
 import { findWaiting } from './look-up.ts';
 import { newRecord } from './new-record.ts';
@@ -36,7 +36,7 @@ import {
   type SettlementId,
 } from './settlement-store.ts';
 
-type RunDeps = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
+type RunDeps = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 
 /**
  * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it settles is written, by the same

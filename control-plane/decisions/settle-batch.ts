@@ -9,9 +9,9 @@ import type {
   SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { databaseFailure } from '../http/database-away.ts';
 import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
+import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
 import { type Parties, readParties } from './read-parties.ts';
 import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
@@ -23,7 +23,7 @@ export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
   | { readonly kind: Exclude<ConnectionStanding, 'newest'> };
 
-type SettleDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
+type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
 
 /**
  * Settles requests of a sidecar that have to be true for all before they are answered (decisions §5 and §8), all of a call in one transaction. The sender

@@ -5,8 +5,8 @@ import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import { judgeRecords } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { findHeldLeases } from '../leases/lease-posts.ts';
+import type { DecisionDeps } from './deps.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import {
@@ -23,7 +23,7 @@ export interface AdmittedPermit {
   readonly parties: Parties;
 }
 
-type Deciding = Pick<Deps, 'random' | 'signingKeys' | 'appending'>;
+type Deciding = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 
 /**
  * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in its chain, all with the commit or none

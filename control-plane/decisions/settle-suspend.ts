@@ -3,10 +3,10 @@ import type { SettlementAnswer, SuspendSettlement } from '../../shared/wire/sett
 import { findBoundApproval } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../leases/held-units.ts';
 import { lockHeld, transferFromHolder } from '../leases/hold.ts';
+import type { DecisionDeps } from './deps.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
 import { dropSettlements, findClaims, insertSettlements, readSettlements } from './settlement-store.ts';
@@ -20,7 +20,7 @@ import { dropSettlements, findClaims, insertSettlements, readSettlements } from 
  */
 export async function settleSuspend(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<DecisionDeps, 'random'>,
   {
     suspend,
     parties: { passport, gate: named },
@@ -54,7 +54,7 @@ export async function settleSuspend(
 
 async function open(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<DecisionDeps, 'random'>,
   suspend: SuspendSettlement,
   {
     passport,

@@ -7,13 +7,13 @@ import {
   parseSettlementCall,
   type SettlementCallAnswer,
 } from '../../shared/wire/settlement.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
+import type { DecisionDeps } from './deps.ts';
 import { settleBatch } from './settle-batch.ts';
 
 /** Requests of sidecars that have to ask. Not a public interface; shared/wire/settlement.ts says what the answers mean. */
-export function settlementRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const settled = new Counter({
     name: 'agent_trust_settlements_total',
     help: 'Settlements of sidecars by their answer. Each refused one is in the log with its reason.',

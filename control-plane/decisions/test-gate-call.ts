@@ -4,6 +4,7 @@ import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.
 import type { Call } from '../call.ts';
 import { pathId } from '../http/path-id.ts';
 import { decideRequest } from './decide-request.ts';
+import type { DecisionDeps } from './deps.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
 /**
@@ -22,4 +23,4 @@ export const testGateCall = {
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');
     return renderGateTest({ ...enforcement, gateId, timestampMs: enforcement.decidedAtMs });
   },
-} as const satisfies Call<{ readonly gateId: string; readonly body: unknown }, GateTestAnswer>;
+} as const satisfies Call<DecisionDeps, { readonly gateId: string; readonly body: unknown }, GateTestAnswer>;

@@ -1,7 +1,7 @@
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { admitToken, openToken, type TokenVerdict } from '../../shared/verification/verify-token.ts';
-import type { Deps } from '../deps.ts';
+import type { DecisionDeps } from './deps.ts';
 
 /**
  * Verifies passport tokens with the service's own keys, on the spot: a decision of the control plane costs a transaction, beside
@@ -10,7 +10,7 @@ import type { Deps } from '../deps.ts';
 export function tokenVerifier({
   ed25519,
   signingKeys,
-}: Pick<Deps, 'ed25519' | 'signingKeys'>): (token: string) => TokenVerdict {
+}: Pick<DecisionDeps, 'ed25519' | 'signingKeys'>): (token: string) => TokenVerdict {
   let imported: { readonly from: readonly VerificationKey[]; readonly keys: Keyset } | null = null;
   const currentKeys = (): Keyset => {
     const all = signingKeys.all();

@@ -6,9 +6,9 @@ import type { NewRecord } from '../attestations/append-records.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 import { releaseLeases, type UnusedTake } from '../leases/release-leases.ts';
+import type { DecisionDeps } from './deps.ts';
 import {
   type SettlementId,
   type SettlementSource,
@@ -37,7 +37,7 @@ export interface Undone {
  */
 export async function voidSettlements(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<DecisionDeps, 'random'>,
   unknown: readonly UnknownSettlement[],
   by: {
     readonly source: SettlementSource;
@@ -76,7 +76,7 @@ export async function voidSettlements(
 
 /** As ingest hands them over. */
 export const voidShipped =
-  (deps: Pick<Deps, 'random'>): VoidSettlements =>
+  (deps: Pick<DecisionDeps, 'random'>): VoidSettlements =>
   (tx, voids, by) =>
     voidSettlements(
       tx,
@@ -100,7 +100,7 @@ const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('
 
 /** It repeats the decision, under its own id and time. */
 function voidingRecord(
-  { random }: Pick<Deps, 'random'>,
+  { random }: Pick<DecisionDeps, 'random'>,
   { record, passportOwner, gateOwner }: NewRecord,
   { source, sourceAccount, nowMs }: Parameters<typeof voidSettlements>[3],
 ): NewRecord {

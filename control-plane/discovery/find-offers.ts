@@ -3,7 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
 import type { Database } from '../base/database.ts';
 import { readStoredEntry } from '../catalogs/catalog-store.ts';
-import type { Deps } from '../deps.ts';
+import type { DiscoveryDeps } from './deps.ts';
 import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor.ts';
 
 type Fragment = PendingQuery<Row[]>;
@@ -17,7 +17,7 @@ type Fragment = PendingQuery<Row[]>;
  * short queue, `invalid_request` for a cursor of another query.
  */
 export async function discoverGates(
-  { sql, discoveries }: Pick<Deps, 'sql' | 'discoveries'>,
+  { sql, discoveries }: Pick<DiscoveryDeps, 'sql' | 'discoveries'>,
   query: DiscoveryQuery,
 ) {
   const after = placeOfQuery(query);

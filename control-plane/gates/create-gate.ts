@@ -1,9 +1,9 @@
 import { type Catalog, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { publishCatalog } from '../catalogs/publish-catalog.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
@@ -13,7 +13,7 @@ import { insertGate } from './gate-store.ts';
 export async function createGate(
   tx: Transaction,
   change: WriteChange,
-  deps: Pick<Deps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
+  deps: Pick<AppendingDeps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
   { caller, wanted }: { readonly caller: Caller; readonly wanted: NewGate },
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();

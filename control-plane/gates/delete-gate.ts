@@ -3,8 +3,8 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderGate } from '../../shared/wire/gate.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/auth.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
@@ -13,7 +13,7 @@ import { gateTag } from './gate-tag.ts';
 
 /** Deletes a gate for good, and voids its open approvals; its records and the versions of its catalog stay. Resolves to the moment of it. */
 export async function deleteGate(
-  deps: Deps,
+  deps: AppendingDeps,
   caller: Caller,
   { gateId, ifMatch }: { readonly gateId: GateId; readonly ifMatch: TagCondition },
 ): Promise<UnixMillis> {

@@ -1,6 +1,7 @@
 import { renderGateListItem } from '../../shared/wire/gate.ts';
 import type { PageRequest } from '../../shared/wire/paging.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Call } from '../call.ts';
 import { listGates } from './gate-store.ts';
 
@@ -11,4 +12,4 @@ export const listGatesCall = {
     renderPage(await listGates(deps.sql, caller, query), query, (gate) =>
       renderGateListItem(gate, deps.gateHost),
     ),
-} as const satisfies Call<PageRequest, object>;
+} as const satisfies Call<AppendingDeps, PageRequest, object>;

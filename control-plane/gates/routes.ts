@@ -15,8 +15,8 @@ import {
   renderNewGate,
 } from '../../shared/wire/gate.ts';
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { catalogOnRecord } from '../catalogs/publish-catalog.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
 import { creator } from '../http/idempotency.ts';
@@ -36,7 +36,7 @@ const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /** Gates of the caller's account and mode (decisions §4). What they decide stands in enforcement/. */
-export function gateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function gateRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

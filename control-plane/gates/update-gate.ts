@@ -12,8 +12,8 @@ import {
 } from '../../shared/wire/gate.ts';
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/auth.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
@@ -26,7 +26,7 @@ import { gateTag } from './gate-tag.ts';
  * constraints voids the approvals that are open at the gate (decisions §8).
  */
 export async function updateGate(
-  deps: Deps,
+  deps: AppendingDeps,
   caller: Caller,
   {
     gateId,

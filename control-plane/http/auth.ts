@@ -10,7 +10,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
 
@@ -63,7 +63,7 @@ export const callerOf = (request: FastifyRequest): Caller =>
  */
 export function installAuth(
   app: FastifyInstance,
-  deps: Pick<Deps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys'>,
+  deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys'>,
 ): void {
   const noteUse = keyUseNotes(app, deps);
   app.decorateRequest('caller', null);
@@ -140,7 +140,7 @@ export function installScopes(app: FastifyInstance): void {
 const bearerPattern = /^bearer +(\S+)$/i;
 
 async function authenticate(
-  { sql }: Pick<Deps, 'sql'>,
+  { sql }: Pick<BaseDeps, 'sql'>,
   header: string | undefined,
   nowMs: UnixMillis,
 ): Promise<Authenticated> {
@@ -177,7 +177,7 @@ async function authenticateToken(
 /** Writes `last_used_at` beside the request, never before it, and not again within `limits.keyUseWriteIntervalMs`. */
 function keyUseNotes(
   app: FastifyInstance,
-  { sql, logger }: Pick<Deps, 'sql' | 'logger'>,
+  { sql, logger }: Pick<BaseDeps, 'sql' | 'logger'>,
 ): (key: PresentedKey, nowMs: UnixMillis) => void {
   const writing = new Map<ApiKeyId, Promise<void>>();
   app.addHook('onClose', async () => {

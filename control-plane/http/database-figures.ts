@@ -1,10 +1,10 @@
 import { Gauge } from 'prom-client';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
-type FigureDeps = Pick<Deps, 'sql' | 'clock' | 'logger' | 'metrics'>;
+type FigureDeps = Pick<BaseDeps, 'sql' | 'clock' | 'logger' | 'metrics'>;
 
 interface Figures {
   readonly sidecars_connected: number;

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter } from 'prom-client';
 import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { InvariantError } from '../../shared/errors/assert.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { databaseFailure } from './database-away.ts';
 import { requestIdMaker } from './request-id.ts';
 
@@ -17,7 +17,7 @@ export interface ErrorReplies {
  * One answer to everything that can go wrong: the specified body with a code of the catalogue (decisions §12). What went
  * wrong on our side is logged and counted under the request's id; its message never leaves the house.
  */
-export function errorReplies(deps: Pick<Deps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
+export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
   const failures = new Counter({
     name: 'agent_trust_internal_errors_total',
     help: 'Requests that failed through our own fault. kind=invariant is a bug by definition.',

@@ -4,7 +4,7 @@ import { type ApiError, invalidRequest, renderError } from '../../shared/errors/
 import { limits } from '../../shared/model/limits.ts';
 import { type AuditedChange, administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import type { AnswerBody } from './answer-secrets.ts';
 import { callerOf } from './auth.ts';
@@ -92,7 +92,7 @@ const idempotencyKeyPattern = new RegExp(`^[!-~]{1,${limits.idempotencyKeyCharsM
 const isStored = ({ code, status }: ApiError): boolean =>
   status >= 400 && status < 500 && ![401, 403, 429].includes(status) && code !== 'idempotency_conflict';
 
-type CreatorDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'sealer'>;
+type CreatorDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'sealer'>;
 
 export interface Creation<Made> {
   /** Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may outlive the transaction. */

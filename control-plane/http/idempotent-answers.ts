@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { type AnswerBody, parseAnswerBody, textSeal, withoutSecrets, withToken } from './answer-secrets.ts';
 import { isLockTimeout } from './database-away.ts';
 
@@ -20,7 +20,7 @@ export interface Answer {
   readonly body: AnswerBody;
 }
 
-type AnswerDeps = Pick<Deps, 'clock' | 'random' | 'sealer'>;
+type AnswerDeps = Pick<BaseDeps, 'clock' | 'random' | 'sealer'>;
 
 /** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
 const lockSeed = 7_236_504;

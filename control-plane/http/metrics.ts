@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { Histogram } from 'prom-client';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 
 /** Times every request by route, never by address: an address holds ids, and a label per id would be without bound. */
 export function installRequestMetrics(
   app: FastifyInstance,
-  { metrics, logger }: Pick<Deps, 'metrics' | 'logger'>,
+  { metrics, logger }: Pick<BaseDeps, 'metrics' | 'logger'>,
 ): void {
   const durations = new Histogram({
     name: 'agent_trust_http_request_duration_seconds',

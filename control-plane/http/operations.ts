@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
-import type { Deps } from '../deps.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { databaseFailure } from './database-away.ts';
 
 const config = { scope: null } as const;
@@ -11,7 +11,7 @@ const config = { scope: null } as const;
  * What the people and programs that run this one ask, without a key and outside `/v1` (decisions §1). `/livez`: this process answers.
  * `/readyz`: it can serve, 503 if not. `/metrics`: Prometheus text.
  */
-export function operationsRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function operationsRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get('/livez', { config, schema: { response: { 200: LivenessAnswer } } }, async () => ({
       status: 'live' as const,
@@ -44,7 +44,7 @@ export const ReadinessAnswer = Type.Object({
 });
 type Readiness = Static<typeof ReadinessAnswer>;
 
-async function readReadiness(deps: Deps): Promise<Readiness> {
+async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
   const push = deps.bus.isConnected ? 'connected' : 'disconnected';
   const push_lost = deps.bus.lost;
   const draining = deps.draining.isDraining;
@@ -76,7 +76,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T> {
 }
 
 /** Fails as well where the tables are missing: one query shows both that the database is there and that it is ours. */
-async function readSidecars({ sql, clock }: Deps): Promise<NonNullable<Readiness['sidecars']>> {
+async function readSidecars({ sql, clock }: AppendingDeps): Promise<NonNullable<Readiness['sidecars']>> {
   const [row] = await sql<{ connected: number; clock_offset_ms_max: number }[]>`
     SELECT count(*) AS connected, coalesce(max(abs(clock_offset_ms)), 0) AS clock_offset_ms_max
     FROM sidecars WHERE last_seen_at_ms > ${clock.now() - limits.sidecarConnectedMs}`;

@@ -4,7 +4,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow } from '../../shared/quota/window.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
 import type { Caller } from './auth.ts';
 
@@ -16,7 +16,7 @@ import type { Caller } from './auth.ts';
  *
  * Every counted answer describes the window with the fewest requests remaining. A call over the limit takes nothing from any window.
  */
-export function installPlanLimits(app: FastifyInstance, deps: Pick<Deps, 'sql' | 'clock'>): void {
+export function installPlanLimits(app: FastifyInstance, deps: Pick<BaseDeps, 'sql' | 'clock'>): void {
   app.addHook('onRequest', async (request, reply) => {
     if (request.caller === null || request.routeOptions.config.scope === 'sidecars:connect') return;
     const nowMs = deps.clock.now();
@@ -44,7 +44,7 @@ interface Standing {
 
 /** Takes one request from both windows or from neither. Null: the account has no limit. */
 async function takeRequest(
-  { sql }: Pick<Deps, 'sql'>,
+  { sql }: Pick<BaseDeps, 'sql'>,
   caller: Caller,
   nowMs: UnixMillis,
 ): Promise<Standing | null> {

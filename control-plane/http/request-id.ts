@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 
 /** A `req_` id per request. Never taken from a header: two requests must not share one, and it goes into our logs. */
 export const requestIdMaker =
-  ({ random, clock }: Pick<Deps, 'random' | 'clock'>) =>
+  ({ random, clock }: Pick<BaseDeps, 'random' | 'clock'>) =>
   (): string =>
     random.newId('req', clock.now());
 

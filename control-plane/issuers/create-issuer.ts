@@ -2,13 +2,13 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { insertIssuer } from './issuer-store.ts';
 
 /** No sidecar has to hear of it: to them every issuer is active that is not named as suspended. */
 export async function createIssuer(
   tx: Transaction,
-  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  { random, clock }: Pick<SigningDeps, 'random' | 'clock'>,
   owner: Owner,
   wanted: NewIssuer,
 ): Promise<CountedIssuer> {

@@ -2,7 +2,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
 
 /**
@@ -11,7 +11,7 @@ import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
  */
 export async function ensureDefaultIssuer(
   tx: Transaction,
-  { random, clock }: Pick<Deps, 'random' | 'clock'>,
+  { random, clock }: Pick<SigningDeps, 'random' | 'clock'>,
   owner: Owner,
 ): Promise<Issuer> {
   const existing = await findDefaultIssuer(tx, owner);

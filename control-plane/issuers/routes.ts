@@ -8,10 +8,10 @@ import {
   renderIssuer,
 } from '../../shared/wire/issuer.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { createIssuer } from './create-issuer.ts';
 import { findCountedIssuer, listIssuers } from './issuer-store.ts';
 import { issuerOnRecord, updateIssuer } from './update-issuer.ts';
@@ -22,7 +22,7 @@ const update = { scope: 'issuers:update' } as const;
 const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
 
 /** In whose name passports are issued (decisions §4). */
-export function issuerRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

@@ -7,7 +7,7 @@ import { type Counter, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { emitEvents, type NewEvent } from '../webhooks/emit-events.ts';
 import {
   addToWindows,
@@ -28,7 +28,7 @@ import {
  */
 export async function commitSpend(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<BaseDeps, 'random'>,
   records: readonly AttestationRecord[],
 ): Promise<void> {
   const spending = records.filter(isSpending);

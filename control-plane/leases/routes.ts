@@ -2,13 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseLeaseCall } from '../../shared/wire/lease-call-schema.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { leaseUnits } from './lease-units.ts';
 
 /** How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the answers mean. */
-export function leaseRoutes(deps: Pick<Deps, 'sql' | 'clock' | 'logger'>): FastifyPluginAsyncTypebox {
+export function leaseRoutes(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/sync/leases',

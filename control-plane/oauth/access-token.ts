@@ -2,9 +2,9 @@ import { isId } from '../../shared/model/ids.ts';
 import { holdsScope, parseScope, type Scope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
-import type { Deps } from '../deps.ts';
 import { findAccessToken } from './artifact-store.ts';
 import { toolsUrl } from './challenge.ts';
+import type { OAuthDeps } from './deps.ts';
 
 /** 43 characters are the library's 256 bits of chance. What does not look like a token is not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
@@ -24,7 +24,7 @@ export interface TokenKey {
  * more signing key would have to be kept, rotated and explained.
  */
 export async function findKeyByToken(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,
+  deps: Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,
   token: string,
   nowMs: UnixMillis,
 ): Promise<TokenKey | null> {

@@ -1,7 +1,6 @@
 import type { Adapter } from 'oidc-provider';
 import { must } from '../../shared/errors/assert.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
 import {
   consumeArtifact,
   findArtifact,
@@ -10,8 +9,9 @@ import {
   removeArtifact,
   removeArtifactsOfGrant,
 } from './artifact-store.ts';
+import type { OAuthDeps } from './deps.ts';
 
-type AdapterDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer'>;
+type AdapterDeps = Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer'>;
 
 /**
  * One model of the authorization server's library in PostgreSQL, so that any replica goes on where another one stopped. Times are those of the

@@ -4,10 +4,10 @@ import { nonceBytes } from '../../shared/crypto/seal.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { toSeconds } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
 import { textSeal } from '../http/answer-secrets.ts';
+import type { OAuthDeps } from './deps.ts';
 
-type StoreDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'sealer'>;
+type StoreDeps = Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer'>;
 
 /** One artifact by its value: a token, a code, the id in a cookie. */
 export interface ArtifactName {

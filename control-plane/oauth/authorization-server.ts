@@ -4,12 +4,12 @@ import { isKeyOfHash } from '../../shared/crypto/api-key.ts';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { databaseAdapter, forgetfulAdapter } from './adapter.ts';
 import { toolsUrl } from './challenge.ts';
 import { clientDocumentFetch } from './client-document.ts';
 import { isLoopback, renderErrorPage } from './consent-page.ts';
+import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
 import { findRegisteredClient, type RegisteredClient } from './registered-clients.ts';
 import { tokenTerms } from './token-terms.ts';
@@ -37,7 +37,7 @@ export interface AuthorizationServer {
  *
  * Loaded at the first use: the library takes half a second, and most processes never need it.
  */
-export function authorizationServer(deps: Deps): () => Promise<AuthorizationServer> {
+export function authorizationServer(deps: OAuthDeps): () => Promise<AuthorizationServer> {
   let loading: Promise<AuthorizationServer> | null = null;
   return () => {
     loading ??= load(deps);
@@ -45,7 +45,7 @@ export function authorizationServer(deps: Deps): () => Promise<AuthorizationServ
   };
 }
 
-async function load(deps: Deps): Promise<AuthorizationServer> {
+async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
   const { library } = await import('./library.ts');
   const { default: OidcProvider, errors } = library;
   const provider = new OidcProvider(new URL(deps.baseUrl).origin, configure(deps, library));
@@ -81,7 +81,7 @@ function stayHere(ctx: KoaContextWithOIDC, error: Error & { allow_redirect?: boo
   ctx.status = 400;
 }
 
-function configure(deps: Deps, { errors, interactionPolicy }: Library): Configuration {
+function configure(deps: OAuthDeps, { errors, interactionPolicy }: Library): Configuration {
   const { Check, Prompt } = interactionPolicy;
   const consent = new Check(
     'key_needed',
@@ -144,7 +144,7 @@ function configure(deps: Deps, { errors, interactionPolicy }: Library): Configur
   };
 }
 
-function features(deps: Deps, errors: Library['errors']): NonNullable<Configuration['features']> {
+function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Configuration['features']> {
   const documents = addressLimit(deps.clock, {
     max: limits.oauthClientFetchesPerAddressMax,
     windowMs: minuteMs,
@@ -189,7 +189,7 @@ function features(deps: Deps, errors: Library['errors']): NonNullable<Configurat
 const seconds = (durationMs: number): number => Math.floor(durationMs / secondMs);
 
 /** The library wants one for ID tokens, which nobody asks for and nobody gets. */
-function unusedKey({ random, ed25519 }: Pick<Deps, 'random' | 'ed25519'>) {
+function unusedKey({ random, ed25519 }: Pick<OAuthDeps, 'random' | 'ed25519'>) {
   const seed = random.bytes(32);
   const { publicKey } = ed25519.signer(seed);
   return { kty: 'OKP', crv: 'Ed25519', d: encodeBase64url(seed), x: encodeBase64url(publicKey) } as const;
@@ -210,7 +210,7 @@ const registeredMetadata = ({ clientId, clientName, redirectUris }: RegisteredCl
 });
 
 /** API keys and clients that registered are known beforehand. Sessions are forgotten: whoever comes back shows the key again. */
-function adapterFor(deps: Deps, model: string, alreadyUsed: () => Error): Adapter {
+function adapterFor(deps: OAuthDeps, model: string, alreadyUsed: () => Error): Adapter {
   if (model === 'Session') return forgetfulAdapter;
   if (model !== 'Client') return databaseAdapter(deps, model, alreadyUsed);
   return {

@@ -1,6 +1,6 @@
 import { readJsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps } from '../deps.ts';
+import type { OAuthDeps } from './deps.ts';
 
 type Fetch = (input: string | URL | Request) => Promise<Response>;
 
@@ -8,7 +8,7 @@ type Fetch = (input: string | URL | Request) => Promise<Response>;
  * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization server's library, in place of `fetch`: any
  * stranger chooses these addresses, so the guard of webhooks stands before them. Throws for what the guard refuses or nobody answers.
  */
-export function clientDocumentFetch({ outbound }: Pick<Deps, 'outbound'>): Fetch {
+export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): Fetch {
   const underWay: string[] = [];
   return async (input) => {
     const url = input instanceof Request ? input.url : String(input);

@@ -5,7 +5,6 @@ import { nonceBytes, SealError } from '../../shared/crypto/seal.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import { findPresentedKey, type PresentedKey } from '../api-keys/api-key-store.ts';
-import type { Deps } from '../deps.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import { readBody } from '../http/json-body.ts';
 import { readScopes } from './access-token.ts';
@@ -13,6 +12,7 @@ import { countAttempt } from './artifact-store.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { toolsUrl } from './challenge.ts';
 import { hostOf, type Page, renderConsentPage, renderErrorPage } from './consent-page.ts';
+import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
 import { keepRegisteredClient } from './registered-clients.ts';
 import { isUsable } from './usable-key.ts';
@@ -36,7 +36,10 @@ interface Waiting {
  * A form counts only from the browser in which the authorization was begun (its cookie is bound to this very address and not sent along from
  * other sites) and only with the token that the page carried. Everything that a stranger chose is escaped.
  */
-export function consentRoutes(deps: Deps, server: () => Promise<AuthorizationServer>): FastifyPluginAsync {
+export function consentRoutes(
+  deps: OAuthDeps,
+  server: () => Promise<AuthorizationServer>,
+): FastifyPluginAsync {
   return async (app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('application/x-www-form-urlencoded', readForm);
@@ -117,7 +120,7 @@ async function findWaiting(
 }
 
 async function findKey(
-  { sql, clock }: Pick<Deps, 'sql' | 'clock'>,
+  { sql, clock }: Pick<OAuthDeps, 'sql' | 'clock'>,
   text: string,
 ): Promise<PresentedKey | null> {
   const presented = text.trim();
@@ -127,7 +130,7 @@ async function findKey(
 }
 
 async function allow(
-  deps: Deps,
+  deps: OAuthDeps,
   { provider }: AuthorizationServer,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -158,7 +161,7 @@ async function deny(
   return reply.redirect(await provider.interactionResult(request.raw, reply.raw, result), 303);
 }
 
-const pageOf = (deps: Deps, waiting: Waiting, problem: string | null): Page =>
+const pageOf = (deps: OAuthDeps, waiting: Waiting, problem: string | null): Page =>
   renderConsentPage({
     ...waiting,
     action: `${endpoints.consent}/${waiting.uid}`,
@@ -166,7 +169,7 @@ const pageOf = (deps: Deps, waiting: Waiting, problem: string | null): Page =>
     problem,
   });
 
-function isTokenOf(deps: Deps, waiting: Waiting, token: string): boolean {
+function isTokenOf(deps: OAuthDeps, waiting: Waiting, token: string): boolean {
   try {
     return formSeal(deps, waiting).open(token) === 'read';
   } catch (error) {
@@ -176,5 +179,5 @@ function isTokenOf(deps: Deps, waiting: Waiting, token: string): boolean {
 }
 
 /** Opens for this authorization only, at any replica, and nobody else can make one. */
-const formSeal = ({ sealer, random }: Deps, { uid }: Waiting) =>
+const formSeal = ({ sealer, random }: OAuthDeps, { uid }: Waiting) =>
   textSeal(sealer, `oauth/consent/${uid}`, () => random.bytes(nonceBytes));

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
-import type { Deps } from '../deps.ts';
 import { offeredScopes } from '../tools/tool-list.ts';
 import { toolsUrl } from './challenge.ts';
+import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
 
 const config = { scope: null } as const;
@@ -10,7 +10,7 @@ const config = { scope: null } as const;
  * How a client finds its way from the tools endpoint to a token (RFC 9728, RFC 8414). Written here and not by the library, whose document speaks of
  * OpenID Connect, which this is not.
  */
-export function metadataRoutes(deps: Pick<Deps, 'baseUrl'>): FastifyPluginAsync {
+export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl'>): FastifyPluginAsync {
   const resource = toolsUrl(deps);
   const issuer = new URL(resource).origin;
   const protectedResource = {

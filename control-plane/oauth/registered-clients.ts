@@ -1,7 +1,7 @@
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
+import type { OAuthDeps } from './deps.ts';
 
 /** What a client said of itself when it registered (RFC 7591). Nobody has checked it. */
 export interface RegisteredClient {
@@ -11,7 +11,7 @@ export interface RegisteredClient {
   readonly createdAtMs: UnixMillis;
 }
 
-type StoreDeps = Pick<Deps, 'sql' | 'clock'>;
+type StoreDeps = Pick<OAuthDeps, 'sql' | 'clock'>;
 
 const idPattern = /^client_[A-Za-z0-9_-]{22}$/;
 
@@ -23,7 +23,7 @@ const isRegisteredId = (clientId: string): boolean => idPattern.test(clientId);
  * the table stays bounded, and a client that is in use is never pushed out.
  */
 export async function registerClient(
-  { sql, clock, random }: StoreDeps & Pick<Deps, 'random'>,
+  { sql, clock, random }: StoreDeps & Pick<OAuthDeps, 'random'>,
   wanted: Pick<RegisteredClient, 'clientName' | 'redirectUris'>,
 ): Promise<RegisteredClient> {
   const nowMs = clock.now();

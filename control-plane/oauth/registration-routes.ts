@@ -2,11 +2,11 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { hourMs, secondMs, toSeconds } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { readJson } from '../http/json-body.ts';
 import { legible } from './client-document.ts';
 import { isLoopback } from './consent-page.ts';
+import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
 import { registerClient } from './registered-clients.ts';
 
@@ -17,7 +17,7 @@ import { registerClient } from './registered-clients.ts';
  *
  * Written here and not by the library, which would give out secrets and access tokens for registrations.
  */
-export function registrationRoutes(deps: Deps): FastifyPluginAsync {
+export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const registrations = addressLimit(deps.clock, {
     max: limits.oauthRegistrationsPerAddressMax,
     windowMs: hourMs,

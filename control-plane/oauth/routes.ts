@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
-import type { Deps } from '../deps.ts';
 import { type AuthorizationServer, authorizationServer } from './authorization-server.ts';
 import { consentRoutes } from './consent-routes.ts';
+import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
 import { metadataRoutes } from './metadata-routes.ts';
 import { registrationRoutes } from './registration-routes.ts';
@@ -9,7 +9,7 @@ import { registrationRoutes } from './registration-routes.ts';
 const config = { scope: null } as const;
 
 /** The authorization server of `/mcp` (decisions §13): what it says of itself, its consent page, and the endpoints of its library. */
-export function oauthRoutes(deps: Deps): FastifyPluginAsync {
+export function oauthRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const server = authorizationServer(deps);
   return async (app) => {
     app.register(metadataRoutes(deps));
@@ -29,7 +29,7 @@ const libraryEndpoints = [
 
 /** Hands requests over as they come from the socket: the library reads the body itself, and answers in the words of OAuth. */
 function libraryRoutes(
-  deps: Pick<Deps, 'baseUrl'>,
+  deps: Pick<OAuthDeps, 'baseUrl'>,
   server: () => Promise<AuthorizationServer>,
 ): FastifyPluginAsync {
   const handOver = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

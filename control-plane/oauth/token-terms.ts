@@ -4,10 +4,10 @@ import { limits } from '../../shared/model/limits.ts';
 import { holdsScope, parseScope, scopes } from '../../shared/model/scopes.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { PresentedKey } from '../api-keys/api-key-store.ts';
-import type { Deps } from '../deps.ts';
 import { offeredScopes } from '../tools/tool-list.ts';
 import { readScopes } from './access-token.ts';
 import { toolsUrl } from './challenge.ts';
+import type { OAuthDeps } from './deps.ts';
 import { findUsableKey } from './usable-key.ts';
 
 interface Refusals {
@@ -20,7 +20,7 @@ interface Refusals {
  * the request as well, because the library asks here before it looks at them.
  */
 export async function tokenTerms(
-  deps: Pick<Deps, 'sql' | 'clock' | 'baseUrl'>,
+  deps: Pick<OAuthDeps, 'sql' | 'clock' | 'baseUrl'>,
   {
     ctx,
     client,

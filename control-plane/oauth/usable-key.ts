@@ -1,14 +1,14 @@
 import { isId } from '../../shared/model/ids.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
-import type { Deps } from '../deps.ts';
+import type { OAuthDeps } from './deps.ts';
 
 /**
  * The API key behind whatever the authorization server has given out, looked up at every use: a token, a code and a refresh token all end with
  * it, at once. Null: it is deleted or has expired, or its account is suspended.
  */
 export async function findUsableKey(
-  { sql, clock }: Pick<Deps, 'sql' | 'clock'>,
+  { sql, clock }: Pick<OAuthDeps, 'sql' | 'clock'>,
   keyId: string,
 ): Promise<PresentedKey | null> {
   if (!isId('key', keyId)) return null;

@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 import { completeDocument, type DescribedOperation } from './complete-document.ts';
 import type { Document } from './document.ts';
 import { type OperationText, operations } from './operations.ts';
@@ -14,7 +14,7 @@ const pagesPath = '/docs';
  * `/openapi.json` and the pages at `/docs`, both public (decisions §12), generated from the schemas by which requests are validated. Comes
  * before the routes, because it listens to their registration, and before whatever asks each route for its scope.
  */
-export function installOpenApi(app: FastifyInstance, deps: Pick<Deps, 'baseUrl' | 'gateHost'>): void {
+export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseUrl' | 'gateHost'>): void {
   // The pages' routes are registered by their library, which knows nothing of scopes.
   app.addHook('onRoute', (route) => {
     if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
@@ -71,7 +71,7 @@ const pagesPolicy = (server: string): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-function pages({ baseUrl }: Pick<Deps, 'baseUrl'>): FastifyPluginAsync {
+function pages({ baseUrl }: Pick<BaseDeps, 'baseUrl'>): FastifyPluginAsync {
   return async (app) => {
     let text: string | null = null;
     app.get('/openapi.json', { config: { scope: null }, schema: { hide: true } }, async (_request, reply) => {
@@ -103,7 +103,7 @@ function describedSchema(
   schema: FastifySchema | undefined,
   { config }: RouteOptions,
   { id, tag, summary, description, body, contents }: OperationText,
-  { gateHost, baseUrl }: Pick<Deps, 'baseUrl' | 'gateHost'>,
+  { gateHost, baseUrl }: Pick<BaseDeps, 'baseUrl' | 'gateHost'>,
 ): FastifySchema {
   const { response, ...rest } = schema ?? {};
   const answers = typeof response === 'object' && response !== null ? Object.entries(response) : [];
@@ -139,7 +139,7 @@ const sidecarServer = (gateHost: string) => ({
   description: 'A sidecar: the same decisions, next to whoever asks. It answers no browser.',
 });
 
-const skeleton = ({ baseUrl }: Pick<Deps, 'baseUrl'>) => ({
+const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
   openapi: '3.1.0',
   info: {
     title: 'agent-trust',

@@ -9,9 +9,9 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { reachesTier } from '../../shared/model/trust-tier.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
 import { findIssuer } from '../issuers/issuer-store.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
 
@@ -31,7 +31,7 @@ export interface IssuedPassport {
  */
 export async function issuePassport(
   tx: Transaction,
-  deps: Deps,
+  deps: SigningDeps,
   owner: Owner,
   wanted: WantedPassport,
 ): Promise<IssuedPassport> {
@@ -48,7 +48,7 @@ export async function issuePassport(
   return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
 }
 
-function makeAgentKey({ random, ed25519 }: Deps): {
+function makeAgentKey({ random, ed25519 }: SigningDeps): {
   readonly publicKey: string;
   readonly privateKey: string;
 } {
@@ -61,7 +61,7 @@ function makeAgentKey({ random, ed25519 }: Deps): {
 
 async function issuerFor(
   tx: Transaction,
-  deps: Deps,
+  deps: SigningDeps,
   owner: Owner,
   { issuerId, trustTier }: WantedPassport,
 ): Promise<Issuer> {
@@ -81,7 +81,7 @@ async function issuerFor(
 }
 
 function composePassport(
-  { random }: Deps,
+  { random }: SigningDeps,
   {
     wanted,
     issuer,

@@ -15,10 +15,10 @@ import {
 } from '../../shared/wire/passport.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Call } from '../call.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { Creation } from '../http/idempotency.ts';
 import { pathId } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { propagationOf } from '../sync/propagation.ts';
 import { type IssuedPassport, issuePassport } from './issue-passport.ts';
 import { findPassport, listPassports, type StoredPassport } from './passport-store.ts';
@@ -30,7 +30,7 @@ export const passportIdOf = (text: string) => pathId('pass', text, 'passport_not
 export const issuePassportCall = {
   scope: 'passports:issue',
   creation: (
-    deps: Deps,
+    deps: SigningDeps,
     caller: Caller,
     wanted: WantedPassport,
     operation: 'issuePassport' | 'issuePassportUnattended' = 'issuePassport',
@@ -53,7 +53,7 @@ export const listPassportsCall = {
     const wanted = { filter: parseFilter(query), page: query, nowMs: deps.clock.now() };
     return renderPage(await listPassports(deps.sql, caller, wanted), query, renderPassportListItem);
   },
-} as const satisfies Call<Static<typeof PassportListQuery>, object>;
+} as const satisfies Call<SigningDeps, Static<typeof PassportListQuery>, object>;
 
 /** `GET /passports/:id/verify` */
 export const verifyPassportCall = {
@@ -62,7 +62,7 @@ export const verifyPassportCall = {
     const passport = await getPassport(deps, caller, id);
     return renderVerification(passport, { ...passport, nowMs: deps.clock.now() });
   },
-} as const satisfies Call<string, object>;
+} as const satisfies Call<SigningDeps, string, object>;
 
 /** `POST /passports/:id/revoke` */
 export const revokePassportCall = {
@@ -86,12 +86,13 @@ export const revokePassportCall = {
     };
   },
 } as const satisfies Call<
+  SigningDeps,
   { readonly id: string; readonly reason?: string | undefined; readonly waitMs: number },
   object
 >;
 
 /** Throws `passport_not_found` also for what is no passport's id. */
-export async function getPassport(deps: Deps, owner: Owner, text: string): Promise<StoredPassport> {
+export async function getPassport(deps: SigningDeps, owner: Owner, text: string): Promise<StoredPassport> {
   const passport = await findPassport(deps.sql, owner, {
     passportId: passportIdOf(text),
     nowMs: deps.clock.now(),

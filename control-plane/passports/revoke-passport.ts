@@ -8,8 +8,8 @@ import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { lockPassport, setPassportRevoked } from './passport-store.ts';
@@ -29,7 +29,7 @@ export interface Revocation {
  * it again answers the first revocation unchanged and changes nothing.
  */
 export async function revokePassport(
-  deps: Deps,
+  deps: SigningDeps,
   caller: Caller,
   { passportId, reason }: { readonly passportId: PassportId; readonly reason: string },
 ): Promise<Revocation> {

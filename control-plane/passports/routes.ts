@@ -19,10 +19,10 @@ import {
   parsePassportIssue,
   UnattendedPassportIssue,
 } from '../../shared/wire/passport-issue.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import {
   getPassport,
   issuePassportCall,
@@ -39,7 +39,7 @@ const revoke = { scope: revokePassportCall.scope } as const;
 const withoutFields = { params: IdParams, body: closed({}), response: { 200: PassportAnswer } };
 
 /** Passports of the caller's account and mode (decisions §3). */
-export function passportRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerIssued = issuer(deps, 'v1');
   return async (app) => {
     app.post(
@@ -99,7 +99,7 @@ export function passportRoutes(deps: Deps): FastifyPluginAsyncTypebox {
 }
 
 /** `POST /api/passports`, for agents that nobody attends (specification "Unattended issuance"). Its answer is that of `POST /v1/passports`. */
-export function unattendedPassportRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function unattendedPassportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerIssued = issuer(deps, 'api');
   return async (app) => {
     app.post(
@@ -110,7 +110,7 @@ export function unattendedPassportRoutes(deps: Deps): FastifyPluginAsyncTypebox 
   };
 }
 
-function issuer(deps: Deps, path: IssuePath) {
+function issuer(deps: SigningDeps, path: IssuePath) {
   const answerCreated = creator(deps);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const operation = path === 'v1' ? 'issuePassport' : 'issuePassportUnattended';

@@ -6,16 +6,24 @@ import type { Passport } from '../../shared/model/passport.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { lockPassport, setPassportStatus } from './passport-store.ts';
 
 /** Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (decisions §3). */
-export const suspendPassport = (deps: Deps, caller: Caller, passportId: PassportId): Promise<Passport> =>
+export const suspendPassport = (
+  deps: SigningDeps,
+  caller: Caller,
+  passportId: PassportId,
+): Promise<Passport> =>
   movePassport(deps, caller, { operation: 'suspendPassport', passportId, from: 'active', to: 'suspended' });
 
 /** Lifts a suspension. In any other state: `passport_state_conflict`. */
-export const reactivatePassport = (deps: Deps, caller: Caller, passportId: PassportId): Promise<Passport> =>
+export const reactivatePassport = (
+  deps: SigningDeps,
+  caller: Caller,
+  passportId: PassportId,
+): Promise<Passport> =>
   movePassport(deps, caller, {
     operation: 'reactivatePassport',
     passportId,
@@ -26,7 +34,7 @@ export const reactivatePassport = (deps: Deps, caller: Caller, passportId: Passp
 type Suspendable = 'active' | 'suspended';
 
 async function movePassport(
-  deps: Deps,
+  deps: SigningDeps,
   caller: Caller,
   {
     operation,

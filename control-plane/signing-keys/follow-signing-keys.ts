@@ -2,7 +2,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from './deps.ts';
 
 /**
  * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every `limits.signingKeysReadIntervalMs`, and at once
@@ -11,7 +11,7 @@ import type { Deps } from '../deps.ts';
  *
  * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it begins and when it ends.
  */
-export function followSigningKeys(deps: Pick<Deps, 'bus' | 'signingKeys' | 'logger'>): {
+export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' | 'logger'>): {
   stop(): Promise<void>;
 } {
   const { bus, signingKeys, logger } = deps;
@@ -63,7 +63,7 @@ export function followSigningKeys(deps: Pick<Deps, 'bus' | 'signingKeys' | 'logg
   };
 }
 
-type Keys = ReturnType<Deps['signingKeys']['all']>;
+type Keys = ReturnType<SigningDeps['signingKeys']['all']>;
 
 const changedSince = (before: Keys, now: Keys): string[] => {
   const known = new Set(before.map((key) => JSON.stringify(key)));

@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import { type KeyPurpose, keyPurposes } from '../../shared/model/signing-key.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from './deps.ts';
 import { checkMasterKey } from './master-key.ts';
 import { makeSigningKey, openSigningKey } from './sealed-signing-key.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from './signing-key-store.ts';
 import { currentKey, hasEnded, type SigningKey, type SigningKeys } from './signing-keys.ts';
 
-type KeyDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'>;
+type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'>;
 
 /**
  * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start all of them, of which the

@@ -3,8 +3,8 @@ import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.
 import { nonceBytes, SealError, type Sealer } from '../../shared/crypto/seal.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
+import type { SigningDeps } from './deps.ts';
 
 /** MASTER_KEY is not the one with which this database was set up: what is sealed in it cannot be opened. */
 export class MasterKeyError extends StartError {
@@ -19,7 +19,7 @@ const masterKeyBytes = 32;
  */
 export async function masterKeyOf(
   dataDir: string,
-  { sql, random }: Pick<Deps, 'sql' | 'random'>,
+  { sql, random }: Pick<SigningDeps, 'sql' | 'random'>,
 ): Promise<Uint8Array> {
   const path = join(dataDir, 'master-key');
   if ((await readSecretFile(path)) === null && (await readCheck(sql)) !== null) {
@@ -49,7 +49,7 @@ const checkText = Buffer.from('agent-trust');
  */
 export async function checkMasterKey(
   tx: Transaction,
-  { sealer, random }: Pick<Deps, 'sealer' | 'random'>,
+  { sealer, random }: Pick<SigningDeps, 'sealer' | 'random'>,
 ): Promise<void> {
   const existing = await readCheck(tx);
   if (existing === null) {

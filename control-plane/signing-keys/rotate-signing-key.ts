@@ -4,8 +4,8 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer, type Changed } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
+import type { SigningDeps } from './deps.ts';
 import { makeSigningKey } from './sealed-signing-key.ts';
 import {
   endSigningKey,
@@ -41,7 +41,10 @@ export interface Rotation {
  * compromise is never put off by an ordinary rotation.
  */
 export async function rotateSigningKey(
-  deps: Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'ed25519' | 'sealer' | 'signingKeys' | 'logger'>,
+  deps: Pick<
+    SigningDeps,
+    'sql' | 'clock' | 'random' | 'bus' | 'ed25519' | 'sealer' | 'signingKeys' | 'logger'
+  >,
   caller: Caller,
   { purpose, isCompromised }: { readonly purpose: KeyPurpose; readonly isCompromised: boolean },
 ): Promise<Rotation> {
@@ -99,7 +102,10 @@ function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): R
 }
 
 /** So that this replica knows its own doing before it answers. Where that fails it learns of it like the others. */
-async function reloadOwn({ signingKeys, logger }: Pick<Deps, 'signingKeys' | 'logger'>): Promise<void> {
+async function reloadOwn({
+  signingKeys,
+  logger,
+}: Pick<SigningDeps, 'signingKeys' | 'logger'>): Promise<void> {
   try {
     await signingKeys.reload();
   } catch (error) {

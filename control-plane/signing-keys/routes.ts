@@ -5,14 +5,14 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
+import type { SigningDeps } from './deps.ts';
 import { rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
 
 /** The public keys of this service, for whoever wants to verify its passports and records without it (decisions §11). */
-export function jwksRoutes(deps: Deps): FastifyPluginAsync {
+export function jwksRoutes(deps: SigningDeps): FastifyPluginAsync {
   return async (app) => {
     app.get(
       '/.well-known/jwks.json',
@@ -26,7 +26,7 @@ export function jwksRoutes(deps: Deps): FastifyPluginAsync {
 const config = { scope: 'admin:*', operatorOnly: true } as const;
 
 /** The keys with which this service signs, for its operator alone (decisions §11). 201: a new key; 200: an earlier call's, see rotateSigningKey. */
-export function signingKeyRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function signingKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/signing-keys/rotate',

@@ -3,7 +3,7 @@ import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { nonceBytes } from '../../shared/crypto/seal.ts';
 import type { KeyPurpose } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from './deps.ts';
 import { MasterKeyError, openSealed } from './master-key.ts';
 import type { StoredSigningKey } from './signing-key-store.ts';
 import type { SigningKey } from './signing-keys.ts';
@@ -13,7 +13,7 @@ const sealContext = (kid: string): string => `signing_keys/${kid}`;
 
 /** A new key of which the private half exists from here on only sealed, and opened in memory. */
 export function makeSigningKey(
-  deps: Pick<Deps, 'random' | 'ed25519' | 'sealer'>,
+  deps: Pick<SigningDeps, 'random' | 'ed25519' | 'sealer'>,
   wanted: {
     readonly purpose: KeyPurpose;
     readonly notBeforeMs: UnixMillis;
@@ -35,7 +35,7 @@ export function makeSigningKey(
 
 /** Ready to sign. Throws MasterKeyError where the private half does not open, or is not that of the public one. */
 export function openSigningKey(
-  { ed25519, sealer }: Pick<Deps, 'ed25519' | 'sealer'>,
+  { ed25519, sealer }: Pick<SigningDeps, 'ed25519' | 'sealer'>,
   { kid, publicKey, sealedPrivateKey }: StoredSigningKey,
 ): SigningKey {
   const signer = ed25519.signer(openSealed(sealer, sealedPrivateKey, sealContext(kid)));

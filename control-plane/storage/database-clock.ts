@@ -4,7 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 
 /**
  * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all of them share this one
@@ -25,7 +25,7 @@ export async function readDatabaseClock(sql: Database, clock: CarriedClock): Pro
  * database after a failover, is followed within that time. While the database is away the time goes on. Nothing here ever throws.
  */
 export function followDatabaseClock(
-  deps: Pick<Deps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
+  deps: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
 ): { stop(): Promise<void> } {
   const { sql, clock, logger, metrics } = deps;
   const wakeup = makeWakeup();

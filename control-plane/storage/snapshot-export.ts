@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { BaseDeps } from '../base/deps.ts';
 
 /** Bounds of exports; see limits.ts for what each is good for. */
 export interface ExportBounds {
@@ -30,7 +30,7 @@ export type ExportSnapshot = (
  * file then lacks its end, and no verifier takes it for whole. Rejects with `overloaded` when too many exports are running.
  */
 export function snapshotExporter(
-  deps: Pick<Deps, 'sql' | 'logger'>,
+  deps: Pick<BaseDeps, 'sql' | 'logger'>,
   bounds: ExportBounds = limits,
 ): ExportSnapshot {
   const running: AccountId[] = [];

@@ -9,9 +9,9 @@ import {
 } from '../../shared/wire/sync.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 
-type ChangeDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
+type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
 /** Tells the sidecars of this feed; resolves to the revision of the change once it is written, before it is committed. */
 export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;

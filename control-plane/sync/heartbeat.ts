@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { feedChannel } from '../../shared/wire/sync.ts';
 import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { readHeardHeads, trimChanges } from './feed-store.ts';
 import { trimSidecars } from './sidecar-store.ts';
 
@@ -13,7 +13,7 @@ import { trimSidecars } from './sidecar-store.ts';
  * age. Now and then it also removes old changes, and sidecars that are gone. Nothing here ever throws; trouble is logged when it begins and when it ends.
  */
 export function startHeartbeat(
-  deps: Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
+  deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
 ): { stop(): Promise<void> } {
   const outcome = reporter(deps);
   let trimmedAtMs = deps.clock.monotonic();
@@ -63,7 +63,7 @@ export function startHeartbeat(
 }
 
 async function publishHeads(
-  deps: Pick<Deps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'replicaId'>,
+  deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'replicaId'>,
 ): Promise<void> {
   // Before the query: the heads are at most as old as the heartbeat says.
   const atMs = deps.clock.now();
@@ -76,7 +76,7 @@ async function publishHeads(
 }
 
 /** One log line per change of state, however long the trouble lasts. */
-function reporter({ logger, metrics }: Pick<Deps, 'logger' | 'metrics'>) {
+function reporter({ logger, metrics }: Pick<SigningDeps, 'logger' | 'metrics'>) {
   const beats = new Counter({
     name: 'agent_trust_heartbeats_total',
     help: 'Rounds of heartbeats to the sidecars, by outcome.',

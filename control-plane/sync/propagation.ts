@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { ackChannel } from '../../shared/wire/sync.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { findServingAccounts, lookAtSidecars } from './sidecar-store.ts';
 
 /** How far a change of the global feed has come among the sidecars that serve one owner's passports. */
@@ -26,7 +26,7 @@ export interface Propagation {
  * waited for. A sidecar is connected while it was heard of within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
  */
 export async function propagationOf(
-  deps: Pick<Deps, 'sql' | 'clock' | 'bus'>,
+  deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus'>,
   owner: Owner,
   globalRevision: number,
   options: { readonly waitMs: number },

@@ -1,11 +1,11 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type ChangesAnswer, globalFeed, type Position } from '../../shared/wire/sync.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { readEntries, readHeads } from './feed-store.ts';
 import { listenForNews } from './news.ts';
 
-type ReadDeps = Pick<Deps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
+type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
 
 interface Reader {
   readonly accountId: AccountId;

@@ -5,8 +5,8 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
 import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';
@@ -17,7 +17,7 @@ const config = { scope: 'sidecars:connect' } as const;
 const connectionSecretBytes = 16;
 
 /** What sidecars ask of the control plane (ARCHITECTURE.md, "The change feed"); shared/wire/sync.ts says what each call means. Not a public interface. */
-export function syncRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   /** Notes what a connection has applied and tells whoever waits for it. False: the connection is unknown. */
   const note = async (connection: Connection, applied: Position): Promise<boolean> => {
     const isKnown = await noteSidecar(deps.sql, connection, applied);

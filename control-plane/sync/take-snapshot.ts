@@ -17,7 +17,7 @@ import {
 } from '../../shared/wire/sync.ts';
 import { signSnapshot } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 
@@ -26,7 +26,7 @@ import { readHeads, readMark } from './feed-store.ts';
  * what the changes up to the named revisions made of it. Both modes are in it, because a sidecar serves all gates of its account.
  */
 export async function takeSnapshot(
-  deps: Pick<Deps, 'sql' | 'signingKeys'>,
+  deps: Pick<SigningDeps, 'sql' | 'signingKeys'>,
   accountId: AccountId,
 ): Promise<SignedSnapshot> {
   const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) =>

@@ -2,13 +2,13 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { NewTemplate } from '../../shared/wire/template.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { insertTemplate } from './template-store.ts';
 
 /** No sidecar has to hear of it: a template binds nobody before a gate is made of it. */
 export async function createTemplate(
   tx: Transaction,
-  deps: Pick<Deps, 'random' | 'clock'>,
+  deps: Pick<SigningDeps, 'random' | 'clock'>,
   owner: Owner,
   wanted: NewTemplate,
 ): Promise<Template> {

@@ -7,10 +7,10 @@ import {
   TemplateAnswer,
   TemplateCreation,
 } from '../../shared/wire/template.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing-keys/deps.ts';
 import { createTemplate } from './create-template.ts';
 import { findTemplate, listTemplates } from './template-of.ts';
 
@@ -18,7 +18,7 @@ const create = { scope: 'templates:create', creates: true } as const;
 const read = { scope: 'templates:read' } as const;
 
 /** What gates may start from (decisions §4): the built-in ones, and those of the caller's account and mode. */
-export function templateRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(

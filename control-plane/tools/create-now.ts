@@ -1,12 +1,12 @@
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { AnswerBody } from '../http/answer-secrets.ts';
 import type { Caller } from '../http/auth.ts';
 import type { Creation } from '../http/idempotency.ts';
+import type { ToolDeps } from './deps.ts';
 
 /** Creates without an `Idempotency-Key`, which a tool call has no place for, and renders what was created. */
 export async function createNow<Made>(
-  deps: Deps,
+  deps: ToolDeps,
   caller: Caller,
   { create, afterCommit, render, audit }: Creation<Made>,
 ): Promise<AnswerBody> {

@@ -2,10 +2,10 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { readJson } from '../http/json-body.ts';
 import { challengeForScope } from '../oauth/challenge.ts';
+import type { ToolDeps } from './deps.ts';
 import type { ToolEndpoint } from './tool-endpoint.ts';
 import { findTool } from './tool-list.ts';
 
@@ -18,7 +18,7 @@ const url = '/mcp';
  *
  * Opened by an access token of this service's own authorization server, and by nothing else; what it may do is looked at for each tool.
  */
-export function toolRoutes(deps: Deps): FastifyPluginAsync {
+export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
   // At the first use: the protocol library takes a while to load, and most processes never need it.
   let loading: Promise<ToolEndpoint> | null = null;
   const endpoint = (): Promise<ToolEndpoint> => {
@@ -74,7 +74,11 @@ export function toolRoutes(deps: Deps): FastifyPluginAsync {
 }
 
 /** A page of another site in somebody's browser must not reach the tools, whatever it got hold of (the protocol's "Security Warning"). */
-function refuseForeignSite({ baseUrl }: Pick<Deps, 'baseUrl'>, request: FastifyRequest, reply: FastifyReply) {
+function refuseForeignSite(
+  { baseUrl }: Pick<ToolDeps, 'baseUrl'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
   const { origin } = request.headers;
   if (origin === undefined || origin === new URL(baseUrl).origin) return;
   return reply.code(403).send(jsonRpcError(-32_600, 'Requests from other sites are refused.'));
@@ -82,7 +86,7 @@ function refuseForeignSite({ baseUrl }: Pick<Deps, 'baseUrl'>, request: FastifyR
 
 /** RFC 6750 §3.1: 403 with the scope that is missing, so that a client can ask its user for more. */
 function refuseMissingScope(
-  deps: Deps,
+  deps: ToolDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   message: unknown,

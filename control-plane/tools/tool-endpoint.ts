@@ -5,7 +5,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import type { Deps } from '../deps.ts';
+import type { ToolDeps } from './deps.ts';
 import { fromAuthInfo, type ToolCaller, toAuthInfo, toolServer } from './tool-server.ts';
 
 /** The protocol library between HTTP and the tools. */
@@ -19,7 +19,7 @@ export interface ToolEndpoint {
   close(): Promise<void>;
 }
 
-export function toolEndpoint(deps: Deps): ToolEndpoint {
+export function toolEndpoint(deps: ToolDeps): ToolEndpoint {
   const report = (requestId: RequestId) => (error: unknown, answered: ApiError) => {
     const failure =
       error instanceof Error ? { name: error.name, stack: error.stack } : { name: typeof error };

@@ -9,11 +9,11 @@ import {
 import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { toApiError } from '../http/error-reply.ts';
 import { namedSchemas } from '../openapi/components.ts';
 import { schemaPublisher } from '../openapi/publish-schema.ts';
+import type { ToolDeps } from './deps.ts';
 import type { Tool } from './tool.ts';
 import { findTool, tools } from './tool-list.ts';
 
@@ -69,7 +69,7 @@ function asObject(schema: object) {
  * that does not exist is an error of the protocol. `report` hears of what failed by our own fault.
  */
 export function toolServer(
-  deps: Deps,
+  deps: ToolDeps,
   { caller, requestId }: ToolCaller,
   report: (error: unknown, answered: ApiError) => void,
 ): Server {

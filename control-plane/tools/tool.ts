@@ -1,9 +1,9 @@
 import type { Static, TObject } from 'typebox';
 import type { Scope } from '../../shared/model/scopes.ts';
 import { bodyReader } from '../../shared/wire/body.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { refuseNul } from '../http/validation.ts';
+import type { ToolDeps } from './deps.ts';
 
 /** What a client is told about a tool beforehand, so that it can ask a person first (decisions §13). Hints: they protect nobody. */
 interface ToolHints {
@@ -30,7 +30,7 @@ export interface Tool extends ToolWords {
   readonly input: TObject;
   readonly output: TObject;
   /** `args` as they came. Throws ApiError: for what is wrong with them, and for whatever the call refuses. */
-  readonly call: (deps: Deps, caller: Caller, args: unknown) => Promise<object>;
+  readonly call: (deps: ToolDeps, caller: Caller, args: unknown) => Promise<object>;
 }
 
 /** Arguments are read by the schema that is published, as bodies are: unknown ones are refused by name, never ignored. */
@@ -38,7 +38,7 @@ export function defineTool<Input extends TObject>(
   tool: ToolWords & {
     readonly input: Input;
     readonly output: TObject;
-    readonly run: (deps: Deps, caller: Caller, args: Static<Input>) => Promise<object>;
+    readonly run: (deps: ToolDeps, caller: Caller, args: Static<Input>) => Promise<object>;
   },
 ): Tool {
   const read = bodyReader(tool.input);

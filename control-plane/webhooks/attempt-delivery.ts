@@ -4,8 +4,8 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
-import type { Deps } from '../deps.ts';
 import type { ClaimedDelivery, Settlement } from './delivery-queue.ts';
+import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
 import { redactAnswer } from './redact-answer.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
@@ -23,7 +23,7 @@ export interface Attempt {
  * throws for what the endpoint or the network does; throws where the secret cannot be opened.
  */
 export async function attemptDelivery(
-  deps: Pick<Deps, 'clock' | 'random' | 'sealer' | 'outbound'>,
+  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
   delivery: ClaimedDelivery,
   signal: AbortSignal,
 ): Promise<Attempt> {
@@ -42,7 +42,7 @@ export async function attemptDelivery(
 
 /** The current secret, then those before it that still count. */
 function secretsOf(
-  { sealer }: Pick<Deps, 'sealer'>,
+  { sealer }: Pick<WebhookDeps, 'sealer'>,
   { webhookId, sealedSecret, previousSecrets }: ClaimedDelivery,
   nowMs: UnixMillis,
 ): Uint8Array[] {
@@ -54,7 +54,7 @@ function secretsOf(
 type Outcome = GuardedAnswer | { readonly status: null; readonly error: string };
 
 async function send(
-  { outbound }: Pick<Deps, 'outbound'>,
+  { outbound }: Pick<WebhookDeps, 'outbound'>,
   { url, body }: ClaimedDelivery,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
@@ -82,7 +82,7 @@ function describe(error: unknown): string {
 }
 
 function judge(
-  deps: Pick<Deps, 'clock' | 'random'>,
+  deps: Pick<WebhookDeps, 'clock' | 'random'>,
   delivery: ClaimedDelivery,
   outcome: Outcome,
   times: { readonly startedAtMs: UnixMillis; readonly latencyMs: number },

@@ -5,7 +5,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import { distinctEvents, type WebhookCreation } from '../../shared/wire/webhook.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { WebhookDeps } from './deps.ts';
 import { type GuardedFetch, TargetRefused } from './guarded-fetch.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import { countWebhooksLocked, insertWebhook } from './webhook-store.ts';
@@ -22,7 +22,7 @@ export interface WebhookWithSecret {
  */
 export async function createWebhook(
   tx: Transaction,
-  deps: Pick<Deps, 'clock' | 'random' | 'sealer' | 'outbound'>,
+  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
   { owner, wanted }: { readonly owner: Owner; readonly wanted: Static<typeof WebhookCreation> },
 ): Promise<WebhookWithSecret> {
   if (wanted.url !== null) checkUrl(deps.outbound, wanted.url);

@@ -1,14 +1,14 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import type { Deps } from '../deps.ts';
 import { claimDeliveries, dropQueues, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
+import type { WebhookDeps } from './deps.ts';
 import { trimDeliveries } from './trim-deliveries.ts';
 import { attemptsUnderWay, type UnderWay } from './under-way.ts';
 import { attemptWriter } from './write-down.ts';
 
 type DeliverDeps = Pick<
-  Deps,
+  WebhookDeps,
   'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'logger' | 'metrics' | 'replicaId'
 >;
 

@@ -2,7 +2,7 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
+import type { WebhookDeps } from './deps.ts';
 import { emitTo, findSubscribers, type NewEvent } from './emit-events.ts';
 
 /** A decision whose record goes into its chain in this transaction, with those who may read the record: the same are told of it. */
@@ -18,7 +18,7 @@ interface ReadableRecord {
  */
 export async function emitDecisions(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<WebhookDeps, 'random'>,
   records: readonly ReadableRecord[],
 ): Promise<void> {
   const told = records.filter(

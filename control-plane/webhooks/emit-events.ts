@@ -4,8 +4,8 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WebhookEvent } from '../../shared/model/webhook.ts';
 import { renderEvent } from '../../shared/wire/webhook.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import type { WebhookDeps } from './deps.ts';
 
 /** Something that happened and that somebody may want to be told. */
 export interface NewEvent {
@@ -25,7 +25,7 @@ export interface NewEvent {
  */
 export async function emitEvents(
   tx: Transaction,
-  deps: Pick<Deps, 'random'>,
+  deps: Pick<WebhookDeps, 'random'>,
   events: readonly NewEvent[],
 ): Promise<void> {
   const subscribers = await findSubscribers(tx, {
@@ -84,7 +84,7 @@ const ownerKey = ({ accountId, mode }: Owner): string => `${accountId}/${mode}`;
 /** The second half of `emitEvents`. */
 export async function emitTo(
   tx: Transaction,
-  { random }: Pick<Deps, 'random'>,
+  { random }: Pick<WebhookDeps, 'random'>,
   { nowMs, of }: Subscribers,
   events: readonly NewEvent[],
 ): Promise<void> {
@@ -107,7 +107,7 @@ export interface QueuedEvent {
 /** Writes events and a delivery for each endpoint, all due at once, with two statements. Resolves to the ids of the deliveries. */
 export async function queueEvents(
   tx: Transaction,
-  { random }: Pick<Deps, 'random'>,
+  { random }: Pick<WebhookDeps, 'random'>,
   { nowMs, queued }: { readonly nowMs: UnixMillis; readonly queued: readonly QueuedEvent[] },
 ): Promise<readonly DeliveryId[]> {
   if (queued.length === 0) return [];

@@ -3,9 +3,9 @@ import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { renderTime, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import type { WebhookWithSecret } from './create-webhook.ts';
+import type { WebhookDeps } from './deps.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import {
   lockWebhook,
@@ -21,7 +21,7 @@ import {
  * more, whatever was promised: a secret may have become known. Throws `invalid_request` where one more would be too many.
  */
 export async function rollSecret(
-  deps: Deps,
+  deps: WebhookDeps,
   caller: Caller,
   { webhookId, overlapMs }: { readonly webhookId: WebhookId; readonly overlapMs: number },
 ): Promise<WebhookWithSecret> {

@@ -19,13 +19,13 @@ import {
   WebhookTest,
   WebhookUpdate,
 } from '../../shared/wire/webhook.ts';
-import type { Deps } from '../deps.ts';
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { createWebhook, type WebhookWithSecret } from './create-webhook.ts';
 import { deleteWebhook } from './delete-webhook.ts';
 import { listDeliveries } from './delivery-store.ts';
+import type { WebhookDeps } from './deps.ts';
 import { rollSecret } from './roll-secret.ts';
 import { recover, resend, sendTest } from './send-again.ts';
 import { updateWebhook } from './update-webhook.ts';
@@ -38,14 +38,14 @@ const webhookIdOf = (text: string) => pathId('wh', text, 'webhook_not_found');
 const DeliveryParams = Type.Object({ id: Type.String(), delivery_id: Type.String() });
 
 /** Webhook endpoints of the caller's account and mode, and what was sent to them (decisions §14). */
-export function webhookRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+export function webhookRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.register(endpointRoutes(deps));
     app.register(deliveryRoutes(deps));
   };
 }
 
-function endpointRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
@@ -118,7 +118,7 @@ function endpointRoutes(deps: Deps): FastifyPluginAsyncTypebox {
   };
 }
 
-function deliveryRoutes(deps: Deps): FastifyPluginAsyncTypebox {
+function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/webhooks/:id/test',

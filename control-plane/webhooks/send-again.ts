@@ -9,13 +9,13 @@ import { renderEvent } from '../../shared/wire/webhook.ts';
 import { sampleData } from '../../shared/wire/webhook-samples.ts';
 import { type AuditedChange, administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { findDelivery, requeueDelivery, requeueFailed } from './delivery-store.ts';
+import type { WebhookDeps } from './deps.ts';
 import { queueEvents } from './emit-events.ts';
 import { findWebhook } from './webhook-store.ts';
 
-type SendDeps = Pick<Deps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>;
+type SendDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>;
 
 /** Sends an event with sample data, as if it had happened, to this endpoint and to no other. Default: the first event that it subscribes to. */
 export async function sendTest(

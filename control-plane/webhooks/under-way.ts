@@ -1,8 +1,8 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Deps } from '../deps.ts';
 import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
 import type { ClaimedDelivery } from './delivery-queue.ts';
+import type { WebhookDeps } from './deps.ts';
 
 /** The attempts of this replica: those that have not come back, and those that have and are not yet written down. */
 export interface UnderWay {
@@ -31,7 +31,7 @@ interface Load {
 
 /** `onBack` is called whenever something has come back or a slot is free again. */
 export function attemptsUnderWay(
-  deps: Pick<Deps, 'clock' | 'random' | 'sealer' | 'outbound' | 'logger'>,
+  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound' | 'logger'>,
   onBack: () => void,
 ): UnderWay {
   const loads = new Map<WebhookId, Load>();

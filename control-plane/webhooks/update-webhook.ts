@@ -10,9 +10,9 @@ import {
   webhookReadOnly,
 } from '../../shared/wire/webhook.ts';
 import { administer } from '../audit/administer.ts';
-import type { Deps } from '../deps.ts';
 import type { Caller } from '../http/auth.ts';
 import { checkUrl } from './create-webhook.ts';
+import type { WebhookDeps } from './deps.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';
 import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
 
@@ -21,7 +21,7 @@ import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
  * old. Another URL, or enabling, begins anew: what failed before counts no more.
  */
 export async function updateWebhook(
-  deps: Deps,
+  deps: WebhookDeps,
   caller: Caller,
   { webhookId, update }: { readonly webhookId: WebhookId; readonly update: Static<typeof WebhookUpdate> },
 ): Promise<Webhook> {

@@ -6,8 +6,8 @@ import {
 } from '../../shared/crypto/webhook-signature.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
-import type { Deps } from '../deps.ts';
 import { textSeal } from '../http/answer-secrets.ts';
+import type { WebhookDeps } from './deps.ts';
 
 /** A secret at the only moment at which it is answered, and as it is stored. */
 export interface NewSecret {
@@ -16,7 +16,7 @@ export interface NewSecret {
 }
 
 export function newWebhookSecret(
-  { sealer, random }: Pick<Deps, 'sealer' | 'random'>,
+  { sealer, random }: Pick<WebhookDeps, 'sealer' | 'random'>,
   webhookId: WebhookId,
 ): NewSecret {
   const secret = makeWebhookSecret(random.bytes(webhookSecretBytes));

@@ -1,10 +1,10 @@
 import { Counter, type Registry } from 'prom-client';
-import type { Deps } from '../deps.ts';
 import type { Attempt } from './attempt-delivery.ts';
 import { settleDeliveries } from './delivery-queue.ts';
+import type { WebhookDeps } from './deps.ts';
 import { noteStandings, type Standing } from './note-standings.ts';
 
-type WriteDeps = Pick<Deps, 'sql' | 'clock' | 'logger' | 'metrics' | 'replicaId'>;
+type WriteDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'logger' | 'metrics' | 'replicaId'>;
 
 /**
  * Writes down what attempts have come to, and what they say about their endpoints. Where it throws, whether anything was written is unknown;

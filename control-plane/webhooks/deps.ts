@@ -1,0 +1,7 @@
+import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { GuardedFetch } from './guarded-fetch.ts';
+
+export interface WebhookDeps extends SigningDeps {
+  /** The only way to addresses that callers of the API have chosen. */
+  readonly outbound: GuardedFetch;
+}
