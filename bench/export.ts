@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { request } from 'undici';
 import { appendRecords, type NewRecord } from '../control-plane/attestations/append-records.ts';
-import { loadSigningKeys } from '../control-plane/signing-keys/load-signing-keys.ts';
+import { loadSigningKeys } from '../control-plane/signing/load-signing-keys.ts';
 import { type ExportFormat, exportFormats } from '../shared/attestation/export-formats.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { textHash } from '../shared/crypto/content-hash.ts';

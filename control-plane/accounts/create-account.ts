@@ -2,7 +2,7 @@ import type { Account } from '../../shared/model/account.ts';
 import type { NewAccount } from '../../shared/wire/account.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 

@@ -10,7 +10,7 @@ import { isExpired } from '../../shared/model/time.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';

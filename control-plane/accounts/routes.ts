@@ -13,7 +13,7 @@ import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { findAccount, listAccounts } from './account-store.ts';
 import { createAccount } from './create-account.ts';
 import { updateAccount } from './update-account.ts';

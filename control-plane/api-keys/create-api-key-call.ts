@@ -2,7 +2,7 @@ import type { NewApiKey } from '../../shared/wire/api-key.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import type { Caller } from '../http/auth.ts';
 import type { Creation } from '../http/idempotency.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
 
 /** `POST /api-keys`. A key grants only what its creator holds (decisions §2), whichever way it asks. */

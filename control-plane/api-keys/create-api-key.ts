@@ -8,7 +8,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { holdApiKey, insertApiKey } from './api-key-store.ts';
 

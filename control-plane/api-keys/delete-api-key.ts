@@ -6,7 +6,7 @@ import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { lockApiKey, revokeApiKeys } from './api-key-store.ts';
 import { refuseMoreThanHeld } from './create-api-key.ts';

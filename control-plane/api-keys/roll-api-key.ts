@@ -5,7 +5,7 @@ import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { beginOverlap, type LockedApiKey, lockApiKey, shortenKeysEndingWith } from './api-key-store.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from './create-api-key.ts';

@@ -14,7 +14,7 @@ import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { findApiKey, listApiKeys } from './api-key-store.ts';
 import { createApiKeyCall, renderIssuedKey } from './create-api-key-call.ts';
 import { deleteApiKey } from './delete-api-key.ts';

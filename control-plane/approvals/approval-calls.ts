@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { type ApprovalListQuery, renderApproval } from '../../shared/wire/approval.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import type { Call } from '../call.ts';
+import type { Call } from '../http/call.ts';
 import { pathId } from '../http/path-id.ts';
 import { listApprovals } from './approval-store.ts';
 import { resolveApproval, type Word } from './resolve-approval.ts';

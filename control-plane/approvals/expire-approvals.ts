@@ -2,8 +2,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { databaseFailure } from '../http/database-away.ts';
 import { freeUnits } from '../leases/hold.ts';
+import { databaseFailure } from '../storage/database-away.ts';
 import {
   findDueApprovals,
   lockDueApprovals,

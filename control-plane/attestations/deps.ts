@@ -1,4 +1,4 @@
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 
 /** Whether this process still appends to chains: a broken invariant there stops it until a restart (see append-records.ts). */
 interface Appending {

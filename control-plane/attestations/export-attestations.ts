@@ -4,8 +4,9 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
-import { readAttestationKeyIds, readSlice, sliceExport } from './read-export.ts';
+import { readSlice, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
 
 export interface ExportAsked {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderAttestation } from '../../shared/wire/attestation.ts';
-import type { Call } from '../call.ts';
+import type { Call } from '../http/call.ts';
 import { pathId } from '../http/path-id.ts';
 import type { AppendingDeps } from './deps.ts';
 import { findAttestation } from './list-attestations.ts';

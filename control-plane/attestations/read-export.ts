@@ -17,13 +17,6 @@ interface Range {
 /** Many short chains, or a part of a long one. */
 export type ExportSlice = readonly Range[];
 
-/** From the snapshot itself: a key that another replica has put into use meanwhile is among them. */
-export async function readAttestationKeyIds(tx: Transaction): Promise<string[]> {
-  const rows = await tx<{ kid: string }[]>`
-    SELECT kid FROM signing_keys WHERE purpose = 'attestation' ORDER BY not_before_ms, kid`;
-  return rows.map(({ kid }) => kid);
-}
-
 /**
  * All chains of the owner in the order of their ids, each from its first record not older than `sinceMs` to its end (null: whole), and none
  * without such a record; cut into slices of at most `limits.exportSliceRowsMax` records, which are looked for as the reader goes on.

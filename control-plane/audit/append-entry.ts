@@ -3,7 +3,7 @@ import type { AuditFacts } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { insertAuditEntry } from './audit-store.ts';
 
 /** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */

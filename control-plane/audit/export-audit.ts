@@ -9,8 +9,8 @@ import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { readAttestationKeyIds } from '../attestations/read-export.ts';
 import type { Transaction } from '../base/database.ts';
+import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { readAuditRange, readAuditSpan } from './audit-store.ts';
 

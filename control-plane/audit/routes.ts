@@ -7,7 +7,7 @@ import { renderTime } from '../../shared/model/time.ts';
 import { AuditPageAnswer, renderAuditEntry } from '../../shared/wire/audit.ts';
 import { callerOf } from '../http/auth.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseAuditCursor, renderAuditCursor } from './audit-cursor.ts';
 import { type AuditFilter, listAuditEntries } from './audit-store.ts';

@@ -9,7 +9,7 @@ import type {
   SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../base/database.ts';
-import { databaseFailure } from '../http/database-away.ts';
+import { databaseFailure } from '../storage/database-away.ts';
 import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';

@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { parseGateTestBody, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
 import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
-import type { Call } from '../call.ts';
+import type { Call } from '../http/call.ts';
 import { pathId } from '../http/path-id.ts';
 import { decideRequest } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';

@@ -2,7 +2,7 @@ import { renderGateListItem } from '../../shared/wire/gate.ts';
 import type { PageRequest } from '../../shared/wire/paging.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import type { Call } from '../call.ts';
+import type { Call } from '../http/call.ts';
 import { listGates } from './gate-store.ts';
 
 /** `GET /gates` */

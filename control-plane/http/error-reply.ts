@@ -4,7 +4,7 @@ import { Counter } from 'prom-client';
 import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { databaseFailure } from './database-away.ts';
+import { databaseFailure } from '../storage/database-away.ts';
 import { requestIdMaker } from './request-id.ts';
 
 /** The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is asked. */

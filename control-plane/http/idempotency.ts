@@ -4,7 +4,7 @@ import { type ApiError, invalidRequest, renderError } from '../../shared/errors/
 import { limits } from '../../shared/model/limits.ts';
 import { type AuditedChange, administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import type { AnswerBody } from './answer-secrets.ts';
 import { callerOf } from './auth.ts';

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { databaseFailure } from './database-away.ts';
+import { databaseFailure } from '../storage/database-away.ts';
 
 const config = { scope: null } as const;
 

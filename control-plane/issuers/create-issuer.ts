@@ -2,7 +2,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { insertIssuer } from './issuer-store.ts';
 
 /** No sidecar has to hear of it: to them every issuer is active that is not named as suspended. */

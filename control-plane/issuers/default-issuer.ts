@@ -2,7 +2,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
 
 /**

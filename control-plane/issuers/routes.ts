@@ -11,7 +11,7 @@ import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { createIssuer } from './create-issuer.ts';
 import { findCountedIssuer, listIssuers } from './issuer-store.ts';
 import { issuerOnRecord, updateIssuer } from './update-issuer.ts';

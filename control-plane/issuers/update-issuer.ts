@@ -15,7 +15,7 @@ import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
 /** A suspended issuer's passports are blocked everywhere, so its standing goes to the sidecars of all accounts. */

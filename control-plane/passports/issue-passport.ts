@@ -11,7 +11,7 @@ import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
 import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
 import { findIssuer } from '../issuers/issuer-store.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
 

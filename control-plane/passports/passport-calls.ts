@@ -14,11 +14,11 @@ import {
   renderVerification,
 } from '../../shared/wire/passport.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
-import type { Call } from '../call.ts';
 import type { Caller } from '../http/auth.ts';
+import type { Call } from '../http/call.ts';
 import type { Creation } from '../http/idempotency.ts';
 import { pathId } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { propagationOf } from '../sync/propagation.ts';
 import { type IssuedPassport, issuePassport } from './issue-passport.ts';
 import { findPassport, listPassports, type StoredPassport } from './passport-store.ts';

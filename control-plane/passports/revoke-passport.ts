@@ -9,7 +9,7 @@ import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { lockPassport, setPassportRevoked } from './passport-store.ts';

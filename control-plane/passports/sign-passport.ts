@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { toSeconds } from '../../shared/model/time.ts';
 import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/passport-claims.ts';
-import type { SigningKey } from '../signing-keys/signing-keys.ts';
+import type { SigningKey } from '../signing/signing-keys.ts';
 
 /**
  * The token of a passport (decisions §3), valid from the moment of issuance. Throws `invalid_request` where it would be longer

@@ -7,7 +7,7 @@ import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { lockPassport, setPassportStatus } from './passport-store.ts';
 
 /** Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (decisions §3). */

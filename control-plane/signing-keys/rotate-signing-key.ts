@@ -5,8 +5,8 @@ import { renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer, type Changed } from '../audit/administer.ts';
 import type { Caller } from '../http/auth.ts';
-import type { SigningDeps } from './deps.ts';
-import { makeSigningKey } from './sealed-signing-key.ts';
+import type { SigningDeps } from '../signing/deps.ts';
+import { makeSigningKey } from '../signing/sealed-signing-key.ts';
 import {
   endSigningKey,
   insertSigningKey,
@@ -14,8 +14,8 @@ import {
   publicHalf,
   readSigningKeys,
   type StoredSigningKey,
-} from './signing-key-store.ts';
-import { currentKey, hasEnded } from './signing-keys.ts';
+} from '../signing/signing-key-store.ts';
+import { currentKey, hasEnded } from '../signing/signing-keys.ts';
 
 /** One key takes over from another. */
 export interface Rotation {

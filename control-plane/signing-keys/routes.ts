@@ -6,7 +6,7 @@ import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import { callerOf } from '../http/auth.ts';
-import type { SigningDeps } from './deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;

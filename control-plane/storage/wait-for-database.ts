@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database } from '../base/database.ts';
-import { databaseFailure } from '../http/database-away.ts';
+import { databaseFailure } from './database-away.ts';
 
 const versionNumMin = 150_000;
 

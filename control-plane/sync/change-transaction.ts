@@ -9,7 +9,7 @@ import {
 } from '../../shared/wire/sync.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 

@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { feedChannel } from '../../shared/wire/sync.ts';
 import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { readHeardHeads, trimChanges } from './feed-store.ts';
 import { trimSidecars } from './sidecar-store.ts';
 

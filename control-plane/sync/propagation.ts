@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { ackChannel } from '../../shared/wire/sync.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { findServingAccounts, lookAtSidecars } from './sidecar-store.ts';
 
 /** How far a change of the global feed has come among the sidecars that serve one owner's passports. */

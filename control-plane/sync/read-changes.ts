@@ -1,7 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type ChangesAnswer, globalFeed, type Position } from '../../shared/wire/sync.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { readEntries, readHeads } from './feed-store.ts';
 import { listenForNews } from './news.ts';
 

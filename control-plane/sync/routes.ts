@@ -6,7 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
 import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
 import { callerOf } from '../http/auth.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';

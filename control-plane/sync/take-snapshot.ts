@@ -17,7 +17,7 @@ import {
 } from '../../shared/wire/sync.ts';
 import { signSnapshot } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 

@@ -2,7 +2,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { NewTemplate } from '../../shared/wire/template.ts';
 import type { Transaction } from '../base/database.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { insertTemplate } from './template-store.ts';
 
 /** No sidecar has to hear of it: a template binds nobody before a gate is made of it. */

@@ -10,7 +10,7 @@ import {
 import { callerOf } from '../http/auth.ts';
 import { creator } from '../http/idempotency.ts';
 import { IdParams } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import { createTemplate } from './create-template.ts';
 import { findTemplate, listTemplates } from './template-of.ts';
 

@@ -1,4 +1,4 @@
-import type { SigningDeps } from '../signing-keys/deps.ts';
+import type { SigningDeps } from '../signing/deps.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 
 export interface WebhookDeps extends SigningDeps {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
-import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import { serviceKeys } from '../../shared/client/service-keys.ts';
 import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
 import { must } from '../../shared/errors/assert.ts';

@@ -7,7 +7,7 @@ import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
-import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import { decisionTurns } from '../../control-plane/storage/decision-turns.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { inProcessBus } from '../../shared/bus/in-process.ts';

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { build } from '../../control-plane/app.ts';
 import type { Deps } from '../../control-plane/deps.ts';
-import { loadSigningKeys } from '../../control-plane/signing-keys/load-signing-keys.ts';
+import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import type { Api, Reply } from './api.ts';
 
 /** Another replica of the control plane of a test: the same database, clock and bus, and signing keys of its own. */

@@ -6,8 +6,8 @@ import {
   ensureSidecarKey,
 } from '../../../../control-plane/accounts/ensure-first-account.ts';
 import { findPresentedKey } from '../../../../control-plane/api-keys/api-key-store.ts';
-import { loadSigningKeys } from '../../../../control-plane/signing-keys/load-signing-keys.ts';
-import type { SigningKeys } from '../../../../control-plane/signing-keys/signing-keys.ts';
+import { loadSigningKeys } from '../../../../control-plane/signing/load-signing-keys.ts';
+import type { SigningKeys } from '../../../../control-plane/signing/signing-keys.ts';
 import { inProcessBus } from '../../../../shared/bus/in-process.ts';
 import { hashApiKey, makeApiKey, parseApiKey } from '../../../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';

@@ -1,11 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  checkMasterKey,
-  MasterKeyError,
-  masterKeyOf,
-} from '../../../../control-plane/signing-keys/master-key.ts';
+import { checkMasterKey, MasterKeyError, masterKeyOf } from '../../../../control-plane/signing/master-key.ts';
 import { sealer } from '../../../../shared/crypto/seal.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
 import { type TestDatabase, testDatabase } from '../../../support/postgres.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../control-plane/base/database.ts';
-import { loadSigningKeys } from '../../../../control-plane/signing-keys/load-signing-keys.ts';
-import { MasterKeyError } from '../../../../control-plane/signing-keys/master-key.ts';
-import { makeSigningKey } from '../../../../control-plane/signing-keys/sealed-signing-key.ts';
-import { insertSigningKey } from '../../../../control-plane/signing-keys/signing-key-store.ts';
+import { loadSigningKeys } from '../../../../control-plane/signing/load-signing-keys.ts';
+import { MasterKeyError } from '../../../../control-plane/signing/master-key.ts';
+import { makeSigningKey } from '../../../../control-plane/signing/sealed-signing-key.ts';
+import { insertSigningKey } from '../../../../control-plane/signing/signing-key-store.ts';
 import { decodeBase64url } from '../../../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';
 import { keyset } from '../../../../shared/crypto/keyset.ts';

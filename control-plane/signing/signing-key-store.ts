@@ -23,6 +23,13 @@ export const readSigningKeys = (sql: Database | Transaction): Promise<StoredSign
       not_before_ms AS "notBeforeMs", retired_at_ms AS "retiredAtMs", compromised, created_at_ms AS "createdAtMs"
     FROM signing_keys ORDER BY not_before_ms, kid`;
 
+/** Of an export, from its own snapshot: a key that another replica has put into use meanwhile is among them. */
+export async function readAttestationKeyIds(tx: Transaction): Promise<string[]> {
+  const rows = await tx<{ kid: string }[]>`
+    SELECT kid FROM signing_keys WHERE purpose = 'attestation' ORDER BY not_before_ms, kid`;
+  return rows.map(({ kid }) => kid);
+}
+
 export async function insertSigningKey(tx: Transaction, key: StoredSigningKey): Promise<void> {
   await tx`
     INSERT INTO signing_keys (kid, purpose, public_key, sealed_private_key, not_before_ms, retired_at_ms,

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { followSigningKeys } from '../../../../control-plane/signing-keys/follow-signing-keys.ts';
+import { followSigningKeys } from '../../../../control-plane/signing/follow-signing-keys.ts';
+import type { SigningKeys } from '../../../../control-plane/signing/signing-keys.ts';
 import { rotateSigningKey } from '../../../../control-plane/signing-keys/rotate-signing-key.ts';
-import type { SigningKeys } from '../../../../control-plane/signing-keys/signing-keys.ts';
 import { inProcessBus } from '../../../../shared/bus/in-process.ts';
 import { idDigest } from '../../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../../shared/model/limits.ts';
