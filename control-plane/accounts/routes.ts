@@ -10,8 +10,8 @@ import {
 } from '../../shared/wire/account.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
-import { callerOf } from '../http/auth.ts';
-import { creator } from '../http/idempotency.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findAccount, listAccounts } from './account-store.ts';

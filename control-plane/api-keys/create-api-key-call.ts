@@ -1,7 +1,7 @@
 import type { NewApiKey } from '../../shared/wire/api-key.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
-import type { Caller } from '../http/auth.ts';
-import type { Creation } from '../http/idempotency.ts';
+import type { Creation } from '../creation/idempotency.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
 

@@ -7,7 +7,7 @@ import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { holdApiKey, insertApiKey } from './api-key-store.ts';

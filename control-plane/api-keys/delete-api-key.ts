@@ -5,7 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { lockApiKey, revokeApiKeys } from './api-key-store.ts';

@@ -4,7 +4,7 @@ import { isExpired, secondMs, type UnixMillis } from '../../shared/model/time.ts
 import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { beginOverlap, type LockedApiKey, lockApiKey, shortenKeysEndingWith } from './api-key-store.ts';

@@ -5,7 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import { freeUnits } from '../leases/hold.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';

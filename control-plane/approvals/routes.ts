@@ -9,7 +9,7 @@ import {
 } from '../../shared/wire/approval.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import { approvalIdOf, listApprovalsCall, resolveApprovalCall } from './approval-calls.ts';
 import { findApproval } from './approval-store.ts';

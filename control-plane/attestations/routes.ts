@@ -11,7 +11,7 @@ import {
   AttestationPageAnswer,
   renderAttestation,
 } from '../../shared/wire/attestation.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';

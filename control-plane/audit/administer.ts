@@ -1,7 +1,7 @@
 import { auditStates } from '../../shared/audit/states.ts';
 import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';

@@ -2,7 +2,7 @@ import { type AuditHead, emptyAuditChain, linkAuditEntry } from '../../shared/au
 import type { AuditFacts } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertAuditEntry } from './audit-store.ts';
 

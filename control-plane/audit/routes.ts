@@ -5,7 +5,7 @@ import { auditedOperations } from '../../shared/model/audit.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { AuditPageAnswer, renderAuditEntry } from '../../shared/wire/audit.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';

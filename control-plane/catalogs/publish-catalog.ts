@@ -9,7 +9,7 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 

@@ -10,9 +10,9 @@ import {
 } from '../../shared/wire/catalog.ts';
 import { expireVoided } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { callerOf } from '../http/auth.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { entityTag, isKnownTo } from '../http/entity-tag.ts';
-import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { findCatalog, gateExists } from './catalog-store.ts';
 import { catalogOnRecord, replaceCatalog } from './publish-catalog.ts';

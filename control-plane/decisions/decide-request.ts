@@ -16,7 +16,7 @@ import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Transaction } from '../base/database.ts';
 import { findGate } from '../gates/gate-store.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type DrawnWindows, drawnWindows, noDraws } from './drawn-windows.ts';
 import { findStanding } from './passport-standing-store.ts';

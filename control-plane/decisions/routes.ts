@@ -11,7 +11,7 @@ import {
   renderDecision,
   renderFirstPermit,
 } from '../../shared/wire/decision.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { decideRequest, type Enforcement } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';

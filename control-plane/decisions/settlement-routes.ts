@@ -7,7 +7,7 @@ import {
   parseSettlementCall,
   type SettlementCallAnswer,
 } from '../../shared/wire/settlement.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import type { DecisionDeps } from './deps.ts';
 import { settleBatch } from './settle-batch.ts';

@@ -6,7 +6,7 @@ import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
 import { indexGates } from '../discovery/index-gates.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';

@@ -17,9 +17,9 @@ import {
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { catalogOnRecord } from '../catalogs/publish-catalog.ts';
-import { callerOf } from '../http/auth.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
-import { creator } from '../http/idempotency.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
 import { createGate } from './create-gate.ts';

@@ -1,5 +1,5 @@
 import type { Scope } from '../../shared/model/scopes.ts';
-import type { Caller } from './auth.ts';
+import type { Caller } from './caller.ts';
 
 /**
  * One thing that a caller can have done, whichever way it asks: the HTTP routes and the tools of `/mcp` offer the same calls, so that

@@ -14,7 +14,7 @@ import {
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 

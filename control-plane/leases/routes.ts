@@ -3,7 +3,7 @@ import { unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseLeaseCall } from '../../shared/wire/lease-call-schema.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { leaseUnits } from './lease-units.ts';
 

@@ -65,7 +65,7 @@ import {
   WebhookUpdate,
 } from '../../shared/wire/webhook.ts';
 import { webhookBodies } from '../../shared/wire/webhook-events.ts';
-import { ReadinessAnswer } from '../http/operations.ts';
+import { ReadinessAnswer } from '../operations/routes.ts';
 import { eventSchemaName } from './webhook-operations.ts';
 
 /**

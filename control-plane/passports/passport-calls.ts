@@ -14,9 +14,9 @@ import {
   renderVerification,
 } from '../../shared/wire/passport.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Creation } from '../creation/idempotency.ts';
 import type { Call } from '../http/call.ts';
-import type { Creation } from '../http/idempotency.ts';
+import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { propagationOf } from '../sync/propagation.ts';

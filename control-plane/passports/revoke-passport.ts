@@ -8,7 +8,7 @@ import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';

@@ -19,8 +19,8 @@ import {
   parsePassportIssue,
   UnattendedPassportIssue,
 } from '../../shared/wire/passport-issue.ts';
-import { callerOf } from '../http/auth.ts';
-import { creator } from '../http/idempotency.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import {

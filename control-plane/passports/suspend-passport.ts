@@ -6,7 +6,7 @@ import type { Passport } from '../../shared/model/passport.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
 import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { lockPassport, setPassportStatus } from './passport-store.ts';
 

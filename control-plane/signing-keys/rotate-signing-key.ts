@@ -4,7 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderKeyRotation } from '../../shared/wire/signing-key.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer, type Changed } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { makeSigningKey } from '../signing/sealed-signing-key.ts';
 import {

@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { rotateSigningKey } from './rotate-signing-key.ts';
 

@@ -5,7 +5,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
 import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { readChanges } from './read-changes.ts';

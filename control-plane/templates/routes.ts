@@ -7,8 +7,8 @@ import {
   TemplateAnswer,
   TemplateCreation,
 } from '../../shared/wire/template.ts';
-import { callerOf } from '../http/auth.ts';
-import { creator } from '../http/idempotency.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createTemplate } from './create-template.ts';

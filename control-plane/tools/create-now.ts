@@ -1,7 +1,7 @@
 import { administer } from '../audit/administer.ts';
+import type { Creation } from '../creation/idempotency.ts';
 import type { AnswerBody } from '../http/answer-secrets.ts';
-import type { Caller } from '../http/auth.ts';
-import type { Creation } from '../http/idempotency.ts';
+import type { Caller } from '../http/caller.ts';
 import type { ToolDeps } from './deps.ts';
 
 /** Creates without an `Idempotency-Key`, which a tool call has no place for, and renders what was created. */

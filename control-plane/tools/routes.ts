@@ -2,7 +2,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
-import { callerOf } from '../http/auth.ts';
+import { callerOf } from '../http/caller.ts';
 import { readJson } from '../http/json-body.ts';
 import { challengeForScope } from '../oauth/challenge.ts';
 import type { ToolDeps } from './deps.ts';

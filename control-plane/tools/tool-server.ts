@@ -9,7 +9,7 @@ import {
 import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import { toApiError } from '../http/error-reply.ts';
 import { namedSchemas } from '../openapi/components.ts';
 import { schemaPublisher } from '../openapi/publish-schema.ts';

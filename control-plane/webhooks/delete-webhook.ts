@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';
 import { deleteWebhookRow, lockWebhook } from './webhook-store.ts';

@@ -3,7 +3,7 @@ import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { renderTime, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { WebhookWithSecret } from './create-webhook.ts';
 import type { WebhookDeps } from './deps.ts';
 import { newWebhookSecret } from './webhook-secret.ts';

@@ -19,8 +19,8 @@ import {
   WebhookTest,
   WebhookUpdate,
 } from '../../shared/wire/webhook.ts';
-import { callerOf } from '../http/auth.ts';
-import { creator } from '../http/idempotency.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { createWebhook, type WebhookWithSecret } from './create-webhook.ts';
 import { deleteWebhook } from './delete-webhook.ts';

@@ -9,7 +9,7 @@ import { renderEvent } from '../../shared/wire/webhook.ts';
 import { sampleData } from '../../shared/wire/webhook-samples.ts';
 import { type AuditedChange, administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import { findDelivery, requeueDelivery, requeueFailed } from './delivery-store.ts';
 import type { WebhookDeps } from './deps.ts';
 import { queueEvents } from './emit-events.ts';

@@ -10,7 +10,7 @@ import {
   webhookReadOnly,
 } from '../../shared/wire/webhook.ts';
 import { administer } from '../audit/administer.ts';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import { checkUrl } from './create-webhook.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';

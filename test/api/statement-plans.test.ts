@@ -9,8 +9,8 @@ import {
 } from '../../control-plane/approvals/approval-store.ts';
 import { moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
-import { claimKey as claimAnswer } from '../../control-plane/http/idempotent-answers.ts';
 import {
   beginHolder,
   saveCall,

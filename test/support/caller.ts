@@ -1,5 +1,5 @@
 import type { Deps } from '../../control-plane/deps.ts';
-import type { Caller } from '../../control-plane/http/auth.ts';
+import type { Caller } from '../../control-plane/http/caller.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 

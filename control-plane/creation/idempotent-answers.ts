@@ -4,8 +4,14 @@ import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import {
+  type AnswerBody,
+  parseAnswerBody,
+  textSeal,
+  withoutSecrets,
+  withToken,
+} from '../http/answer-secrets.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
-import { type AnswerBody, parseAnswerBody, textSeal, withoutSecrets, withToken } from './answer-secrets.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {

@@ -1,60 +1,17 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { PlanLimits } from '../../shared/model/account.ts';
 import type { Actor } from '../../shared/model/audit.ts';
-import { type AccountId, type ApiKeyId, isId, type RequestId } from '../../shared/model/ids.ts';
+import { type ApiKeyId, isId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
+import { holdsScope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { callerOf } from '../http/caller.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
-
-/** Who is calling: the API key of the request, or the one that its access token stands for, and whose it is. */
-export interface Caller {
-  readonly accountId: AccountId;
-  readonly keyId: ApiKeyId;
-  readonly mode: Mode;
-  readonly scopes: readonly Scope[];
-  /** When the key expires; null: never. No key that it makes expires later. */
-  readonly expiresAtMs: UnixMillis | null;
-  /** The key with which every key ends that this caller makes: it came with an access token, or its own key ends so. Null: none. */
-  readonly madeKeysEndWith: ApiKeyId | null;
-  /** Whether it is a live key of the operator's account, which manages the others (decisions §2). */
-  readonly isOperator: boolean;
-  /** Of the account; see plan-limits.ts. */
-  readonly planLimits: PlanLimits;
-  /** How the audit names it. */
-  readonly actor: Actor;
-  readonly requestId: RequestId;
-}
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** What a key needs for this route; null: no key at all. Every route declares it. */
-    scope?: Scope | null;
-    /** In place of an API key: an access token of the authorization server, which opens nothing else (decisions §13). Such a route declares no scope. */
-    credential?: 'access_token';
-    /** Besides the scope: only keys of the operator. */
-    operatorOnly?: boolean;
-  }
-  interface FastifyInstance {
-    /** Every route with what it needs, as they are registered: for whoever lists or checks them. */
-    routeScopes: { readonly method: string; readonly url: string; readonly scope: Scope | null }[];
-  }
-  interface FastifyRequest {
-    /** Null on public routes. */
-    caller: Caller | null;
-  }
-}
-
-/** The caller of a route that declares a scope. */
-export const callerOf = (request: FastifyRequest): Caller =>
-  must(request.caller, 'a route that asks for its caller declares a scope');
 
 /**
  * Who calls: bearer API keys (decisions §2). Runs before the body is read: whoever may not call learns nothing about what they sent.

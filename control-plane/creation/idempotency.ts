@@ -4,11 +4,11 @@ import { type ApiError, invalidRequest, renderError } from '../../shared/errors/
 import { limits } from '../../shared/model/limits.ts';
 import { type AuditedChange, administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
+import type { AnswerBody } from '../http/answer-secrets.ts';
+import { callerOf } from '../http/caller.ts';
+import { type ErrorReplies, toApiError } from '../http/error-reply.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
-import type { AnswerBody } from './answer-secrets.ts';
-import { callerOf } from './auth.ts';
-import { type ErrorReplies, toApiError } from './error-reply.ts';
 import { type Answer, claimKey, type KeyedRequest, storeAnswer } from './idempotent-answers.ts';
 
 declare module 'fastify' {

@@ -5,8 +5,8 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { counterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow } from '../../shared/quota/window.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import type { Caller } from '../http/caller.ts';
 import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
-import type { Caller } from './auth.ts';
 
 /**
  * Plan limits (specification "Limits", decisions §2): requests of an account in a UTC minute and a UTC day, counted in the quota ledger, so

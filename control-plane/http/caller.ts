@@ -1,0 +1,50 @@
+import type { FastifyRequest } from 'fastify';
+import { must } from '../../shared/errors/assert.ts';
+import type { PlanLimits } from '../../shared/model/account.ts';
+import type { Actor } from '../../shared/model/audit.ts';
+import type { AccountId, ApiKeyId, RequestId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Scope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+
+/** Who is calling: the API key of the request, or the one that its access token stands for, and whose it is. */
+export interface Caller {
+  readonly accountId: AccountId;
+  readonly keyId: ApiKeyId;
+  readonly mode: Mode;
+  readonly scopes: readonly Scope[];
+  /** When the key expires; null: never. No key that it makes expires later. */
+  readonly expiresAtMs: UnixMillis | null;
+  /** The key with which every key ends that this caller makes: it came with an access token, or its own key ends so. Null: none. */
+  readonly madeKeysEndWith: ApiKeyId | null;
+  /** Whether it is a live key of the operator's account, which manages the others (decisions §2). */
+  readonly isOperator: boolean;
+  /** Of the account; see admission/plan-limits.ts. */
+  readonly planLimits: PlanLimits;
+  /** How the audit names it. */
+  readonly actor: Actor;
+  readonly requestId: RequestId;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a key needs for this route; null: no key at all. Every route declares it. */
+    scope?: Scope | null;
+    /** In place of an API key: an access token of the authorization server, which opens nothing else (decisions §13). Such a route declares no scope. */
+    credential?: 'access_token';
+    /** Besides the scope: only keys of the operator. */
+    operatorOnly?: boolean;
+  }
+  interface FastifyInstance {
+    /** Every route with what it needs, as they are registered: for whoever lists or checks them. */
+    routeScopes: { readonly method: string; readonly url: string; readonly scope: Scope | null }[];
+  }
+  interface FastifyRequest {
+    /** Null on public routes. */
+    caller: Caller | null;
+  }
+}
+
+/** The caller of a route that declares a scope. */
+export const callerOf = (request: FastifyRequest): Caller =>
+  must(request.caller, 'a route that asks for its caller declares a scope');
