@@ -5,7 +5,6 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
 import { reachesTier } from '../../shared/model/trust-tier.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
@@ -39,7 +38,7 @@ export async function issuePassport(
   const agentKey = wanted.publicKey === null ? makeAgentKey(deps) : null;
   const publicKey = agentKey?.publicKey ?? wanted.publicKey;
   assert(publicKey !== null, 'a passport has an agent key, brought or made');
-  const passport = composePassport(deps, { wanted, issuer, publicKey, nowMs: deps.clock.now() });
+  const passport = composePassport(deps, { wanted, issuer, publicKey });
   const key = deps.signingKeys.current('passport');
   const jwt = signPassport(passport, key);
   if (!(await insertPassport(tx, passport, { hash: sha256Hex(jwt), signingKeyId: key.kid }))) {
@@ -86,15 +85,13 @@ function composePassport(
     wanted,
     issuer,
     publicKey,
-    nowMs,
   }: {
     readonly wanted: WantedPassport;
     readonly issuer: Issuer;
     readonly publicKey: string;
-    readonly nowMs: UnixMillis;
   },
 ): Passport {
-  const passportId = random.newId('pass', nowMs);
+  const passportId = random.newId('pass', wanted.issuedAtMs);
   // An agent that nobody named is named after its passport, so that the two are easily matched.
   const agentId = wanted.agentId ?? passportId.replace('pass_', 'agent_');
   return {
@@ -111,7 +108,7 @@ function composePassport(
     trustTier: wanted.trustTier,
     publicKey,
     status: 'active',
-    issuedAtMs: nowMs,
+    issuedAtMs: wanted.issuedAtMs,
     expiresAtMs: wanted.expiresAtMs,
     revokedAtMs: null,
     revocationReason: null,

@@ -81,6 +81,8 @@ export interface WantedPassport {
   readonly trustTier: TrustTier;
   /** `ed25519:…`; null: the service makes the pair. */
   readonly publicKey: string | null;
+  /** When it was asked for: from here on its lifetime counts. */
+  readonly issuedAtMs: UnixMillis;
   /** A whole second; null: never. */
   readonly expiresAtMs: UnixMillis | null;
   readonly metadata: FreeForm;
@@ -125,6 +127,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: parseAgentKey(body.public_key),
+  issuedAtMs: nowMs,
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
 });
@@ -138,6 +141,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: parseAgentKey(body.public_key),
+  issuedAtMs: nowMs,
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
 });
@@ -151,6 +155,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   constraints: noConstraints,
   trustTier: body.trust_tier ?? 'L1',
   publicKey: null,
+  issuedAtMs: nowMs,
   expiresAtMs: expiryAfter(body.expires_in, nowMs),
   metadata: {},
 });
