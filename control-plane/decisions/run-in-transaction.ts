@@ -29,6 +29,7 @@ import {
   type ClaimedPermit,
   type ClaimQuestion,
   dropReadings,
+  dropSettlements,
   findClaims,
   insertSettlements,
   type PermitKey,
@@ -246,8 +247,14 @@ export class RunInTransaction {
     const { decision } = this;
     const gate = must(named, 'a SUSPEND is at a gate');
     if (!(await holdPolicy(this.#tx, gate))) return { kind: 'refused' };
+    const offeredId = this.#deps.random.newId('appr', nowMs);
+    const reader = this.#newReader();
+    // So that it can be voided where nobody learns whether it was committed. What it holds it frees itself.
+    const answer = { constraintsEvaluated: decision.evaluated, pii: decision.pii };
+    const settlement = { id: offeredId, key: null, requestHash: request.requestHash, answer, ...reader };
+    await insertSettlements(this.#tx, [{ ...settlement, took: [], held: [] }], nowMs);
     const opened = await openApproval(this.#tx, this.#deps, {
-      approvalId: this.#deps.random.newId('appr', nowMs),
+      approvalId: offeredId,
       passport: must(passport, 'a SUSPEND is about a passport'),
       gate,
       requestHash: request.requestHash,
@@ -268,7 +275,7 @@ export class RunInTransaction {
       if (!(await this.#take())) return { kind: 'refused' };
       this.#settledId = approvalId;
     } else {
-      const reader = this.#newReader();
+      await dropSettlements(this.#tx, [offeredId]);
       const gone = await readSettlements(this.#tx, [{ reads: approvalId, ...reader }], nowMs);
       if (gone.size > 0) return { kind: 'declined' };
       this.#readerIds.push(reader.readerId);

@@ -212,6 +212,69 @@ const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
     isTest: false,
   });
 
+describe('a check of the control plane whose commit gets no answer', () => {
+  const standingIs = (count: number, what: string) =>
+    until(async () => (await standingPermits()) === count, { what });
+  const statuses = async () =>
+    (
+      await api.deps.sql<{ status: string }[]>`
+        SELECT status FROM approvals WHERE passport_id = ${passport.passport_id} ORDER BY approval_id`
+    ).map(({ status }) => status);
+
+  it('leaves no request that waits for a person: its client got an error', async () => {
+    const constraints = { approvals: { above_usd: 5 }, spend_limits: { daily_usd: 100 } };
+    gateId = (await api.createGate({ constraints })).gate_id;
+    await expect(check(faulty(0).deps)).rejects.toThrow('the commit was answered');
+    await until(async () => (await statuses()).join() === 'expired', { what: 'the end of the approval' });
+    const again = await check(api.deps);
+    expect(again).toMatchObject({ kind: 'decided', decision: { outcome: 'SUSPEND' } });
+    expect(await statuses()).toEqual(['expired', 'pending']);
+  });
+
+  it('reads nothing: the PERMIT that it has found is voided by its own client', async () => {
+    await lease();
+    const record = recordOf(
+      api,
+      { gateId, passport },
+      { request_hash: parseRequestFacts(order).requestHash },
+    );
+    const permit = {
+      ...bound(),
+      request_hash: record.request_hash,
+      kind: 'permit',
+      approval_id: null,
+      record,
+    };
+    const call = parseSettlementCall(settlementCall(permit), accountId);
+    expect(await settle(api.deps, accountId, call)).toEqual({ kind: 'committed' });
+    await expect(check(faulty(0).deps)).rejects.toThrow('the commit was answered');
+    const entry = { voids: record.id, took: [], amount_micro_usd: null, timestamp_ms: record.timestamp_ms };
+    await sidecar.send(1, [entry as unknown as typeof record]);
+    await standingIs(0, 'the void of the PERMIT');
+  });
+
+  it('and its reading is kept where its client was answered', async () => {
+    await lease();
+    const record = recordOf(
+      api,
+      { gateId, passport },
+      { request_hash: parseRequestFacts(order).requestHash },
+    );
+    const permit = {
+      ...bound(),
+      request_hash: record.request_hash,
+      kind: 'permit',
+      approval_id: null,
+      record,
+    };
+    await settle(api.deps, accountId, parseSettlementCall(settlementCall(permit), accountId));
+    expect(await check(api.deps)).toMatchObject({ kind: 'replayed', first: { attestationId: record.id } });
+    const entry = { voids: record.id, took: [], amount_micro_usd: null, timestamp_ms: record.timestamp_ms };
+    await sidecar.send(2, [entry as unknown as typeof record]);
+    expect(await standingPermits()).toBe(1);
+  });
+});
+
 describe('a check that others are quicker than', () => {
   /** The database, with `meanwhile` called before each statement that takes units, and `undone` after each return to a savepoint. */
   const interrupted = (
