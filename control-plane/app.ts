@@ -7,6 +7,7 @@ import { apiKeyRoutes } from './api-keys/routes.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { attestationRoutes } from './attestations/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
+import { catalogOnRecord, publishCatalog } from './catalogs/publish-catalog.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
 import { installIdempotency } from './creation/idempotency.ts';
 import { enforcementRoutes } from './decisions/routes.ts';
@@ -32,6 +33,7 @@ import { snapshotExporter } from './storage/snapshot-export.ts';
 import { syncRoutes } from './sync/routes.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
+import { offeredScopes } from './tools/tool-list.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
 /**
@@ -83,7 +85,7 @@ export function build(deps: Deps): FastifyInstance {
   app.register(jwksRoutes(deps));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
   app.register(toolRoutes(deps));
-  app.register(oauthRoutes(deps));
+  app.register(oauthRoutes({ ...deps, offeredScopes }));
   app.register(
     async (v1) => {
       v1.register(accountRoutes(deps));
@@ -91,7 +93,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(issuerRoutes(deps));
       v1.register(passportRoutes(deps));
       v1.register(templateRoutes(deps));
-      v1.register(gateRoutes(deps));
+      v1.register(gateRoutes(deps, { publish: publishCatalog, onRecord: catalogOnRecord }));
       v1.register(catalogRoutes(deps));
       v1.register(discoveryRoutes(deps));
       v1.register(enforcementRoutes(deps));

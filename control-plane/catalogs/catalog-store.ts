@@ -1,8 +1,9 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { Catalog } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { parseCatalogEntry, renderCatalogEntry } from '../../shared/wire/catalog.ts';
+import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 
 /** The version that comes next. The caller holds the gate's lock: nobody else gets the same one, and none is left out. */
 export async function nextCatalogVersion(tx: Transaction, gateId: GateId): Promise<number> {
@@ -47,10 +48,6 @@ export async function findCatalog(
   const { entries, ...rest } = row;
   return { ...rest, gateId, permissions: entries.map(readStoredEntry) };
 }
-
-/** They were rendered before they were written, so one that cannot be read is our fault. */
-export const readStoredEntry = (entry: unknown) =>
-  must(parseCatalogEntry(entry), 'a stored catalog entry can be read');
 
 /** Whoever asks for a catalog is told whether it is the gate that is not there. */
 export async function gateExists(sql: Database, gateId: GateId): Promise<boolean> {

@@ -2,7 +2,7 @@ import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
 import type { Database } from '../base/database.ts';
-import { readStoredEntry } from '../catalogs/catalog-store.ts';
+import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 import type { DiscoveryDeps } from './deps.ts';
 import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor.ts';
 

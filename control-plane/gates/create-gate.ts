@@ -1,20 +1,35 @@
-import { type Catalog, catalogTerms } from '../../shared/model/catalog.ts';
+import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import { publishCatalog } from '../catalogs/publish-catalog.ts';
 import type { Caller } from '../http/caller.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
+
+/** What a new gate needs of catalogs, whose room stands above this one: the root hands it in. */
+export interface FirstCatalog {
+  /** Signs and stores version 1 for a gate that this transaction has written, and makes it discoverable. */
+  readonly publish: (
+    tx: Transaction,
+    deps: Pick<AppendingDeps, 'clock' | 'signingKeys'>,
+    wanted: { readonly gate: Gate; readonly offer: CatalogOffer },
+  ) => Promise<Catalog>;
+  /** What the audit keeps of it. */
+  readonly onRecord: (catalog: Catalog) => object;
+}
 
 /** Creates a gate, which the sidecars of its account guard from the push on, and publishes the catalog that comes with it. */
 export async function createGate(
   tx: Transaction,
   change: WriteChange,
   deps: Pick<AppendingDeps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
-  { caller, wanted }: { readonly caller: Caller; readonly wanted: NewGate },
+  {
+    caller,
+    wanted,
+    publish,
+  }: { readonly caller: Caller; readonly wanted: NewGate; readonly publish: FirstCatalog['publish'] },
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
   const { policy, offer } = wanted;
@@ -31,7 +46,7 @@ export async function createGate(
     lastChangedBy: caller.actor,
   };
   await insertGate(tx, gate);
-  const catalog = offer === null ? null : await publishCatalog(tx, deps, { gate, offer });
+  const catalog = offer === null ? null : await publish(tx, deps, { gate, offer });
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);

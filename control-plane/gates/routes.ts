@@ -16,13 +16,12 @@ import {
 } from '../../shared/wire/gate.ts';
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { catalogOnRecord } from '../catalogs/publish-catalog.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
-import { createGate } from './create-gate.ts';
+import { createGate, type FirstCatalog } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
 import { findCountedGate } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
@@ -36,7 +35,10 @@ const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /** Gates of the caller's account and mode (decisions §4). What they decide stands in enforcement/. */
-export function gateRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+export function gateRoutes(
+  deps: AppendingDeps,
+  { publish, onRecord }: FirstCatalog,
+): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
@@ -47,7 +49,7 @@ export function gateRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         const template = await templateOf(deps.sql, caller, request.body.template_id);
         const wanted = parseGateCreation(request.body, template);
         return answerCreated(request, reply, {
-          create: (tx, change) => createGate(tx, change, deps, { caller, wanted }),
+          create: (tx, change) => createGate(tx, change, deps, { caller, wanted, publish }),
           render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
           audit: ({ gate, catalog }) => ({
             operation: 'createGate',
@@ -55,7 +57,7 @@ export function gateRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
             before: null,
             after: {
               ...renderGate(gate, deps.gateHost),
-              ...(catalog === null ? {} : { catalog: catalogOnRecord(catalog) }),
+              ...(catalog === null ? {} : { catalog: onRecord(catalog) }),
             },
           }),
         });

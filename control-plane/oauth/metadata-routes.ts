@@ -1,5 +1,4 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { offeredScopes } from '../tools/tool-list.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
@@ -10,14 +9,14 @@ const config = { scope: null } as const;
  * How a client finds its way from the tools endpoint to a token (RFC 9728, RFC 8414). Written here and not by the library, whose document speaks of
  * OpenID Connect, which this is not.
  */
-export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl'>): FastifyPluginAsync {
+export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl' | 'offeredScopes'>): FastifyPluginAsync {
   const resource = toolsUrl(deps);
   const issuer = new URL(resource).origin;
   const protectedResource = {
     resource,
     resource_name: 'agent-trust tools',
     authorization_servers: [issuer],
-    scopes_supported: offeredScopes,
+    scopes_supported: deps.offeredScopes,
     bearer_methods_supported: ['header'],
   };
   const authorizationServer = {
@@ -26,7 +25,7 @@ export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl'>): FastifyPluginA
     token_endpoint: issuer + endpoints.token,
     registration_endpoint: issuer + endpoints.registration,
     revocation_endpoint: issuer + endpoints.revocation,
-    scopes_supported: offeredScopes,
+    scopes_supported: deps.offeredScopes,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],

@@ -4,7 +4,6 @@ import { limits } from '../../shared/model/limits.ts';
 import { holdsScope, parseScope, scopes } from '../../shared/model/scopes.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { PresentedKey } from '../api-keys/api-key-store.ts';
-import { offeredScopes } from '../tools/tool-list.ts';
 import { readScopes } from './access-token.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
@@ -20,7 +19,7 @@ interface Refusals {
  * the request as well, because the library asks here before it looks at them.
  */
 export async function tokenTerms(
-  deps: Pick<OAuthDeps, 'sql' | 'clock' | 'baseUrl'>,
+  deps: Pick<OAuthDeps, 'sql' | 'clock' | 'baseUrl' | 'offeredScopes'>,
   {
     ctx,
     client,
@@ -31,7 +30,7 @@ export async function tokenTerms(
   if (resource !== toolsUrl(deps)) throw refusals.invalidTarget('the only resource is the tools endpoint');
   const key = await findUsableKey(deps, ctx.oidc.account?.accountId ?? client.clientId);
   if (isId('key', client.clientId)) settleForKey(ctx, key, refusals);
-  else if (ctx.oidc.route === 'authorization') settleForPerson(ctx, refusals);
+  else if (ctx.oidc.route === 'authorization') settleForPerson(ctx, deps, refusals);
   return {
     audience: resource,
     // The grant of a person and the scopes of a key say more exactly what it may hold.
@@ -60,7 +59,11 @@ function settleForKey(
 }
 
 /** Nobody knows yet which key will be shown: by default it is what the tools need, without the scopes that can make keys. What this service does not have is left out. */
-function settleForPerson({ oidc }: KoaContextWithOIDC, { invalidScope }: Refusals): void {
+function settleForPerson(
+  { oidc }: KoaContextWithOIDC,
+  { offeredScopes }: Pick<OAuthDeps, 'offeredScopes'>,
+  { invalidScope }: Refusals,
+): void {
   const asked = oidc.params?.['scope'];
   const settled = asked === undefined ? offeredScopes : readScopes(asked);
   if (settled.length === 0) throw invalidScope('this service has none of these scopes');
