@@ -31,6 +31,29 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
+/**
+ * The rooms of the control plane, lowest level first: a room imports itself and rooms of lower levels, and rooms of one level do not know each other.
+ * So there is no circle among them. `(root)` stands for the files of `control-plane/` itself, which put the rooms together.
+ */
+const controlPlaneLevels: readonly (readonly string[])[] = [
+  ['base'],
+  ['storage'],
+  ['http', 'signing'],
+  ['sync'],
+  ['audit'],
+  ['creation'],
+  ['api-keys', 'discovery', 'issuers', 'signing-keys', 'templates', 'webhooks'],
+  ['accounts', 'leases', 'oauth', 'passports'],
+  ['attestations'],
+  ['approvals'],
+  ['gates'],
+  ['catalogs', 'decisions'],
+  ['operations'],
+  ['openapi'],
+  ['tools'],
+  ['admission', 'cli'],
+  ['(root)'],
+];
 /** Composition roots: they read the environment, choose adapters and end the process. Workers are started by path. */
 const roots = [
   /^control-plane\/main\.ts$/,
@@ -47,6 +70,11 @@ interface Source {
   readonly path: string;
   readonly text: string;
   readonly imports: readonly string[];
+}
+
+interface Arrow {
+  readonly from: string;
+  readonly to: string;
 }
 
 function sourcesBelow(folder: string): Source[] {
@@ -73,10 +101,29 @@ function importsOf(path: string, text: string): string[] {
 }
 
 const sources = sourceFolders.flatMap(sourcesBelow);
-const arrows = sources.flatMap(({ path, imports }) => imports.map((to) => ({ from: path, to })));
-const show = (found: readonly { from: string; to: string }[]) =>
-  found.map(({ from, to }) => `${from} -> ${to}`);
+const arrowsOf = ({ path, imports }: Pick<Source, 'path' | 'imports'>): Arrow[] =>
+  imports.map((to) => ({ from: path, to }));
+const arrows = sources.flatMap(arrowsOf);
+const show = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`);
 const roomOf = (path: string) => path.split('/')[1] ?? '';
+
+/** The room of a file of the control plane; null for any other file. */
+function controlPlaneRoom(path: string): string | null {
+  const [program, room = '', file] = path.split('/');
+  if (program !== 'control-plane') return null;
+  return file === undefined ? '(root)' : room;
+}
+
+const levelOf = (room: string): number => controlPlaneLevels.findIndex((rooms) => rooms.includes(room));
+
+/** Arrows of the control plane that do not lead to a lower level, each with the file, what it imports and the two levels. */
+const upwardImports = (all: readonly Arrow[]): string[] =>
+  all.flatMap(({ from, to }) => {
+    const [above, below] = [controlPlaneRoom(from), controlPlaneRoom(to)];
+    if (above === null || below === null || above === below || levelOf(below) < levelOf(above)) return [];
+    return `${from} imports ${to}, but ${below} (level ${levelOf(below)}) does not stand below ${above} (level ${levelOf(above)})`;
+  });
+
 const isPure = (path: string) => path.startsWith('shared/') && pureRooms.includes(roomOf(path));
 
 describe('architecture', () => {
@@ -125,6 +172,41 @@ describe('architecture', () => {
         (from.startsWith('sidecar/') && to.startsWith('control-plane/')),
     );
     expect(show(wrong)).toEqual([]);
+  });
+
+  it('places each room of the control plane on one level', () => {
+    const placed = controlPlaneLevels.flat();
+    const rooms = new Set(sources.map(({ path }) => controlPlaneRoom(path)).filter((room) => room !== null));
+    expect([...placed].sort()).toEqual([...rooms].sort());
+  });
+
+  it('lets the rooms of the control plane import rooms of lower levels only', () => {
+    expect(upwardImports(arrows)).toEqual([]);
+  });
+
+  it.each([
+    [
+      'upwards',
+      'storage/made-up.ts',
+      '../http/caller.ts',
+      'http (level 2) does not stand below storage (level 1)',
+    ],
+    [
+      'sideways',
+      'signing/made-up.ts',
+      '../http/caller.ts',
+      'http (level 2) does not stand below signing (level 2)',
+    ],
+    [
+      'from the root',
+      'base/made-up.ts',
+      '../deps.ts',
+      '(root) (level 16) does not stand below base (level 0)',
+    ],
+  ])('finds a made-up import that leads %s, a type import too', (_way, file, specifier, why) => {
+    const path = `control-plane/${file}`;
+    const imports = importsOf(path, `import type { MadeUp } from '${specifier}';`);
+    expect(upwardImports(arrowsOf({ path, imports }))).toEqual([`${path} imports ${imports[0]}, but ${why}`]);
   });
 
   it('lets only composition roots read the environment and end the process', () => {
