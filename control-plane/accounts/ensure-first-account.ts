@@ -11,14 +11,12 @@ import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { advisoryLocks } from '../storage/locks.ts';
 import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 
 type FirstAccountDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
-
-/** Any number that nothing else in the database uses: replicas that start at once make one account. */
-const firstAccountLock = 7_236_503;
 
 export interface FirstAccount {
   /** The file in `dataDir` that holds an admin key; null: the key came from outside, or one has been in use before. */
@@ -104,7 +102,7 @@ interface WantedKey {
 /** False: the key is known, and may not be used any more. */
 const ensureAccountAndKey = (deps: FirstAccountDeps, wanted: WantedKey | null): Promise<boolean> =>
   changeTransaction(deps, async (tx, change) => {
-    await tx`SELECT pg_advisory_xact_lock(${firstAccountLock})`;
+    await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.firstAccount})`;
     const accountId = (await findOperator(tx)) ?? (await createOperator(tx, deps));
     return wanted !== null && ensureKey(tx, change, deps, { ...wanted, accountId });
   });

@@ -4,10 +4,8 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { advisoryLockSeeds } from '../storage/locks.ts';
 import { insertAuditEntry } from './audit-store.ts';
-
-/** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
-const lockSeed = 7_236_505;
 
 /**
  * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its transaction: until the commit nobody else
@@ -40,7 +38,7 @@ export async function appendAuditEntry(
 /** One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held it before. */
 async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
   const [, [last]] = await Promise.all([
-    tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${accountId} ${mode}`}, ${lockSeed}))`,
+    tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${accountId} ${mode}`}, ${advisoryLockSeeds.auditChains}))`,
     tx<AuditHead[]>`
       SELECT sequence, hash FROM audit_entries WHERE account_id = ${accountId} AND mode = ${mode}
       ORDER BY sequence DESC LIMIT 1`,

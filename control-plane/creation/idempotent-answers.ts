@@ -12,6 +12,7 @@ import {
   withToken,
 } from '../http/answer-secrets.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
+import { advisoryLockSeeds } from '../storage/locks.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {
@@ -27,9 +28,6 @@ export interface Answer {
 }
 
 type AnswerDeps = Pick<BaseDeps, 'clock' | 'random' | 'sealer'>;
-
-/** Any number that nothing else in the database uses: sets these locks apart from others that are made of a hash. */
-const lockSeed = 7_236_504;
 
 /**
  * Claims the request's key until the transaction ends, and resolves to the answer that it already has, or null. Waits for another
@@ -83,7 +81,7 @@ async function lockAndRead(
   try {
     const [, , , , , rows] = await Promise.all([
       tx`SELECT set_config('lock_timeout', ${String(limits.idempotencyWaitMsMax)}, true)`,
-      tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${keyId} ${idempotencyKey}`}, ${lockSeed}))`,
+      tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${keyId} ${idempotencyKey}`}, ${advisoryLockSeeds.idempotencyKeys}))`,
       tx`
         DELETE FROM idempotent_answers
         WHERE key_id = ${keyId} AND idempotency_key = ${idempotencyKey} AND created_at_ms <= ${expiredSinceMs}`,

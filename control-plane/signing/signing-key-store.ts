@@ -1,6 +1,7 @@
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { advisoryLocks } from '../storage/locks.ts';
 
 export interface StoredSigningKey extends VerificationKey {
   /** Opens with MASTER_KEY alone; see sealed-signing-key.ts. */
@@ -8,12 +9,9 @@ export interface StoredSigningKey extends VerificationKey {
   readonly createdAtMs: UnixMillis;
 }
 
-/** Any number that nothing else in the database uses. */
-const signingKeyLock = 7_236_502;
-
 /** Whoever adds keys holds this until the end of the transaction: all replicas make and rotate them one after the other. */
 export async function lockSigningKeys(tx: Transaction): Promise<void> {
-  await tx`SELECT pg_advisory_xact_lock(${signingKeyLock})`;
+  await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.signingKeys})`;
 }
 
 /** All of them, oldest first. */

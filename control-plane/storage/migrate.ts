@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { limits } from '../../shared/model/limits.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { advisoryLocks } from './locks.ts';
 
 interface Migration {
   readonly number: number;
@@ -19,9 +20,6 @@ export class MigrationError extends StartError {
 }
 
 const ownMigrations = new URL('./migrations/', import.meta.url);
-
-/** Any number that nothing else in the database uses: the advisory lock under which migrations run, one replica at a time. */
-const migrationLock = 7_236_501;
 
 /**
  * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order of its number, in a
@@ -41,7 +39,7 @@ export async function migrate(sql: Database, directory: URL = ownMigrations): Pr
 /** Applies the first migration that is still missing. False: there was none. */
 async function applyNext(tx: Transaction, known: readonly Migration[]): Promise<boolean> {
   await tx`SELECT set_config('statement_timeout', ${`${limits.databaseMigrationMsMax}`}, true)`;
-  await tx`SELECT pg_advisory_xact_lock(${migrationLock})`;
+  await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`;
   // Only under the lock: two sessions that create the same table at once fail in spite of IF NOT EXISTS.
   await tx`
     CREATE TABLE IF NOT EXISTS migrations (

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { advisoryLockSeeds, advisoryLocks } from '../../control-plane/storage/locks.ts';
 
 /** The map of ARCHITECTURE.md, held against the code: who may import whom, and that nothing lies about unread. */
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -207,6 +208,19 @@ describe('architecture', () => {
     const path = `control-plane/${file}`;
     const imports = importsOf(path, `import type { MadeUp } from '${specifier}';`);
     expect(upwardImports(arrowsOf({ path, imports }))).toEqual([`${path} imports ${imports[0]}, but ${why}`]);
+  });
+
+  it('names the advisory locks of the database in one place, each with a number of its own', () => {
+    const users = sources.filter(({ text }) => /\bpg_(?:try_)?advisory_/.test(text));
+    expect(users.length).toBeGreaterThan(3);
+    const elsewhere = users.flatMap(({ path, text }) =>
+      [...text.matchAll(/\bpg_(?:try_)?advisory_.*/g)]
+        .filter(([call]) => !/\$\{advisoryLock(?:s|Seeds)\.\w+\}\)/.test(call))
+        .map(([call]) => `${path}: ${call}`),
+    );
+    expect(elsewhere).toEqual([]);
+    const numbers = [...Object.values(advisoryLocks), ...Object.values(advisoryLockSeeds)];
+    expect(new Set(numbers).size).toBe(numbers.length);
   });
 
   it('lets only composition roots read the environment and end the process', () => {
