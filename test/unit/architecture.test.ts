@@ -1,11 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { advisoryLockSeeds, advisoryLocks } from '../../control-plane/storage/locks.ts';
+import { importsOf, type Source, sourcesBelow } from '../support/sources.ts';
 
 /** The map of ARCHITECTURE.md, held against the code: who may import whom, and that nothing lies about unread. */
-const root = fileURLToPath(new URL('../../', import.meta.url));
 const sourceFolders = ['shared', 'control-plane', 'sidecar', 'deploy', 'bench'];
 
 const pureRooms = [
@@ -67,38 +64,9 @@ const roots = [
 const published = /^shared\/client\/.*\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
-interface Source {
-  readonly path: string;
-  readonly text: string;
-  readonly imports: readonly string[];
-}
-
 interface Arrow {
   readonly from: string;
   readonly to: string;
-}
-
-function sourcesBelow(folder: string): Source[] {
-  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
-    .map((entry) => {
-      const path = relative(root, join(entry.parentPath, entry.name));
-      const text = readFileSync(join(root, path), 'utf8');
-      return { path, text, imports: importsOf(path, text) };
-    });
-}
-
-/** Paths from the project's root for own files, specifiers for packages. Type imports count: they are arrows too. */
-function importsOf(path: string, text: string): string[] {
-  const specifiers = [
-    ...text.matchAll(/^\s*(?:import|export)\b[^'"]*?from\s+['"]([^'"]+)['"]/gm),
-    ...text.matchAll(/^\s*import\s+['"]([^'"]+)['"]/gm),
-    ...text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g),
-    ...text.matchAll(/new URL\(\s*['"](\.[^'"]+\.ts)['"]\s*,\s*import\.meta\.url/g),
-  ].map((match) => match[1] ?? '');
-  return specifiers.map((specifier) =>
-    specifier.startsWith('.') ? relative(root, resolve(root, dirname(path), specifier)) : specifier,
-  );
 }
 
 const sources = sourceFolders.flatMap(sourcesBelow);

@@ -1,0 +1,128 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Source, sourcesBelow } from '../support/sources.ts';
+
+/**
+ * Each table of the database belongs to one room of the control plane, whose files alone name it in their SQL. What others do with it stands
+ * below by name, so that whoever changes a table finds all who depend on it.
+ */
+const tablesOf: Readonly<Record<string, readonly string[]>> = {
+  accounts: ['accounts'],
+  'api-keys': ['api_keys'],
+  approvals: ['approvals'],
+  attestations: ['attestations', 'chains', 'gate_use', 'passport_use', 'sidecar_epochs'],
+  audit: ['audit_entries'],
+  catalogs: ['catalogs', 'catalog_entries'],
+  creation: ['idempotent_answers'],
+  decisions: ['settlements'],
+  discovery: ['discovery_counts', 'discovery_entries'],
+  gates: ['gates'],
+  issuers: ['issuers'],
+  leases: ['lease_holders', 'lease_posts', 'quota_leases', 'quota_spend', 'quota_windows'],
+  oauth: ['oauth_artifacts', 'oauth_clients'],
+  passports: ['passports'],
+  signing: ['installation', 'signing_keys'],
+  storage: ['migrations'],
+  sync: ['changes', 'feeds', 'sidecars'],
+  templates: ['templates'],
+  webhooks: ['webhook_attempts', 'webhook_deliveries', 'webhook_events', 'webhooks'],
+};
+
+/** Files that read tables of other rooms: mostly joins, which one statement answers from one moment. */
+const foreignReads: Readonly<Record<string, readonly string[]>> = {
+  'accounts/ensure-first-account.ts': ['api_keys'],
+  'api-keys/api-key-store.ts': ['accounts'],
+  'attestations/judge-records.ts': ['gates', 'passports'],
+  'attestations/list-attestations.ts': ['gates', 'passports'],
+  'attestations/stored-records.ts': ['gates', 'passports'],
+  'catalogs/catalog-store.ts': ['gates'],
+  'decisions/passport-standing-store.ts': ['accounts', 'issuers', 'passports', 'signing_keys'],
+  'decisions/read-parties.ts': ['gates'],
+  'discovery/find-offers.ts': ['catalog_entries', 'catalogs', 'gates'],
+  'discovery/index-account.ts': ['gates'],
+  'discovery/index-gates.ts': ['accounts', 'catalog_entries', 'catalogs', 'gates'],
+  'gates/gate-store.ts': ['gate_use'],
+  'issuers/issuer-store.ts': ['passports'],
+  'leases/find-limits.ts': ['gates', 'passports'],
+  'leases/holder-store.ts': ['sidecar_epochs'],
+  'leases/spend-store.ts': ['gates', 'passports'],
+  'leases/unused-units.ts': ['sidecars'],
+  'operations/database-figures.ts': ['approvals', 'feeds', 'sidecars', 'webhook_deliveries', 'webhooks'],
+  'operations/routes.ts': ['sidecars'],
+  'passports/passport-store.ts': ['issuers', 'passport_use', 'signing_keys'],
+  'sync/sidecar-store.ts': ['attestations', 'gates', 'sidecar_epochs'],
+  'sync/take-snapshot.ts': ['accounts', 'api_keys', 'gates', 'issuers', 'passports', 'signing_keys'],
+  'webhooks/delivery-queue.ts': ['accounts'],
+  'webhooks/emit-decisions.ts': ['passports'],
+  'webhooks/webhook-store.ts': ['accounts'],
+};
+/** Files that write them: the end of an epoch gives back what its holder was leased, and both must be true at once. */
+const foreignWrites: Readonly<Record<string, readonly string[]>> = {
+  'leases/end-epoch.ts': ['sidecar_epochs'],
+};
+const exceptions = Object.entries({ reads: foreignReads, writes: foreignWrites }).flatMap(([verb, files]) =>
+  Object.entries(files).flatMap(([file, tables]) =>
+    tables.map((table) => `control-plane/${file} ${verb} ${table}`),
+  ),
+);
+
+const sources = sourcesBelow('control-plane');
+const owners = new Map(
+  Object.entries(tablesOf).flatMap(([room, tables]) => tables.map((table) => [table, room] as const)),
+);
+
+/** "<file> reads <table>" or "<file> writes <table>" for each table of another room that the SQL of a file names; each once, sorted. */
+function foreignUses(files: readonly Pick<Source, 'path' | 'text'>[]): string[] {
+  const uses = files.flatMap(({ path, text }) =>
+    [
+      ...text.matchAll(
+        /\b(DELETE FROM|INSERT INTO|UPDATE|FROM|JOIN|USING)\s+([a-z_]+)(?:(?: [a-z]+)?, ([a-z_]+)\b)?/g,
+      ),
+    ].flatMap(([, keyword = '', ...tables]) =>
+      tables
+        .filter(
+          (table) => table !== undefined && owners.has(table) && owners.get(table) !== path.split('/')[1],
+        )
+        .map((table) => `${path} ${/^(?:FROM|JOIN|USING)$/.test(keyword) ? 'reads' : 'writes'} ${table}`),
+    ),
+  );
+  return [...new Set(uses)].sort();
+}
+
+describe('tables and their rooms', () => {
+  it('gives each table that the migrations leave to one room', () => {
+    const folder = new URL('../../control-plane/storage/migrations/', import.meta.url);
+    const sql = readdirSync(folder)
+      .sort()
+      .map((file) => readFileSync(new URL(file, folder), 'utf8'))
+      .join('\n');
+    const tables = new Set([...sql.matchAll(/^CREATE TABLE (\w+)/gm)].map(([, table = '']) => table));
+    for (const [, before = '', after = ''] of sql.matchAll(/^ALTER TABLE (\w+) RENAME TO (\w+)/gm)) {
+      tables.delete(before);
+      tables.add(after);
+    }
+    for (const [, table = ''] of sql.matchAll(/^DROP TABLE (\w+)/gm)) tables.delete(table);
+    expect(tables.size).toBeGreaterThan(20);
+    // The one table that migrations do not make.
+    expect(Object.values(tablesOf).flat().sort()).toEqual([...tables, 'migrations'].sort());
+  });
+
+  it('finds no SQL on a table of another room but what is listed, and lists nothing that is gone', () => {
+    expect(foreignUses(sources)).toEqual(exceptions.toSorted());
+  });
+
+  it.each([
+    ['SELECT name FROM gates WHERE true', ['reads gates']],
+    ['SELECT FROM templates t, issuers i', ['reads issuers']],
+    ['DELETE FROM templates t USING passports p', ['reads passports']],
+    [
+      'INSERT INTO api_keys (key_id) SELECT key_id FROM templates JOIN accounts a ON true',
+      ['reads accounts', 'writes api_keys'],
+    ],
+    ['UPDATE gates SET name = name', ['writes gates']],
+    ['SELECT FROM templates FOR UPDATE', []],
+  ])('sees in a made-up file of templates: %s', (sql, uses) => {
+    const path = 'control-plane/templates/made-up.ts';
+    expect(foreignUses([{ path, text: `tx\`${sql}\`` }])).toEqual(uses.map((use) => `${path} ${use}`));
+  });
+});
