@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { request } from 'undici';
 import { appendRecords, type NewRecord } from '../control-plane/attestations/append-records.ts';
+import { recordProjections } from '../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../control-plane/signing/load-signing-keys.ts';
 import { type ExportFormat, exportFormats } from '../shared/attestation/export-formats.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
@@ -107,7 +108,11 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
   for (let from = 0; from < records; from += batch) {
     const made = Array.from({ length: batch }, (_, i) => recordOf(stage, from + i, random));
     await sql.begin((tx) =>
-      appendRecords(tx, { random, signingKeys, appending: { isStopped: false } }, made),
+      appendRecords(
+        tx,
+        { random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
+        made,
+      ),
     );
   }
   const perSecond = Math.round((records / (performance.now() - before)) * 1_000);

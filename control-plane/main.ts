@@ -26,6 +26,7 @@ import type { Database } from './base/database.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
+import { recordProjections } from './record-projections.ts';
 import { followSigningKeys } from './signing/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing/load-signing-keys.ts';
 import { masterKeyOf } from './signing/master-key.ts';
@@ -119,7 +120,7 @@ async function startAll(
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });
-  const appending = { isStopped: false };
+  const appending = { isStopped: false, projections: recordProjections };
   const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
   started.add('voids of decisions', () => voids.stop());
   const deps: Deps = {

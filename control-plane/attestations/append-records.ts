@@ -5,13 +5,9 @@ import type { Attestation, AttestationRecord, ChainId } from '../../shared/model
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { commitSpend } from '../leases/commit-spend.ts';
-import { postUnits } from '../leases/lease-posts.ts';
-import { emitDecisions } from '../webhooks/emit-decisions.ts';
 import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
-import type { AppendingDeps } from './deps.ts';
+import type { AppendedRecord, AppendingDeps } from './deps.ts';
 import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
-import { countUse } from './use-counters.ts';
 
 /** A decision on its way into its chain. */
 export interface NewRecord {
@@ -31,7 +27,8 @@ export interface NewRecord {
  * The order of the steps, and what a crash or a broken connection leaves behind:
  *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any replica.
  *   2. Records are linked and signed in memory. A signature that nobody sees binds nobody.
- *   3. Records, heads, events for webhooks, counters are written. Until the commit nobody sees any of them, and a crash undoes all.
+ *   3. Records and heads are written, then what hangs on them (`projections`: events for webhooks, counters). Until the commit
+ *      nobody sees any of them, and a crash undoes all.
  *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the caller must find out by
  *      the record's id or the epoch's sequence number before it appends the same again; the unique id is the last line of defence.
  *
@@ -52,14 +49,14 @@ export async function appendRecords(
   }
   if (records.length === 0) return [];
   const linked = await appendToChains(tx, deps, records);
-  await emitDecisions(tx, deps, linked);
-  const counted = linked.filter(countsForPassport).map(({ attestation }) => attestation);
-  await countUse(tx, counted);
-  await commitSpend(tx, deps, counted);
-  await postUnits(
-    tx,
-    records.flatMap(({ record, took }) => (took === undefined ? [] : [{ record, took }])),
+  const appended = linked.map(
+    (each, place): AppendedRecord => ({
+      ...each,
+      counts: countsForPassport(each),
+      took: records[place]?.took ?? [],
+    }),
   );
+  for (const project of deps.appending.projections) await project(tx, deps, appended);
   return linked.map(({ attestation }) => attestation);
 }
 

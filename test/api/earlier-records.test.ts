@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { attestationExporter } from '../../control-plane/attestations/export-attestations.ts';
+import { recordProjections } from '../../control-plane/record-projections.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
@@ -102,7 +103,11 @@ it('new records follow them in their chain, and all of it verifies', async () =>
   const record = sampleRecord(40, { test: true });
   const voided = sampleRecord(41, { resolution: 'voided', refersTo: record.id });
   const records = [record, voided].map((each) => ({ record: each, passportOwner: owner, gateOwner: owner }));
-  const deps = { random: systemRandom(), signingKeys, appending: { isStopped: false } };
+  const deps = {
+    random: systemRandom(),
+    signingKeys,
+    appending: { isStopped: false, projections: recordProjections },
+  };
   await database.sql.begin((tx) => appendRecords(tx, deps, records));
   const file = await exported();
   expect(file).toContain(`"refers_to":"${sampleId('att', 40)}"`);

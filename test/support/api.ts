@@ -7,6 +7,7 @@ import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
+import { recordProjections } from '../../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import { decisionTurns } from '../../control-plane/storage/decision-turns.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
@@ -90,7 +91,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const masterSealer = sealer(random.bytes(32));
   const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
   const bus = inProcessBus(logger);
-  const appending = { isStopped: false };
+  const appending = { isStopped: false, projections: recordProjections };
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const deps: Deps = {
     sql,

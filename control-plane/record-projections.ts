@@ -1,0 +1,20 @@
+import type { AppendedRecord, Projection } from './attestations/deps.ts';
+import { countUse } from './attestations/use-counters.ts';
+import { commitSpend } from './leases/commit-spend.ts';
+import { postUnits } from './leases/lease-posts.ts';
+import { emitDecisions } from './webhooks/emit-decisions.ts';
+
+/** What becomes true with each record, in the order in which rows are locked that many transactions share. */
+export const recordProjections: readonly Projection[] = [
+  emitDecisions,
+  (tx, _deps, appended) => countUse(tx, counted(appended)),
+  (tx, deps, appended) => commitSpend(tx, deps, counted(appended)),
+  (tx, _deps, appended) =>
+    postUnits(
+      tx,
+      appended.map(({ attestation, took }) => ({ record: attestation, took })),
+    ),
+];
+
+const counted = (appended: readonly AppendedRecord[]) =>
+  appended.filter(({ counts }) => counts).map(({ attestation }) => attestation);
