@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
+import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
 import { build } from '../../control-plane/app.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
@@ -9,7 +10,6 @@ import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
-import { decisionTurns } from '../../control-plane/storage/decision-turns.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
