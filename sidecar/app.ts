@@ -14,6 +14,8 @@ import { type Route, routeOf } from './routes.ts';
 export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly observed: Observed;
+  /** What `/openapi.json` answers, as it is sent. */
+  readonly openApi: string;
   /** The text of `/metrics`, with the content type that says its version. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly clock: Clock;
@@ -60,6 +62,8 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
             },
           );
         };
+      case 'openapi':
+        return jsonReply(200, deps.openApi, requestId);
       default:
         return unreachable(route);
     }

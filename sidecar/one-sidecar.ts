@@ -16,6 +16,7 @@ import { sidecarIdOf } from './identity.ts';
 import { leaseHolder } from './leases/lease-holder.ts';
 import { listen } from './listen.ts';
 import { type AnswerCounts, countAnswer, sidecarMetrics } from './metrics.ts';
+import { readOpenApi } from './read-openapi.ts';
 import { CatchUp } from './replica/catch-up.ts';
 import { controlPlaneClient } from './replica/control-plane-client.ts';
 import type { ControlPlaneTime } from './replica/control-plane-time.ts';
@@ -79,6 +80,7 @@ export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSi
 async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
   const { folder, time, random, logger, server } = options;
   const { clock } = time;
+  const openApi = await readOpenApi();
   const ed25519 = chooseEd25519();
   const sidecarId = await sidecarIdOf(folder, { clock, random });
   const file = snapshotFile(folder);
@@ -180,6 +182,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const app = buildSidecar({
     enforcer,
     observed: { replica, following, spool, shipper, server, ed25519 },
+    openApi,
     metrics: {
       contentType: metrics.contentType,
       text: () => options.metricsText?.(metrics) ?? metrics.metrics(),

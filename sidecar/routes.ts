@@ -9,7 +9,8 @@ export type Route =
   | { readonly kind: 'enforce' }
   | { readonly kind: 'livez' }
   | { readonly kind: 'readyz' }
-  | { readonly kind: 'metrics' };
+  | { readonly kind: 'metrics' }
+  | { readonly kind: 'openapi' };
 
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
@@ -21,6 +22,7 @@ const operations: ReadonlyMap<string, Route> = new Map([
   ['/livez', { kind: 'livez' }],
   ['/readyz', { kind: 'readyz' }],
   ['/metrics', { kind: 'metrics' }],
+  ['/openapi.json', { kind: 'openapi' }],
 ]);
 
 /**

@@ -7,6 +7,9 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
+/** What the programs read that the compiler does not copy. `npm run build` copies the same. */
+export const readBesideCode = ['control-plane/storage/migrations', 'sidecar/openapi.json'];
+
 /** Compiles the programs as for production, into a folder of its own beside node_modules, and resolves with that folder. */
 export async function compilePrograms(): Promise<string> {
   await mkdir(join(root, '.build'), { recursive: true });
@@ -15,7 +18,6 @@ export async function compilePrograms(): Promise<string> {
   await run(compiler, ['-p', 'tsconfig.build.json', '--outDir', folder], { cwd: root }).catch((error) => {
     throw new Error(`the programs do not compile:\n${error.stdout}`, { cause: error });
   });
-  const migrations = 'control-plane/storage/migrations';
-  await cp(join(root, migrations), join(folder, migrations), { recursive: true });
+  for (const read of readBesideCode) await cp(join(root, read), join(folder, read), { recursive: true });
   return folder;
 }

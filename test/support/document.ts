@@ -84,16 +84,10 @@ function mapSchemas(schema: Schema, change: (part: Schema) => Schema): Schema {
 
 /**
  * Throws unless the answer is one that the document describes: its status, its content type, every field of its body and none more, and
- * the code of an error. What only our own programs call, and the pages about the document, are not in it. A program that serves a part of it
- * says which by its tag.
+ * the code of an error. What only our own programs call, and the pages about the document, are not in it.
  */
-export function answerHolder(
-  document: Document,
-  { tag }: { readonly tag?: string } = {},
-): (answered: Answered) => void {
-  const operations = operationsOf(document)
-    .filter(({ operation }) => tag === undefined || operation.tags.includes(tag))
-    .map((each) => ({ ...each, pattern: patternOf(each.path) }));
+export function answerHolder(document: Document): (answered: Answered) => void {
+  const operations = operationsOf(document).map((each) => ({ ...each, pattern: patternOf(each.path) }));
   // A path without a parameter is the better match: /attestations/export is no attestation.
   operations.sort((one, other) => Number(one.path.includes('{')) - Number(other.path.includes('{')));
   const checks = new Map<string, (json: unknown) => void>();

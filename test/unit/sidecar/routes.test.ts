@@ -24,6 +24,8 @@ describe('the addresses of the sidecar', () => {
     ['GET', '/livez', { kind: 'livez' }],
     ['HEAD', '/readyz', { kind: 'readyz' }],
     ['GET', '/metrics', { kind: 'metrics' }],
+    ['GET', '/openapi.json', { kind: 'openapi' }],
+    ['HEAD', '/openapi.json', { kind: 'openapi' }],
   ])('%s %s', (method, path, route) => {
     expect(routeOf({ method, path })).toEqual(route);
   });
@@ -32,6 +34,8 @@ describe('the addresses of the sidecar', () => {
     ['GET', `/v1/gates/${gateId}/check`],
     ['PUT', '/v1/enforce'],
     ['POST', '/livez'],
+    ['POST', '/openapi.json'],
+    ['GET', '/v1/openapi.json'],
     ['post', '/v1/enforce'],
     ['POST', '/v1/enforce/'],
     ['POST', '/v1/gates/check'],
