@@ -44,8 +44,8 @@ export function sidecarDocument(published: Document): Document {
 const summary = 'Decisions next to whoever asks.';
 const description =
   'A sidecar answers `check` and `enforce` by the same decision core as the control plane, whose document at its own `/openapi.json` has everything ' +
-  'else. A decision is a 200 whatever it says: only `"decision": "PERMIT"` lets a request through, and every other answer, or none, is a ' +
-  'refusal. Nothing here counts towards the plan of the account.\n\n' +
+  'else. A decision is a 200 whatever it says: serve on a 200 with `"decision": "PERMIT"` and on nothing else. ' +
+  'Nothing here counts towards the plan of the account.\n\n' +
   'Bodies are JSON of at most 64 KiB, sent with a `Content-Length`: `Transfer-Encoding` is refused. Times are ISO 8601 UTC with milliseconds. ' +
   'Every error has the same body, with a code of a closed list.';
 const usedTags: ReadonlySet<unknown> = new Set(['Enforcement', 'Operations']);
