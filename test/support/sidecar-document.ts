@@ -102,6 +102,7 @@ const unavailableReasons = {
   service_unavailable:
     'This sidecar has no state to decide on yet, or the control plane has turned it away. Ask another one; `/readyz` says why.',
 } as const;
+const stateless = 'This sidecar has not loaded its state yet.';
 
 function unavailable(published: Answer): Answer {
   const codes = ['overloaded', 'service_unavailable'] as const;
@@ -111,11 +112,8 @@ function unavailable(published: Answer): Answer {
     must(media.examples?.['overloaded'], 'each code has an example').value as ReturnType<typeof renderError>
   ).error;
   const examples = codes.map((code) => {
-    const message = unavailableReasons[code].replaceAll('`', '');
-    return [
-      code,
-      { summary: message, value: renderError(new ApiError(code, { message }), requestId) },
-    ] as const;
+    const error = new ApiError(code, code === 'overloaded' ? {} : { message: stateless });
+    return [code, { summary: error.message, value: renderError(error, requestId) }] as const;
   });
   return {
     ...published,
