@@ -30,8 +30,8 @@ export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse'> {
 }
 
 /**
- * Addresses outside `/v1` need no key (decisions §1). An address that does not exist answers 404 to everybody, as at the control
- * plane; everything else is in the order of decisions §5.
+ * Addresses outside `/v1` need no key (contract §1). An address that does not exist answers 404 to everybody, as at the control
+ * plane; everything else is in the order of contract §5.
  */
 export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const { enforcer, observed, clock, random } = deps;

@@ -47,7 +47,7 @@ export async function ensureFirstAccount(
   return { adminKeyFile: options.adminApiKey === null && firstKey !== null ? path : null };
 }
 
-/** Decisions §1 allow a test key as the first one, and nobody would find out what it cannot do before it is too late. */
+/** Contract §1 allows a test key as the first one, and nobody would find out what it cannot do before it is too late. */
 const onlyTestKeys =
   "the operator's only admin keys are test keys: they open nothing live and make no live key; for one, start once with an ADMIN_API_KEY that begins with at_live_";
 

@@ -22,7 +22,7 @@ const config = { scope: 'admin:*', operatorOnly: true } as const;
 const create = { ...config, creates: true } as const;
 const accountId = (text: string) => pathId('acct', text, 'account_not_found');
 
-/** The accounts of this service, for its operator alone (decisions §2). */
+/** The accounts of this service, for its operator alone (contract §2). */
 export function accountRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {

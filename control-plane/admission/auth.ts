@@ -14,7 +14,7 @@ import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
 
 /**
- * Who calls: bearer API keys (decisions §2). Runs before the body is read: whoever may not call learns nothing about what they sent.
+ * Who calls: bearer API keys (contract §2). Runs before the body is read: whoever may not call learns nothing about what they sent.
  * An address that does not exist answers 404 to everybody. A key is looked up for every request, so that deletion,
  * expiry and suspension bind at once. What the key may do is the part of `installScopes`.
  */

@@ -9,7 +9,7 @@ import type { Caller } from '../http/caller.ts';
 import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
 
 /**
- * Plan limits (specification "Limits", decisions §2): requests of an account in a UTC minute and a UTC day, counted in the quota ledger, so
+ * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota ledger, so
  * that all replicas share one count. Runs between authentication and scope, before the body is read: every call with a valid
  * key counts, also one that is then refused (400, 403, 404, 409). Not counted are calls without a valid key, those of a suspended account, which
  * may do nothing anyway, and those of sidecars, which must not stop because people were busy.

@@ -20,7 +20,7 @@ export interface IssuedApiKey {
 }
 
 /**
- * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode unless `admin:*` chooses (decisions §2). Without
+ * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode unless `admin:*` chooses (contract §2). Without
  * `expires_at` it expires when its creator does. Out of the test
  * world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws `invalid_request` for a test key that
  * is to connect sidecars, which installScopes would refuse anyway.

@@ -24,7 +24,7 @@ const config = { scope: createApiKeyCall.scope } as const;
 const create = { ...config, creates: true } as const;
 const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 
-/** API keys of the caller's account and mode (decisions §2). */
+/** API keys of the caller's account and mode (contract §2). */
 export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {

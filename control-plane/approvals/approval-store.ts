@@ -46,7 +46,7 @@ export interface Resolved extends StoredApproval {
   readonly status: 'approved' | 'denied';
 }
 
-/** The one request that an approval is for (decisions §8). */
+/** The one request that an approval is for (contract §8). */
 export interface ApprovalBinding {
   readonly passportId: PassportId;
   readonly gateId: GateId;

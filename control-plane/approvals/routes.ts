@@ -19,7 +19,7 @@ const read = { scope: listApprovalsCall.scope } as const;
 const resolve = { scope: resolveApprovalCall.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
-/** Requests at the caller's gates that wait for a person, or did (decisions §8). */
+/** Requests at the caller's gates that wait for a person, or did (contract §8). */
 export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerResolved = (request: FastifyRequest, id: string, word: Word) =>
     resolveApprovalCall.run(deps, callerOf(request), { id, word });

@@ -61,7 +61,7 @@ export async function appendRecords(
 }
 
 /**
- * A record counts where its gate can be looked up, or where it comes from the passport's own account (decisions §9). What somebody else
+ * A record counts where its gate can be looked up, or where it comes from the passport's own account (contract §9). What somebody else
  * says of a passport, and of no gate, is on record and counts nowhere.
  */
 const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
@@ -106,7 +106,7 @@ async function linkAndStore(
 }
 
 /**
- * Who may read the record (decisions §9): the owners of its passport and of its gate. Without a gate whoever asked reads it only where
+ * Who may read the record (contract §9): the owners of its passport and of its gate. Without a gate whoever asked reads it only where
  * no passport verified either: what somebody else's passport did is its owner's business.
  */
 function readersOf({

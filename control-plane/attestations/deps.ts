@@ -5,7 +5,7 @@ import type { NewAttestation } from './insert-attestations.ts';
 
 /** A record that goes into its chain in this transaction. */
 export interface AppendedRecord extends NewAttestation {
-  /** Whether it counts for its passport and gate (decisions §9): what somebody else says of a passport, and of no gate, does not. */
+  /** Whether it counts for its passport and gate (contract §9): what somebody else says of a passport, and of no gate, does not. */
   readonly counts: boolean;
   /** Leases of a sidecar that the decision took from; empty for a decision of the control plane. */
   readonly took: readonly number[];

@@ -19,11 +19,11 @@ export interface PassportTerms {
 }
 
 /**
- * How the database contradicts what a sidecar says of a verified passport (decisions §9). Returns the field at fault and why, never a value;
+ * How the database contradicts what a sidecar says of a verified passport (contract §9). Returns the field at fault and why, never a value;
  * null where the record can be true. A sidecar that once saw a token must not write into the passport's chain what cannot have happened there.
  *
  * Only facts that never change are used, because a sidecar may be cut off for any time before it ships. So a PERMIT after a revocation is
- * no contradiction: an L1 gate decides on the last state that it knows, however old (decisions §4), and `timestamp` shows the reader that
+ * no contradiction: an L1 gate decides on the last state that it knows, however old (contract §4), and `timestamp` shows the reader that
  * it came later. Nor are the rules of the gate looked at: they change, and the sidecar's own account makes them.
  *
  * `mode`: of the gate, without one of the key that asked.

@@ -49,7 +49,7 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
 };
 
 /**
- * Takes a batch of a sidecar exactly once (decisions §9), as a whole or not at all, in one transaction:
+ * Takes a batch of a sidecar exactly once (contract §9), as a whole or not at all, in one transaction:
  *
  *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock would hold up the
  *      sidecar's acknowledgements of revocations; a batch that passes just before another process connects counts as having come before.
@@ -166,7 +166,7 @@ interface Judgement {
   readonly refused: readonly RefusedRecord[];
 }
 
-/** What is stored already is neither: a second copy is passed over in silence (decisions §5). */
+/** What is stored already is neither: a second copy is passed over in silence (contract §5). */
 async function judge(
   tx: Transaction,
   sender: RecordSender,

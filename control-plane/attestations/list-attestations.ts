@@ -38,7 +38,7 @@ export interface AttestationPage {
 }
 
 /**
- * A page of what the owner may read (decisions §9). A record keeps its place for ever, so that those that arrive meanwhile neither repeat
+ * A page of what the owner may read (contract §9). A record keeps its place for ever, so that those that arrive meanwhile neither repeat
  * nor hide any: one that was decided before the last of a page, and arrives later, stands on a later page.
  */
 export async function listAttestations(
@@ -120,7 +120,7 @@ function waysOf(sql: Database, owner: Owner, { passportId, gateId }: Attestation
 
 /**
  * A record that the owner may read, or whose id its call was answered with: `/enforce` without a gate records in the chain of a passport that may be
- * another account's (decisions §5). Null where there is none of that id.
+ * another account's (contract §5). Null where there is none of that id.
  */
 export async function findAttestation(
   sql: Database,

@@ -14,7 +14,7 @@ interface PassportUse {
 }
 
 /**
- * Counts decisions at their gates, and PERMITs at their passports (decisions §3 and §4); gate tests count nowhere. One statement
+ * Counts decisions at their gates, and PERMITs at their passports (contract §3 and §4); gate tests count nowhere. One statement
  * each, whatever the number of records; rows are locked in the order of their ids until the transaction ends.
  *
  * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes of it counts, or that none

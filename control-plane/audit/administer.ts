@@ -6,7 +6,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';
 
-/** How the audit describes a change (decisions §16). Both states are whole, as the API renders the resource, without secrets. */
+/** How the audit describes a change (contract §16). Both states are whole, as the API renders the resource, without secrets. */
 export interface AuditedChange {
   readonly operation: AuditedOperation;
   /** The id of what is changed. */

@@ -27,7 +27,7 @@ const ListQuery = Type.Object({
 
 const ExportQuery = Type.Object({ since: Type.Optional(Type.String()) });
 
-/** Who changed what (decisions §16): entries of the caller's account and mode. */
+/** Who changed what (contract §16): entries of the caller's account and mode. */
 export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(

@@ -16,7 +16,7 @@ import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 type PublishDeps = Pick<AppendingDeps, 'clock' | 'signingKeys'>;
 
 /**
- * Publishes the next version of a gate's catalog (decisions §10): from the push on its sidecars permit what it offers and nothing else,
+ * Publishes the next version of a gate's catalog (contract §10): from the push on its sidecars permit what it offers and nothing else,
  * at its prices. The gate's own version rises too, because what it permits has changed, and the approvals that are open at it are voided: `voided` is
  * their number, for `expireVoided`.
  */

@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 /**
- * `Idempotency-Key` on creating POSTs (decisions §12): however often a request is sent, what it asks for is created once. A key of an API
+ * `Idempotency-Key` on creating POSTs (contract §12): however often a request is sent, what it asks for is created once. A key of an API
  * key is in one of three states:
  *
  *   unknown   Nobody used it within 24 h. The first request that names it claims it.

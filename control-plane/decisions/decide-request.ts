@@ -74,7 +74,7 @@ type Redacted = ReturnType<typeof redactRequest>;
 
 /**
  * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and its record are committed in one
- * transaction, so there is no answer without a record and no record of a decision that was not made (decisions §9). The way there is that of every request
+ * transaction, so there is no answer without a record and no record of a decision that was not made (contract §9). The way there is that of every request
  * (shared/decision/run.ts). Where the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of a decision; what
  * was settled is voided as soon as the database answers again, so that no client that got an error has a PERMIT that stands.
  *
@@ -116,7 +116,7 @@ async function readInput(tx: Transaction, deps: DecidingDeps, call: EnforcementC
   };
 }
 
-/** A gate that is not the caller's, or of the other mode, is `gate_not_found` (decisions §2). */
+/** A gate that is not the caller's, or of the other mode, is `gate_not_found` (contract §2). */
 async function readGate(tx: Transaction, caller: Caller, gateId: GateId): Promise<CompiledGate> {
   const gate = await findGate(tx, caller, gateId);
   if (gate === null) throw new ApiError('gate_not_found');

@@ -29,7 +29,7 @@ type Refused = Extract<SettlementAnswer, { kind: 'refused' | 'blocked' }>;
  * seen. `refused` otherwise.
  *
  * The sidecar has checked the passport already, on a state that may be as old as the gate allows. Here the truth is at hand, and passport checks come
- * first (decisions §5): neither a PERMIT nor an approval nor the first PERMIT once more is given out for a passport that was revoked or suspended
+ * first (contract §5): neither a PERMIT nor an approval nor the first PERMIT once more is given out for a passport that was revoked or suspended
  * before this transaction. Times are left to the sidecar, because a decision holds for the moment in which it was made.
  */
 export async function readParties(

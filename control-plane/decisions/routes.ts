@@ -23,7 +23,7 @@ const test = { scope: testGateCall.scope } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
- * Decisions (decisions §5), from the same core as the sidecar's. Bodies are read by the functions that the sidecar reads them with,
+ * Decisions (contract §5), from the same core as the sidecar's. Bodies are read by the functions that the sidecar reads them with,
  * instead of by validation: both programs take and refuse the same.
  */
 export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {

@@ -34,7 +34,7 @@ export const questionOf = (
   source: sidecarId,
 });
 
-/** What an approval of the request is bound to (decisions §8). */
+/** What an approval of the request is bound to (contract §8). */
 export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }): ApprovalBinding => ({
   passportId: settled.passport_id,
   gateId: settled.gate_id,
@@ -51,7 +51,7 @@ export const bindingNow = (settled: SettledRequest, gate: SettledGate | null): A
     ? null
     : bindingTo({ ...settled, gate_id: gate.gateId });
 
-/** What a settlement is answered whose key belongs to an earlier PERMIT (decisions §5). */
+/** What a settlement is answered whose key belongs to an earlier PERMIT (contract §5). */
 export const answerEarlier = (earlier: ClaimedPermit, settled: SettledRequest): SettlementAnswer =>
   earlier.requestHash === settled.request_hash
     ? { kind: 'replayed', first: firstPermitBody(earlier) satisfies FirstPermitBody }

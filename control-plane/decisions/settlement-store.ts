@@ -16,7 +16,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 
-/** An idempotency key with what it is scoped to (decisions §5). */
+/** An idempotency key with what it is scoped to (contract §5). */
 export interface PermitKey {
   readonly passportId: PassportId;
   /**

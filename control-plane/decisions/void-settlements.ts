@@ -31,7 +31,7 @@ export interface Undone {
 }
 
 /**
- * Voids settlements and readings (decisions §5): what was not committed never will be; what was is undone, as soon as no other request may be answered
+ * Voids settlements and readings (contract §5): what was not committed never will be; what was is undone, as soon as no other request may be answered
  * with it: it waits for the voids of those. The key of a PERMIT is free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a SUSPEND opened is over,
  * and the sweep of approvals attests that and frees its money. The units of a PERMIT are free again, also where it was never committed.
  */

@@ -9,7 +9,7 @@ import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor
 type Fragment = PendingQuery<Row[]>;
 
 /**
- * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are (decisions §10). Both queries are
+ * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are (contract §10). Both queries are
  * made for a million entries: docs/catalogs.md shows the plans. They are read one after the other, not from one snapshot: a catalog that
  * is published in between counts in one and not the other.
  *

@@ -29,7 +29,7 @@ const removeEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
     DELETE FROM discovery_entries WHERE gate_id = ANY (${[...gateIds]}::text[])
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
-/** A price without a known model is free-form, and none (decisions §10). */
+/** A price without a known model is free-form, and none (contract §10). */
 const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
   tx<Counted[]>`
     INSERT INTO discovery_entries (gate_id, permission_key, version, position, category, trust_level, pricing_model,

@@ -4,7 +4,7 @@ import { assert } from '../../shared/errors/assert.ts';
 /** A JSON object as it is answered. */
 export type AnswerBody = Readonly<Record<string, unknown>>;
 
-/** What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (decisions §12). */
+/** What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (contract §12). */
 const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret']);
 /** The first key of a new account: it lies one object deeper than the others. */
 const inner = 'api_key';

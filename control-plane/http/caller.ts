@@ -17,7 +17,7 @@ export interface Caller {
   readonly expiresAtMs: UnixMillis | null;
   /** The key with which every key ends that this caller makes: it came with an access token, or its own key ends so. Null: none. */
   readonly madeKeysEndWith: ApiKeyId | null;
-  /** Whether it is a live key of the operator's account, which manages the others (decisions §2). */
+  /** Whether it is a live key of the operator's account, which manages the others (contract §2). */
   readonly isOperator: boolean;
   /** Of the account; see admission/plan-limits.ts. */
   readonly planLimits: PlanLimits;
@@ -30,7 +30,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a key needs for this route; null: no key at all. Every route declares it. */
     scope?: Scope | null;
-    /** In place of an API key: an access token of the authorization server, which opens nothing else (decisions §13). Such a route declares no scope. */
+    /** In place of an API key: an access token of the authorization server, which opens nothing else (contract §13). Such a route declares no scope. */
     credential?: 'access_token';
     /** Besides the scope: only keys of the operator. */
     operatorOnly?: boolean;

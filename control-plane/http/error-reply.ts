@@ -14,7 +14,7 @@ export interface ErrorReplies {
 }
 
 /**
- * One answer to everything that can go wrong: the specified body with a code of the catalogue (decisions §12). What went
+ * One answer to everything that can go wrong: the specified body with a code of the catalogue (contract §12). What went
  * wrong on our side is logged and counted under the request's id; its message never leaves the house.
  */
 export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {

@@ -7,7 +7,7 @@ export const requestIdMaker =
   (): string =>
     random.newId('req', clock.now());
 
-/** Every answer names its request (decisions §12). Errors that never reach a route do so in error-reply. */
+/** Every answer names its request (contract §12). Errors that never reach a route do so in error-reply. */
 export function installRequestId(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);

@@ -19,7 +19,7 @@ import {
 
 /**
  * Adds up what PERMITs have spent in each window that has a limit now, and tells the owner of the limit, once per window and counter, when that
- * passes `alert_at` of it (decisions §6 and §14: `spend_limit.approaching`). Called where records go into their chains, so that whatever is on
+ * passes `alert_at` of it (contract §6 and §14: `spend_limit.approaching`). Called where records go into their chains, so that whatever is on
  * record counts once, whoever decided it. The window is that of the decision's time. An alert is a service to people: nothing is decided by these
  * sums, and a record that comes `limits.spendCountedMs` after the end of its window counts no more.
  *

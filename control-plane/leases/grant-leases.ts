@@ -9,7 +9,7 @@ import { moveUnits } from './ledger.ts';
 export interface WindowAsk {
   readonly counter: CounterKey;
   readonly window: WindowName;
-  /** The limit as it is now. Lowered below what is given out already, it only keeps further units back (decisions §6). */
+  /** The limit as it is now. Lowered below what is given out already, it only keeps further units back (contract §6). */
   readonly limit: number;
   readonly unitsMin: number;
   readonly unitsMax: number;

@@ -36,7 +36,7 @@ export interface MovedWindow {
 
 /**
  * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <= limit`, whoever else asks at the same moment
- * (decisions §6; ARCHITECTURE.md, "Quotas"). Answers in the order of the moves; null for a move without an ask. No window may occur twice in one call, and
+ * (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order of the moves; null for a move without an ask. No window may occur twice in one call, and
  * there are at most `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not there, are passed over, and
  * no window falls below zero.
  *

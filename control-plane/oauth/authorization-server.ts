@@ -26,7 +26,7 @@ export interface AuthorizationServer {
 }
 
 /**
- * The authorization server for `/mcp` (decisions §13), on `oidc-provider`. Two ways to a token:
+ * The authorization server for `/mcp` (contract §13), on `oidc-provider`. Two ways to a token:
  *
  *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing is registered, nothing more is stored.
  *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id` (an https URL). On the consent page

@@ -8,7 +8,7 @@ import { registrationRoutes } from './registration-routes.ts';
 
 const config = { scope: null } as const;
 
-/** The authorization server of `/mcp` (decisions §13): what it says of itself, its consent page, and the endpoints of its library. */
+/** The authorization server of `/mcp` (contract §13): what it says of itself, its consent page, and the endpoints of its library. */
 export function oauthRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const server = authorizationServer(deps);
   return async (app) => {

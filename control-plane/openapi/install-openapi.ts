@@ -11,7 +11,7 @@ import { tags } from './tags.ts';
 const pagesPath = '/docs';
 
 /**
- * `/openapi.json` and the pages at `/docs`, both public (decisions §12), generated from the schemas by which requests are validated. Comes
+ * `/openapi.json` and the pages at `/docs`, both public (contract §12), generated from the schemas by which requests are validated. Comes
  * before the routes, because it listens to their registration, and before whatever asks each route for its scope.
  */
 export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseUrl' | 'gateHost'>): void {

@@ -3,7 +3,7 @@ import { catalogue, type ErrorCode } from '../../shared/errors/catalogue.ts';
 import type { Answer, Reference } from './document.ts';
 import { type HeaderName, headerReferences, rateLimitHeaders } from './headers.ts';
 
-/** What the statuses of refusals are called (specification "Errors"; 412 and 503 by decisions §12). */
+/** What the statuses of refusals are called (contract §12). */
 const statusNames: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',

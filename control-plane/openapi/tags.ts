@@ -1,4 +1,4 @@
-/** How the published pages group the operations: the specification's tags, then those of the rooms that it has no tag for. */
+/** How the published pages group the operations: the tags of the contract's subjects, then one for each other room. */
 export const tags = [
   { name: 'Discovery', description: 'Finding gates by what they offer. Public.' },
   { name: 'Passports', description: 'Signed identity credentials of agents.' },

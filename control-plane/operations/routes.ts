@@ -8,7 +8,7 @@ import { databaseFailure } from '../storage/database-away.ts';
 const config = { scope: null } as const;
 
 /**
- * What the people and programs that run this one ask, without a key and outside `/v1` (decisions §1). `/livez`: this process answers.
+ * What the people and programs that run this one ask, without a key and outside `/v1` (contract §1). `/livez`: this process answers.
  * `/readyz`: it can serve, 503 if not. `/metrics`: Prometheus text.
  */
 export function operationsRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {

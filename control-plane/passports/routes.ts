@@ -38,7 +38,7 @@ const read = { scope: listPassportsCall.scope } as const;
 const revoke = { scope: revokePassportCall.scope } as const;
 const withoutFields = { params: IdParams, body: closed({}), response: { 200: PassportAnswer } };
 
-/** Passports of the caller's account and mode (decisions §3). */
+/** Passports of the caller's account and mode (contract §3). */
 export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerIssued = issuer(deps, 'v1');
   return async (app) => {
@@ -98,7 +98,7 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   };
 }
 
-/** `POST /api/passports`, for agents that nobody attends (specification "Unattended issuance"). Its answer is that of `POST /v1/passports`. */
+/** `POST /api/passports`, for agents that nobody attends (contract §3). Its answer is that of `POST /v1/passports`. */
 export function unattendedPassportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerIssued = issuer(deps, 'api');
   return async (app) => {

@@ -27,7 +27,7 @@ export interface Rotation {
 }
 
 /**
- * Replaces the key that signs for a purpose (decisions §11). The next one is published at once and takes over after `limits.signingKeyLeadMs`: by
+ * Replaces the key that signs for a purpose (contract §11). The next one is published at once and takes over after `limits.signingKeyLeadMs`: by
  * then every replica signs with it at the same moment, and everybody who verifies knows it. The old one is retired and verifies for ever.
  *
  *     new ──published──> coming ──not_before──> current ──the next one's not_before──> retired

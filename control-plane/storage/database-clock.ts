@@ -15,7 +15,7 @@ export const databaseNowMs = (sql: Database | Transaction) => sql`(extract(epoch
 /** Readings at the start: the first one pays for a connection, and the quickest of the others makes the time exact. */
 const firstReadings = 4;
 
-/** From here on `clock` tells PostgreSQL's time, to within half of the quickest answer (decisions §6). */
+/** From here on `clock` tells PostgreSQL's time, to within half of the quickest answer (contract §6). */
 export async function readDatabaseClock(sql: Database, clock: CarriedClock): Promise<void> {
   for (let reading = 1; reading <= firstReadings; reading++) await noteReading(sql, clock);
 }

@@ -23,7 +23,7 @@ export interface EmbeddedPlace {
   readonly relocation: string | null;
 }
 
-/** What the unprivileged user cannot reach elsewhere is kept here (decisions §1). */
+/** What the unprivileged user cannot reach elsewhere is kept here (contract §1). */
 const sharedHome = '/var/lib/agent-trust';
 
 /**

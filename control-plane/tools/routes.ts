@@ -12,8 +12,8 @@ import { findTool } from './tool-list.ts';
 const url = '/mcp';
 
 /**
- * `POST /mcp`: the tools over JSON-RPC (specification "Unattended issuance", decisions §13). Serves the current revision of the Model Context
- * Protocol, the one of 2025 with or without its handshake, and the specification's bare `tools/call`, which sends no header but its
+ * `POST /mcp`: the tools over JSON-RPC (contract §13). Serves the current revision of the Model Context
+ * Protocol, the one of 2025 with or without its handshake, and a bare `tools/call`, which sends no header but its
  * token. Each request is answered by itself, as JSON: there are no sessions and no streams.
  *
  * Opened by an access token of this service's own authorization server, and by nothing else; what it may do is looked at for each tool.
@@ -27,7 +27,7 @@ export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
   };
 
   return async (app) => {
-    // A client that sends the specification's bare body need not know of media types.
+    // A client that sends a bare body need not know of media types.
     app.addContentTypeParser('*', readJson);
     app.addHook('onClose', async () => (await loading)?.close());
     app.addHook('onRequest', async (request, reply) => refuseForeignSite(deps, request, reply));

@@ -6,7 +6,7 @@ import { discoverGates, listGates, testGate } from './gate-tools.ts';
 import { createPassport, listPassports, revokePassport, verifyPassport } from './passport-tools.ts';
 import type { Tool } from './tool.ts';
 
-/** The tools of decisions §13, in the order in which they are listed. */
+/** The tools of contract §13, in the order in which they are listed. */
 export const tools: readonly Tool[] = [
   createPassport,
   revokePassport,
@@ -25,7 +25,7 @@ export const findTool = (name: unknown): Tool | undefined => tools.find((tool) =
 
 /**
  * What a token must hold to call every one of them, but for those that make API keys: a client gets such a scope only where it asks for it by
- * name (decisions §13), and many ask for all that a server lists.
+ * name (contract §13), and many ask for all that a server lists.
  */
 export const offeredScopes: readonly Scope[] = [...new Set(tools.flatMap(({ scope }) => scope ?? []))].filter(
   (scope) => !makesKeys(scope),

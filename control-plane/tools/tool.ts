@@ -5,7 +5,7 @@ import type { Caller } from '../http/caller.ts';
 import { refuseNul } from '../http/validation.ts';
 import type { ToolDeps } from './deps.ts';
 
-/** What a client is told about a tool beforehand, so that it can ask a person first (decisions §13). Hints: they protect nobody. */
+/** What a client is told about a tool beforehand, so that it can ask a person first (contract §13). Hints: they protect nobody. */
 interface ToolHints {
   readonly readOnlyHint: boolean;
   /** What it does cannot be undone. */
@@ -19,7 +19,7 @@ interface ToolWords {
   /** For a model: what it does, and when to use it. */
   readonly description: string;
   readonly hints: ToolHints;
-  /** Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data (decisions §13). */
+  /** Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data (contract §13). */
   readonly holdsForeignText?: boolean;
   /** What the access token must hold. Null: nothing. */
   readonly scope: Scope | null;

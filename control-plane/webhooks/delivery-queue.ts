@@ -42,7 +42,7 @@ export async function readQueues(
 }
 
 /**
- * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing (decisions §2), and this would tell it what
+ * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing (contract §2), and this would tell it what
  * they no longer can. Rejected: to emit nothing for it. Its owner can neither end the suspension nor look up afterwards what was missed.
  */
 const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`

@@ -13,7 +13,7 @@ interface ReadableRecord {
 }
 
 /**
- * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (decisions §14), for a whole batch at once. Gate tests cause
+ * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (contract §14), for a whole batch at once. Gate tests cause
  * none, and neither does a record that resolves or voids another: an approval has events of its own. Where nobody subscribes it costs one look-up for the batch.
  */
 export async function emitDecisions(
@@ -57,7 +57,7 @@ function decisionEvent(each: ReadableRecord, agents: ReadonlyMap<PassportId, str
       // Null for a passport without a row as well: the records are worth more than a name in a message about them.
       agent_id: passportId === null ? null : (agents.get(passportId) ?? null),
       gate_id: attestation.gateId,
-      // The specification shows the lower-case words of the gate test.
+      // In the lower-case words of the gate test (contract §14).
       decision: isPermit ? 'allow' : 'block',
       reason: attestation.reason,
       attestation_id: attestation.id,

@@ -33,7 +33,7 @@ export class TargetRefused extends Error {
 }
 
 /**
- * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in (decisions §14):
+ * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in (contract §14):
  *
  *   - https only, no user or password in the URL.
  *   - Only globally routable unicast addresses. Where the host is an address it is judged as written; URL parsing has brought the decimal,

@@ -37,7 +37,7 @@ const create = { ...config, creates: true } as const;
 const webhookIdOf = (text: string) => pathId('wh', text, 'webhook_not_found');
 const DeliveryParams = Type.Object({ id: Type.String(), delivery_id: Type.String() });
 
-/** Webhook endpoints of the caller's account and mode, and what was sent to them (decisions §14). */
+/** Webhook endpoints of the caller's account and mode, and what was sent to them (contract §14). */
 export function webhookRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.register(endpointRoutes(deps));

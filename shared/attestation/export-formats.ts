@@ -8,7 +8,7 @@ interface Format {
   readonly writer: () => ExportWriter;
 }
 
-/** The forms in which an export can be had (specification "Attestations"); a file of one has its name as ending. */
+/** The forms in which an export can be had (contract §9); a file of one has its name as ending. */
 export const exportFormats = {
   json: { contentType: 'application/json; charset=utf-8', writer: jsonWriter },
   jsonl: {

@@ -9,7 +9,7 @@ import {
 } from './export.ts';
 
 /*
- * The export as one JSON value (decisions §9), `{manifest, chains: [{..., attestations}], end}`, laid out in lines, so that whoever
+ * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in lines, so that whoever
  * verifies it needs no more memory than for jsonl:
  *
  *     {"manifest":{...},"chains":[

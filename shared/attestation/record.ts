@@ -10,7 +10,7 @@ export interface PlacedRecord extends AttestationRecord {
   readonly signingKeyId: string;
 }
 
-/** What a signature is over: the public form without `hash` and `signature` (decisions §9). */
+/** What a signature is over: the public form without `hash` and `signature` (contract §9). */
 export type SignedBody = Omit<AttestationAnswer, 'hash' | 'signature'>;
 
 /** The members stand in the order of RFC 8785; `recordHash` relies on it. */

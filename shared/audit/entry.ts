@@ -14,7 +14,7 @@ export interface AuditHead {
 
 export const emptyAuditChain: AuditHead = { sequence: 0, hash: null };
 
-/** `sha256:` + hex over the RFC 8785 form of the entry without `hash` and `signature` (decisions §16). */
+/** `sha256:` + hex over the RFC 8785 form of the entry without `hash` and `signature` (contract §16). */
 const entryHash = (entry: PlacedAuditFacts): string => contentHash(auditBody(entry));
 
 /**

@@ -1,7 +1,7 @@
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 import { isAcceptablePublicKey } from './ed25519-checks.ts';
 
-/** How an agent's own key pair is written (decisions §3). */
+/** How an agent's own key pair is written (contract §3). */
 const publicPrefix = 'ed25519:';
 const privatePrefix = 'ed25519_private:';
 

@@ -22,7 +22,7 @@ export interface KeysetEntry {
 
 /** The service's keys, ready to verify. A new set is made when a key changes; a set itself never does. */
 export interface Keyset {
-  /** The key of that id, if it has that purpose: a catalog key verifies no passport, whoever names it (decisions §11). */
+  /** The key of that id, if it has that purpose: a catalog key verifies no passport, whoever names it (contract §11). */
   find(purpose: KeyPurpose, kid: string): KeysetEntry | null;
 }
 
@@ -50,7 +50,7 @@ export function keyset(ed25519: Ed25519, keys: readonly VerificationKey[]): Keys
 export const thumbprint = (publicKey: Uint8Array): string =>
   encodeBase64url(sha256Bytes(`{"crv":"Ed25519","kty":"OKP","x":"${encodeBase64url(publicKey)}"}`));
 
-/** A public key as `/.well-known/jwks.json` shows it: RFC 8037, with members of our own (decisions §11). */
+/** A public key as `/.well-known/jwks.json` shows it: RFC 8037, with members of our own (contract §11). */
 export interface Jwk {
   readonly kty: 'OKP';
   readonly crv: 'Ed25519';

@@ -23,7 +23,7 @@ const masterKeyBytes = 32;
 export const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Secrets at rest: AES-256-GCM under MASTER_KEY (decisions §1), the context as additional data. Copies the key. */
+/** Secrets at rest: AES-256-GCM under MASTER_KEY (contract §1), the context as additional data. Copies the key. */
 export function sealer(masterKey: Uint8Array): Sealer {
   assert(masterKey.length === masterKeyBytes, 'a master key has 32 bytes');
   const key = Uint8Array.from(masterKey);

@@ -7,7 +7,7 @@ import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { Decision, RequestFacts, VerifiedPassport } from './facts.ts';
 
-/** What stands behind a presented approval and refuses the request at once (decisions §8). */
+/** What stands behind a presented approval and refuses the request at once (contract §8). */
 type Refusing = Extract<PresentedApproval, 'mismatch' | 'denied' | 'expired' | 'used'>;
 
 const refusalOf: Readonly<Record<Refusing, DecisionReason>> = {
@@ -92,7 +92,7 @@ export const hasApprovalRule = (
 
 /**
  * Whether the same request may wait for a person already, and hold the very money that it lacks now: it is answered with that approval then
- * (decisions §8), and not with the limit.
+ * (contract §8), and not with the limit.
  */
 export const mayBePending = (
   policy: CompiledPolicy,

@@ -7,7 +7,7 @@ import type { PassportStanding, VerifiedPassport } from './facts.ts';
 /**
  * Whether a verified passport counts here and now. A key that was declared compromised comes before the times,
  * because what it signed is not believed, its times included; openToken puts it in the same place. The rest in the
- * order of decisions §5: times, revocation, status, mode.
+ * order of contract §5: times, revocation, status, mode.
  */
 export function checkPassport(
   passport: VerifiedPassport,

@@ -5,7 +5,7 @@ import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
 
 /**
- * Whether personal data keep the request out (decisions §7): anything found where the mode is `block`, and where it is not `log_only` also a text
+ * Whether personal data keep the request out (contract §7): anything found where the mode is `block`, and where it is not `log_only` also a text
  * that is longer than what is scanned, because nobody knows what else stands in it.
  */
 export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason | null {

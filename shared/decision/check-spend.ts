@@ -4,7 +4,7 @@ import { missedWindow } from './check-windows.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { LimitMiss, QuotaView, RequestFacts, VerifiedPassport } from './facts.ts';
 
-/** The only currency there is (decisions §5); no currency named means this one. */
+/** The only currency there is (contract §5); no currency named means this one. */
 export const isDollars = (currency: string | null): boolean => currency === null || currency === 'USD';
 
 /**
@@ -25,7 +25,7 @@ export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport
   policy.spendWindows.length > 0 ||
   passport.spendWindows.length > 0;
 
-/** Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it (decisions §4 and §5). */
+/** Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it (contract §4 and §5). */
 export const lacksAmountToSpend = (
   policy: CompiledPolicy,
   passport: VerifiedPassport,
@@ -34,7 +34,7 @@ export const lacksAmountToSpend = (
 
 /**
  * How the amount misses the limits on money: first the one on a single transaction, where waiting never helps, then the windows. Nothing is needed
- * of a window for no money, and for money that an approval holds already (decisions §8).
+ * of a window for no money, and for money that an approval holds already (contract §8).
  */
 export function missedSpend(
   policy: CompiledPolicy,

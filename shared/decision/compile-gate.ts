@@ -22,7 +22,7 @@ export interface CompiledPolicy {
   readonly ownAccountId: AccountId;
   /** Null: no tier is demanded. */
   readonly trustLevel: TrustTier | null;
-  /** Knowledge about a passport that is older than this decides nothing. Null: any age will do (decisions §4). */
+  /** Knowledge about a passport that is older than this decides nothing. Null: any age will do (contract §4). */
   readonly stateAgeMsMax: number | null;
   readonly trustedIssuers: TrustedIssuers;
   /** Whether a request must name a permission. One that is named is checked everywhere. */
@@ -44,7 +44,7 @@ export interface CompiledGate extends CompiledPolicy {
   readonly gateId: GateId;
   readonly accountId: AccountId;
   readonly version: number;
-  /** What an approval is bound to (decisions §8). */
+  /** What an approval is bound to (contract §8). */
   readonly policyVersion: number;
 }
 
@@ -98,7 +98,7 @@ function compileTrustedIssuers(configured: Constraints['trustedIssuers']): Trust
 }
 
 /**
- * The policy of `/enforce` without a gate (decisions §5): the passport alone, with its own constraints. No tier is
+ * The policy of `/enforce` without a gate (contract §5): the passport alone, with its own constraints. No tier is
  * demanded, but its issuer must be one of the caller's own account, and it must be of the world of the key that the caller came with.
  */
 export const noGate = (caller: { readonly accountId: AccountId; readonly mode: Mode }): CompiledPolicy => ({

@@ -32,7 +32,7 @@ import type {
 } from './facts.ts';
 
 /**
- * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of decisions §5, the first
+ * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5, the first
  * BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it settles which reason a caller
  * sees, and that nobody learns from a later check what an earlier one keeps from him.
  *

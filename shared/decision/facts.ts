@@ -13,7 +13,7 @@ import type { WindowLimit } from '../quota/window-limit.ts';
 import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
-/** Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain (decisions §9). */
+/** Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain (contract §9). */
 export type TokenRefusal = Extract<
   DecisionReason,
   'passport_malformed' | 'passport_signature_invalid' | 'passport_unknown_key'
@@ -71,7 +71,7 @@ export type PassportFacts =
       readonly standing: PassportStanding;
     };
 
-/** What a decision reads of a request (decisions §5), parsed at the edge. Absent is null. */
+/** What a decision reads of a request (contract §5), parsed at the edge. Absent is null. */
 export interface RequestFacts {
   readonly permissionKey: PermissionKey | null;
   readonly amountMicroUsd: MicroUsd | null;
@@ -118,7 +118,7 @@ export interface Charge {
   readonly requests: 0 | 1;
 }
 
-/** How a limit was missed, for the agent that wants to do better (decisions §5). */
+/** How a limit was missed, for the agent that wants to do better (contract §5). */
 export interface LimitMiss {
   readonly unit: 'micro_usd' | 'requests';
   readonly limit: number;

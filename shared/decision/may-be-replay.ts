@@ -11,7 +11,7 @@ const leftByFirst: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>(
 
 /**
  * Whether an earlier PERMIT under the same idempotency key may be the reason for this outcome: the key is looked up then, and the first PERMIT
- * answered again (decisions §5). Every other BLOCK is final, above all those of the passport: they bind a replay too.
+ * answered again (contract §5). Every other BLOCK is final, above all those of the passport: they bind a replay too.
  */
 export const mayBeReplay = ({ outcome, reason }: Decision): boolean =>
   outcome === 'SUSPEND' || leftByFirst.has(reason);

@@ -34,7 +34,7 @@ export function overruled(decision: Decision, reason: OverrulingReason): Decisio
     charge: null,
     limitMiss: null,
     unknown: null,
-    // Checks of the passport come before any look into the request (decisions §5).
+    // Checks of the passport come before any look into the request (contract §5).
     pii: last === null ? decision.pii : [],
     isRedacted: false,
     approvalExpiresInMs: null,

@@ -1,7 +1,7 @@
 import type { DecisionReason } from '../model/decision.ts';
 import { limits } from '../model/limits.ts';
 
-/** What a caller is told about a reason besides its name (decisions §5). */
+/** What a caller is told about a reason besides its name (contract §5). */
 export interface ReasonRow {
   /** One sentence for a person. Holds nothing of the request. */
   readonly detail: string;

@@ -92,7 +92,7 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
 };
 
 /**
- * A request that has to ask, from its first decision to its answer (decisions §5 and §8). Pure: events in, effects out; no clock, no I/O.
+ * A request that has to ask, from its first decision to its answer (contract §5 and §8). Pure: events in, effects out; no clock, no I/O.
  * Hosts: the sidecar (memory and HTTP), the control plane (one transaction), tests (a map).
  *
  *   deciding ──a check blocks, whatever the rest──────────────────────────────────> recording ──written──> answered

@@ -23,7 +23,7 @@ export class ApiError extends Error {
     return catalogue[this.code].status;
   }
 
-  /** Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (decisions §5). Null: no header. */
+  /** Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (contract §5). Null: no header. */
   get retryAfterS(): number | null {
     return this.status === 503 ? 1 : null;
   }
@@ -33,7 +33,7 @@ export class ApiError extends Error {
 export const invalidRequest = (param: string, message: string): ApiError =>
   new ApiError('invalid_request', { param, message });
 
-/** The error body of the specification; `param` is added where it is known (decisions §12). */
+/** The body of every error; `param` is added where it is known (contract §12). */
 export interface ErrorBody {
   readonly error: {
     readonly code: ErrorCode;

@@ -5,7 +5,7 @@ interface CatalogueRow {
   readonly retryable: boolean;
 }
 
-/** The closed list of decisions §12. Clients branch on these codes: a row is added, never renamed. */
+/** The closed list of contract §12. Clients branch on these codes: a row is added, never renamed. */
 export const catalogue = {
   invalid_request: { status: 400, message: 'The request is not valid.', retryable: false },
   invalid_json: { status: 400, message: 'The body is not valid JSON.', retryable: false },

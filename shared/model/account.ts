@@ -13,7 +13,7 @@ export interface PlanLimits {
   readonly requestsPerDay: number | null;
 }
 
-/** The specification's table "Rate limits by plan". Enterprise accounts have none unless they are set for the account (decisions §2). */
+/** The table of plans. Enterprise accounts have no limits unless they are set for the account (contract §2). */
 const limitsByPlan: Readonly<Record<Plan, PlanLimits>> = {
   free: { requestsPerMinute: 30, requestsPerDay: 1_000 },
   pro: { requestsPerMinute: 120, requestsPerDay: 10_000 },

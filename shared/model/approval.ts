@@ -4,7 +4,7 @@ import type { PermissionKey } from './permission.ts';
 import { secondMs, type UnixMillis } from './time.ts';
 
 /**
- * States of an approval (decisions §8):
+ * States of an approval (contract §8):
  *
  *     pending ──approve──> approved ──the request comes again──> used
  *        │ └────deny────> denied
@@ -13,7 +13,7 @@ import { secondMs, type UnixMillis } from './time.ts';
 export const approvalStatuses = ['pending', 'approved', 'denied', 'expired', 'used'] as const;
 export type ApprovalStatus = (typeof approvalStatuses)[number];
 
-/** How long somebody is waited for where nobody said otherwise (decisions §4). */
+/** How long somebody is waited for where nobody said otherwise (contract §4). */
 export const approvalExpiryMsDefault = 300 * secondMs;
 
 /** A request that waits for a person, or did. It belongs to one passport, gate, gate policy and request, and to no other. */

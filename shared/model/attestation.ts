@@ -4,7 +4,7 @@ import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 import type { UnixMillis } from './time.ts';
 
-/** The id of the passport, gate or account whose chain a record belongs to (decisions §9). */
+/** The id of the passport, gate or account whose chain a record belongs to (contract §9). */
 export type ChainId = PassportId | GateId | AccountId;
 
 /**

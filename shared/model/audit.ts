@@ -13,7 +13,7 @@ export interface Actor {
   readonly clientId: string | null;
 }
 
-/** The operations that change something, by their operationId: each success writes one audit entry (decisions §16). */
+/** The operations that change something, by their operationId: each success writes one audit entry (contract §16). */
 export const auditedOperations = [
   'issuePassport',
   'issuePassportUnattended',

@@ -6,7 +6,7 @@ import type { UnixMillis } from './time.ts';
 export const pricingModels = ['per_call', 'per_minute', 'subscription'] as const;
 export type PricingModel = (typeof pricingModels)[number];
 
-/** What a permission costs: in one of the known models, or in words of the publisher's own, which count as no price (decisions §10). */
+/** What a permission costs: in one of the known models, or in words of the publisher's own, which count as no price (contract §10). */
 export type Pricing = KnownPricing | OwnPricing;
 
 interface OwnPricing {
@@ -70,7 +70,7 @@ export interface Catalog extends CatalogContent {
 export interface PermissionTerms {
   /** Per call. Null: there is no such price in USD. */
   readonly priceMicroUsd: MicroUsd | null;
-  /** Somebody has to approve each request for it (decisions §8). */
+  /** Somebody has to approve each request for it (contract §8). */
   readonly requiresApproval: boolean;
 }
 

@@ -12,7 +12,7 @@ export interface RateLimits {
   readonly per: LimitScope;
 }
 
-/** What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or it counts as 0 (decisions §4). */
+/** What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or it counts as 0 (contract §4). */
 export const unpricedRules = ['block', 'permit'] as const;
 export type UnpricedRule = (typeof unpricedRules)[number];
 
@@ -51,7 +51,7 @@ export interface TrustedIssuerList {
 }
 
 /**
- * The policy of a gate, and the part of it that a passport may carry for itself (decisions §4).
+ * The policy of a gate, and the part of it that a passport may carry for itself (contract §4).
  * Every field is null when it is not configured; nothing is ever "configured but ignored".
  */
 export interface Constraints {

@@ -2,7 +2,7 @@
 export const outcomes = ['PERMIT', 'SUSPEND', 'BLOCK'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Why an answer is not a plain PERMIT: the closed list of decisions §5. */
+/** Why an answer is not a plain PERMIT: the closed list of contract §5. */
 export const decisionReasons = [
   'passport_malformed',
   'passport_signature_invalid',
@@ -39,7 +39,7 @@ export const decisionReasons = [
 export type DecisionReason = (typeof decisionReasons)[number];
 
 /**
- * The checks of a decision in the order in which they run (decisions §5); the first BLOCK wins.
+ * The checks of a decision in the order in which they run (contract §5); the first BLOCK wins.
  * These are the words of `constraints_evaluated`.
  */
 export const checkNames = [

@@ -20,7 +20,7 @@ export interface Gate {
   /** Rises by one with every change. */
   readonly version: number;
   /**
-   * The version at which trust level, constraints or catalog last changed. An approval is bound to it (decisions §8), so a new name or
+   * The version at which trust level, constraints or catalog last changed. An approval is bound to it (contract §8), so a new name or
    * description leaves approvals alone.
    */
   readonly policyVersion: number;
@@ -30,7 +30,7 @@ export interface Gate {
   readonly lastChangedBy: Actor | null;
 }
 
-/** Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (decisions §4). */
+/** Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (contract §4). */
 export interface GateStats {
   readonly totalRequests: number;
   readonly permits: number;

@@ -2,7 +2,7 @@ import type { Branded } from './brand.ts';
 
 /**
  * The first 16 bytes of SHA-256 of an id's text, as 22 characters of base64url: what the global feed says instead of the id, so that
- * only who holds a token can look its passport up (decisions §11). Ids have 80 random bits, so a digest cannot be guessed back.
+ * only who holds a token can look its passport up (contract §11). Ids have 80 random bits, so a digest cannot be guessed back.
  */
 export type IdDigest = Branded<string, 'IdDigest'>;
 

@@ -1,27 +1,27 @@
 import { dayMs, hourMs, minuteMs, secondMs } from './time.ts';
 
 /**
- * Every bound of the service in one place, each with its reason (decisions name most of them).
+ * Every bound of the service in one place, each with its reason (the contract names most of them).
  * Relations between them are asserted at the foot of this file, when it is loaded.
  */
 export const limits = {
-  /** A longer token is `passport_malformed` before any cryptography (decisions §3). */
+  /** A longer token is `passport_malformed` before any cryptography (contract §3). */
   tokenBytesMax: 8 * 1024,
-  /** Decisions §5; also what every JSON endpoint of the control plane takes. */
+  /** Contract §5; also what every JSON endpoint of the control plane takes. */
   bodyBytesMax: 64 * 1024,
-  /** A body is read on to here so that its sender gets an answer instead of a reset (decisions §5). */
+  /** A body is read on to here so that its sender gets an answer instead of a reset (contract §5). */
   bodyDiscardBytesMax: 1024 * 1024,
-  /** Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (decisions §15) beside the usual ones. */
+  /** Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (contract §15) beside the usual ones. */
   headerBytesMax: 16 * 1024,
   /** A connection that says nothing for so long, idle or in mid-request, is closed. Fixed in uWebSockets.js at 10 to 11 s. */
   requestSilenceMsMax: 10 * secondMs,
-  /** Deeper JSON is refused: whoever walks it later may recurse (decisions §5). */
+  /** Deeper JSON is refused: whoever walks it later may recurse (contract §5). */
   jsonDepthMax: 32,
   /** Batches of attestations from a sidecar: 1,000 records of about 700 bytes, twice over. */
   ingestBodyBytesMax: 2 * 1024 * 1024,
   /** One transaction links, signs and inserts them; at about 25 us a signature that is 25 ms of one core. */
   ingestRecordsMax: 1_000,
-  /** Lists (decisions §12). */
+  /** Lists (contract §12). */
   pageItemsDefault: 50,
   pageItemsMax: 200,
   attestationPageItemsMax: 500,
@@ -32,13 +32,13 @@ export const limits = {
   descriptionCharsMax: 2_000,
   agentIdCharsMax: 128,
   idempotencyKeyCharsMax: 128,
-  /** How long an answer to a request with an `Idempotency-Key` is replayed (decisions §12). */
+  /** How long an answer to a request with an `Idempotency-Key` is replayed (contract §12). */
   idempotentAnswerKeptMs: 24 * hourMs,
-  /** How long a duplicate waits for the first request to end (decisions §12). */
+  /** How long a duplicate waits for the first request to end (contract §12). */
   idempotencyWaitMsMax: 5 * secondMs,
   /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
   idempotentAnswersPerTrimMax: 10,
-  /** How long the first PERMIT under a `request.idempotency_key` is answered again (decisions §5). */
+  /** How long the first PERMIT under a `request.idempotency_key` is answered again (contract §5). */
   permitClaimKeptMs: 24 * hourMs,
   /** Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is behind. */
   permitClaimTrimAfterMs: hourMs,
@@ -55,7 +55,7 @@ export const limits = {
   catalogLabelCharsMax: 64,
   /** Gates of an account that leave discovery with its suspension, or come back, in one transaction: other gates that publish wait for it. */
   discoveryGatesPerStepMax: 20,
-  /** As much as the largest amount of a request (decisions §5): 1e9 USD. */
+  /** As much as the largest amount of a request (contract §5): 1e9 USD. */
   priceCentsMax: 100_000_000_000,
   /** Promised response time: whatever answers later is no call. */
   responseTimeMsMax: dayMs,
@@ -75,13 +75,13 @@ export const limits = {
   domainCharsMax: 253,
   /** A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body. */
   pathParamCharsMax: 512,
-  /** Decisions §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
+  /** Contract §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
   notBeforeLeewayMs: 60 * secondMs,
-  /** Freshness of the sidecar's state by trust level (decisions §4). L1 has no bound. */
+  /** Freshness of the sidecar's state by trust level (contract §4). L1 has no bound. */
   stateAgeL2MsMax: 60 * secondMs,
   stateAgeL3MsMax: 5 * secondMs,
   /**
-   * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503 `overloaded` (decisions §5 and §6). Fifty times what
+   * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503 `overloaded` (contract §5 and §6). Fifty times what
    * a call takes, so that a burst is worked off instead of refused.
    */
   quotaWaitMsMax: secondMs,
@@ -106,9 +106,9 @@ export const limits = {
   settlementAgeMsMax: minuteMs,
   /** The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own monotonic one. */
   clockReadIntervalMs: secondMs,
-  /** Between two machines that keep time the clocks differ by milliseconds; more is reported (decisions §6). */
+  /** Between two machines that keep time the clocks differ by milliseconds; more is reported (contract §6). */
   clockOffsetMsMax: secondMs,
-  /** A sidecar on a machine whose clock is further off is not ready (decisions §6). */
+  /** A sidecar on a machine whose clock is further off is not ready (contract §6). */
   clockOffsetReadyMsMax: minuteMs,
   /** An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again. */
   loopStopMsMax: secondMs,
@@ -129,7 +129,7 @@ export const limits = {
   silentSidecarsMax: 64,
   /** Foreign gates at which passports of one account were shown, as far as that answer looks for their sidecars: 10 us each. */
   servingGatesMax: 1_000,
-  /** `?wait_ms=` of a revocation (decisions §3). */
+  /** `?wait_ms=` of a revocation (contract §3). */
   propagationWaitMsMax: 5 * secondMs,
   /** Changes in one pull; more are fetched by the next one. */
   changesPerPullMax: 1_000,
@@ -208,9 +208,9 @@ export const limits = {
   enforcementTriesMax: 5,
   /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
   decisionDeadlineMs: 3 * secondMs,
-  /** Findings of personal data in one record (decisions §7). */
+  /** Findings of personal data in one record (contract §7). */
   piiFindingsMax: 32,
-  /** Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room (decisions §7). */
+  /** Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room (contract §7). */
   piiScanCharsMax: 16 * 1024,
   /** Checks of candidates for a phone number in one scan: each takes 5 to 20 us on a free core. A scan that would need more is not complete. */
   piiPhoneChecksMax: 256,
@@ -247,7 +247,7 @@ export const limits = {
   drainGraceMsMax: 5 * minuteMs,
   /** After SIGTERM, and DRAIN_GRACE_MS: time for requests in flight and for the spool to be shipped. */
   drainMsMax: 10 * secondMs,
-  /** `expires_in_days` and `expires_in` of a passport (decisions §3). */
+  /** `expires_in_days` and `expires_in` of a passport (contract §3). */
   passportDaysDefault: 90,
   passportDaysMax: 3_650,
   /** More than there are scopes, aliases included. */
@@ -285,7 +285,7 @@ export const limits = {
   leasePaceMs: 500,
   /** Demand is measured over no less: the requests of one event-loop turn are no rate. */
   leaseSampleMsMin: 20,
-  /** Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s with the call (decisions §6). */
+  /** Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s with the call (contract §6). */
   leaseIdleMs: 600,
   leaseSweepMs: 200,
   /** A window that has run dry is asked about again after this: while it is dry, a flood of requests makes 40 calls a second, not 500. */
@@ -382,7 +382,7 @@ export const limits = {
   /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
   oauthClientDocumentKeptMsMin: 10 * minuteMs,
   oauthClientDocumentKeptMsMax: hourMs,
-  /** A registered client that nobody lets in is removed after this (decisions §13). */
+  /** A registered client that nobody lets in is removed after this (contract §13). */
   oauthRegistrationKeptMs: dayMs,
   /** Registrations of one address in an hour: an office behind one address, and no stranger who fills the table. */
   oauthRegistrationsPerAddressMax: 60,
@@ -395,7 +395,7 @@ export const limits = {
   oauthFormBytesMax: 4 * 1024,
   /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */
   requestReadMsMax: 30 * secondMs,
-  /** A record of a sidecar may carry a time this far ahead (decisions §9): clocks that keep time differ by less. */
+  /** A record of a sidecar may carry a time this far ahead (contract §9): clocks that keep time differ by less. */
   recordAheadMsMax: minuteMs,
   /** Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within exportStallMsMax. */
   exportSliceRowsMax: 200,
@@ -413,12 +413,12 @@ export const limits = {
   auditExportSliceRowsMax: 100,
   /** `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named by its hash. */
   auditStateBytesMax: 8 * 1024,
-  /** `last_used_at` of an API key is written at most this often (decisions §2). */
+  /** `last_used_at` of an API key is written at most this often (contract §2). */
   keyUseWriteIntervalMs: minuteMs,
   /** One line of an export: a record with the 32 longest pointers that a body can give rise to, every character escaped. */
   exportLineBytesMax: 4 * 1024 * 1024,
   /**
-   * From the publication of a signing key to its first signature (decisions §11): until then every replica, every sidecar and every
+   * From the publication of a signing key to its first signature (contract §11): until then every replica, every sidecar and every
    * cached JWKS has learned of it.
    */
   signingKeyLeadMs: minuteMs,

@@ -5,14 +5,14 @@ export type MicroUsd = Branded<number, 'MicroUsd'>;
 
 const microPerUsd = 1_000_000;
 
-/** The largest amount that a request or a limit may name (decisions §5); 1e15 micro-USD is still an exact integer. */
+/** The largest amount that a request or a limit may name (contract §5); 1e15 micro-USD is still an exact integer. */
 export const amountUsdMax = 1e9;
 
-/** Relative, as decisions §5 has it. */
+/** Relative, as contract §5 has it. */
 const binaryNoise = 1e-9;
 
 /**
- * Reads a JSON number of dollars: finite, >= 0, at most 1e9, at most 6 decimals (decisions §5).
+ * Reads a JSON number of dollars: finite, >= 0, at most 1e9, at most 6 decimals (contract §5).
  * Returns null for everything else. `-0` is 0.
  */
 export function parseUsd(amountUsd: unknown): MicroUsd | null {

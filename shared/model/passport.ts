@@ -35,12 +35,12 @@ export interface Passport {
   /** Who revoked it first; null: it is not revoked, or an earlier version of the service did not keep it. */
   readonly revokedBy: Actor | null;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** PERMITs only (decisions §3). */
+  /** PERMITs only (contract §3). */
   readonly useCount: number;
   readonly lastUsedAtMs: UnixMillis | null;
 }
 
-/** The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (decisions §3). */
+/** The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (contract §3). */
 export function passportStatusAt(
   stored: { readonly status: PassportStatus; readonly expiresAtMs: UnixMillis | null },
   nowMs: UnixMillis,

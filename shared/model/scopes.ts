@@ -1,4 +1,4 @@
-/** What an API key may do: the specification's scopes, then those that decisions §2 adds. */
+/** What an API key may do (contract §2). */
 export const scopes = [
   'passports:issue',
   'passports:read',

@@ -20,7 +20,7 @@ export const latestUnixMs = 253_402_300_799_999 as UnixMillis;
 export const isUnixMillis = (value: unknown): value is UnixMillis =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= latestUnixMs;
 
-/** ISO 8601 UTC with milliseconds, as every answer carries times (decisions §12). */
+/** ISO 8601 UTC with milliseconds, as every answer carries times (contract §12). */
 export const renderTime = (timeMs: UnixMillis): string => new Date(timeMs).toISOString();
 
 export const renderOptionalTime = (timeMs: UnixMillis | null): string | null =>
@@ -54,7 +54,7 @@ export const isExpired = (
 
 const durationUnits: Readonly<Record<string, number>> = { s: secondMs, m: minuteMs, h: hourMs, d: dayMs };
 
-/** Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (decisions §3). Returns milliseconds, or null for anything else and for zero. */
+/** Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (contract §3). Returns milliseconds, or null for anything else and for zero. */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,9})([smhd])$/.exec(text);
   if (match === null) return null;

@@ -2,7 +2,7 @@ import type { AccountId, DeliveryId, EventId, WebhookId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import { hourMs, minuteMs, secondMs, type UnixMillis } from './time.ts';
 
-/** The events of the specification, then those of approvals (decisions §8 and §14). */
+/** What subscribers can be told (contract §14). */
 export const webhookEvents = [
   'passport.verified',
   'passport.denied',
@@ -77,7 +77,7 @@ export interface Delivery {
   readonly createdAtMs: UnixMillis;
 }
 
-/** The pause before each attempt, from the one before it (decisions §14). After the last the delivery has failed. */
+/** The pause before each attempt, from the one before it (contract §14). After the last the delivery has failed. */
 export const attemptPausesMs: readonly number[] = [
   0,
   5 * secondMs,

@@ -1,5 +1,5 @@
 /**
- * The form of a text that is scanned: NFKC (decisions §7), and beyond that decimal digits of every script as 0 to 9, every dash as a
+ * The form of a text that is scanned: NFKC (contract §7), and beyond that decimal digits of every script as 0 to 9, every dash as a
  * hyphen, and without soft hyphens, zero-width spaces and marks of direction, which come along when a number is copied from a page.
  * The joiners U+200C and U+200D stay: they are part of words and of emoji. Folding twice is folding once.
  */

@@ -7,7 +7,7 @@ import { foldText } from './fold-text.ts';
 import type { PhoneChecks } from './phone.ts';
 
 /**
- * Finds personal data of these types in every string of `request`, the names of members included (decisions §7). A name's finding points
+ * Finds personal data of these types in every string of `request`, the names of members included (contract §7). A name's finding points
  * at the object it is a name in. Numbers are no strings. Pure, synchronous, linear in the length of the text, and never throws; holds and
  * returns no value, and no pointer names one: where a pointer would be too long, hold U+0000 or pass through a name that is personal data
  * itself, it stops at the object before. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent or after NFKC, whichever is

@@ -28,7 +28,7 @@ export interface Returning {
 }
 
 /**
- * The units that one holder has of the current window of one counter (decisions §6; ARCHITECTURE.md, "Quotas"). It has two states:
+ * The units that one holder has of the current window of one counter (contract §6; ARCHITECTURE.md, "Quotas"). It has two states:
  *
  *     empty ──grant──> held ──grant, take, giveBack, passOn, startReturn, endReturn──> held
  *       ^                │

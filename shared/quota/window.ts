@@ -4,7 +4,7 @@ export const windowNames = ['minute', 'hour', 'day', 'month'] as const;
 export type WindowName = (typeof windowNames)[number];
 
 /**
- * One calendar window in UTC (decisions §6). Every moment lies in exactly one window of each name:
+ * One calendar window in UTC (contract §6). Every moment lies in exactly one window of each name:
  * a window holds its start and ends just before its end, which is the start of the next.
  */
 export interface QuotaWindow {

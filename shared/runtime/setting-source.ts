@@ -21,7 +21,7 @@ const secretFileBytesMax = 64 * 1024;
 const namesOfCommands: ReadonlySet<string> = new Set(['AGENT_TRUST_API_KEY', 'AGENT_TRUST_WEBHOOK_SECRET']);
 
 /**
- * Finds the text of the setting `name` (decisions §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`; for a secret also in the file
+ * Finds the text of the setting `name` (contract §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`; for a secret also in the file
  * that `AGENT_TRUST_<name>_FILE` or `<name>_FILE` names, without the line break at its end. Null: nothing is given. An empty variable counts
  * as not given, because that is what `${NAME:-}` of a compose file makes of one; an empty file is an error, because a mount that failed
  * leaves one. Returns Wrong, which names the variable, for a value and a file at once and for a file that holds no single line.

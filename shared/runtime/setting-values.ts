@@ -54,7 +54,7 @@ export const connectionString =
       ? given
       : new Wrong(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
 
-/** A key of exactly the generated length must carry its checksum: without it, it would be refused at every call (decisions §2). */
+/** A key of exactly the generated length must carry its checksum: without it, it would be refused at every call (contract §2). */
 export const apiKey: Read<string> = (given) =>
   parseApiKey(given) === null
     ? new Wrong(
@@ -80,7 +80,7 @@ export const masterKey: Read<Uint8Array> = (given) => {
 
 const trustedHeader = /^(?:x-forwarded-[a-z0-9-]+|x-original-[a-z0-9-]+|x-gate-permission|x-gate-amount)$/;
 
-/** Header names in lower case, separated by commas (decisions §15). */
+/** Header names in lower case, separated by commas (contract §15). */
 export const headerNames: Read<readonly string[]> = (given) => {
   const names = given.split(',').map((name) => name.trim().toLowerCase());
   return names.every((name) => trustedHeader.test(name))

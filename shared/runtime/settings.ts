@@ -37,7 +37,7 @@ interface Setting<T, Default extends string | null> {
 
 const setting = <T, Default extends string | null>(row: Setting<T, Default>): Setting<T, Default> => row;
 
-/** Every setting of both programs (decisions §1): the one place that gives them their name, default, meaning and form. */
+/** Every setting of both programs (contract §1): the one place that gives them their name, default, meaning and form. */
 export const settings = {
   PORT: setting({
     of: ['control-plane', 'command'],

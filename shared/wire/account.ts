@@ -75,7 +75,7 @@ export function parseAccountCreation(body: Static<typeof AccountCreation>): NewA
 
 /**
  * The account as it is to be. An account that leaves the enterprise plan loses its own limits; the limits that `GET` answers of it may be
- * sent with any plan (decisions §4), and only the enterprise plan then takes them for its own.
+ * sent with any plan (contract §4), and only the enterprise plan then takes them for its own.
  */
 export function parseAccountUpdate(body: Static<typeof AccountUpdate>, current: Account): AccountState {
   const shown = renderAccount(current);

@@ -33,7 +33,7 @@ export const ApiKeyAnswer = Type.Object({
   last_used_at: nullable(Timestamp),
 });
 
-/** With `key`, which is shown this once: a replay of the answer (decisions §12) lacks it. */
+/** With `key`, which is shown this once: a replay of the answer (contract §12) lacks it. */
 export const NewApiKeyAnswer = Type.Evaluate(
   Type.Intersect([ApiKeyAnswer, Type.Object({ key: Type.Optional(Type.String()) })]),
 );

@@ -14,7 +14,7 @@ const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfi
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
 /**
- * A record as answers and exports carry it: what is signed (decisions §9), with its hash and signature. Every member is present, null
+ * A record as answers and exports carry it: what is signed (contract §9), with its hash and signature. Every member is present, null
  * where it has no value; records written before `refers_to` and `source_account` existed lack those two, which their hashes do not cover.
  */
 export const AttestationAnswer = closed({

@@ -3,7 +3,7 @@ import { isJsonObject } from '../crypto/json-object.ts';
 import { type ShapeReader, shapeReader } from './shape.ts';
 
 /**
- * Reads what a caller sends, as `shapeReader` does, and takes null for an optional field to mean absent (decisions §3). Where null is a value of
+ * Reads what a caller sends, as `shapeReader` does, and takes null for an optional field to mean absent (contract §3). Where null is a value of
  * its own, in free-form objects and in a merge patch, it stays.
  */
 export function bodyReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {

@@ -43,7 +43,7 @@ const KnownPricing = Type.Object(
   { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(nullable(Currency)) },
   { additionalProperties: true },
 );
-/** Free-form: without a known model all of it is kept and signed, and counts as no price (decisions §10). */
+/** Free-form: without a known model all of it is kept and signed, and counts as no price (contract §10). */
 const PricingInput = Type.Union([KnownPricing, FreeForm]);
 const Sla = closed({
   uptime_basis_points: BasisPoints,
@@ -204,7 +204,7 @@ const renderKnownPricing = ({ model, priceCents, currency }: Exclude<Pricing, { 
   currency,
 });
 
-/** What is hashed and signed (decisions §10). */
+/** What is hashed and signed (contract §10). */
 export const renderCatalogContent = (content: CatalogContent) => ({
   ...content.more,
   gate_id: content.gateId,

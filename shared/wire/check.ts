@@ -113,7 +113,7 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 }
 
 /**
- * Throws 400 where a request that is sent to one gate names another (decisions §5): its caller maps requests to gates wrongly, and
+ * Throws 400 where a request that is sent to one gate names another (contract §5): its caller maps requests to gates wrongly, and
  * a decision of either gate would be about the wrong one. `at` is where the request stands in the body.
  */
 export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
@@ -123,8 +123,8 @@ export function refuseOtherGate(request: RequestObject, gateId: string, at = 're
 }
 
 /**
- * Reads the context of decisions §5 out of a request; everything else in it counts for the hash only. A name that is present must
- * hold a value of its kind, or null, which means absent (decisions §3); two names for one thing must agree. Throws `invalid_request`
+ * Reads the context of contract §5 out of a request; everything else in it counts for the hash only. A name that is present must
+ * hold a value of its kind, or null, which means absent (contract §3); two names for one thing must agree. Throws `invalid_request`
  * naming the field otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
  * `unasked`, or a `mismatch` where no approval could have its id, and `pii` is null.
  */
@@ -169,7 +169,7 @@ const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'esti
   }),
 );
 
-/** Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (decisions §5 and §8). */
+/** Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (contract §5 and §8). */
 const readText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const currencyNames: readonly Reading<string>[] = [
   { name: 'currency', read: readText, demand: 'must be a string' },
@@ -229,7 +229,7 @@ function readSynonyms<Value extends string | number>(
 const differs = (at: string, name: string, other: string): ApiError =>
   invalidRequest(`${at}.${name}`, `${at}.${name} and ${other} mean the same and have different values.`);
 
-/** `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (decisions §9). */
+/** `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (contract §9). */
 function hashRequest(request: RequestObject): string {
   if (request['proof'] === undefined && request['approval_id'] === undefined) return contentHash(request);
   const { proof: _proof, approval_id: _approvalId, ...rest } = request;

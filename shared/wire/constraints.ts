@@ -125,7 +125,7 @@ export const noConstraints: Constraints = Object.freeze({
 /**
  * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole: absent is not configured.
  * Throws `invalid_request` naming the field for an unknown key, a wrong value, and, but for a template, a `proof_of_possession` that is
- * required: it is not enforced yet (decisions §16), and a constraint that is ignored is worse than none.
+ * required: it is not enforced yet (contract §4 and §17), and a constraint that is ignored is worse than none.
  */
 export function parseConstraints(
   value: unknown,

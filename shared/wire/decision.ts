@@ -15,7 +15,7 @@ import { FreeForm, nullable, Timestamp } from './fields.ts';
 const Checks = Type.Immutable(Type.Array(Type.Enum(checkNames)));
 const Reason = nullable(Type.Enum(decisionReasons));
 
-/** A limit that was missed, in USD or requests (decisions §5): all four, or none. */
+/** A limit that was missed, in USD or requests (contract §5): all four, or none. */
 const missedLimit = {
   limit: Type.Optional(Type.Number()),
   used: Type.Optional(Type.Number()),
@@ -25,7 +25,7 @@ const missedLimit = {
 
 const Retry = Type.Object({ retryable: Type.Boolean(), after_ms: nullable(Type.Integer()) });
 
-/** Where personal data was found and of which kind, never what it is (decisions §7). */
+/** Where personal data was found and of which kind, never what it is (contract §7). */
 export const PiiFindingAnswer = Type.Object({ pointer: Type.String(), type: Type.String() });
 
 /** Shared with the decision, as the checks are. */
@@ -50,7 +50,7 @@ export const PermitAnswer = Type.Object({
 });
 type PermitAnswer = Static<typeof PermitAnswer>;
 
-/** It is attested when it is resolved, and names what to present then (decisions §8). */
+/** It is attested when it is resolved, and names what to present then (contract §8). */
 export const SuspendAnswer = Type.Object({
   decision: Type.Literal('SUSPEND'),
   reason: Type.Literal('approval_required'),
@@ -172,7 +172,7 @@ export function decisionJson(decision: Decision, answered: Answered): string {
 }
 
 /**
- * The answer to a request whose key was used for the same request before: the first PERMIT once more (decisions §5). `redacted` is made anew,
+ * The answer to a request whose key was used for the same request before: the first PERMIT once more (contract §5). `redacted` is made anew,
  * which gives the same from the same request; null where the mode of the gate is not `redact`, or `first` found nothing.
  */
 export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): PermitAnswer => ({

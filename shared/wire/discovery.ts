@@ -12,7 +12,7 @@ export const discoverySorts = ['price_asc', 'price_desc', 'uptime_desc', 'respon
 
 const Natural = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** `GET /discover`. Decisions §10 says which rows a filter passes that have no value for it. */
+/** `GET /discover`. Contract §10 says which rows a filter passes that have no value for it. */
 export const DiscoveryQuery = Type.Object({
   capability: Type.String({ minLength: 1, maxLength: permissionCharsMax }),
   max_price_cents: Type.Optional(Natural),

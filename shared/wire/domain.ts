@@ -15,7 +15,7 @@ const usualName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]+$/;
 const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
- * Brings a host name into the one form in which names are compared (decisions §4): IDNA as the URL standard does it (UTS #46),
+ * Brings a host name into the one form in which names are compared (contract §4): IDNA as the URL standard does it (UTS #46),
  * lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 stands in brackets. Null for everything else.
  */
 export function parseHost(text: string): string | null {

@@ -11,7 +11,7 @@ export const closed = <Properties extends TProperties>(properties: Properties) =
 export const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
 
-/** What people or models read (decisions §3): see plain-text.ts. */
+/** What people or models read (contract §3): see plain-text.ts. */
 export const plainText = (options: { readonly minLength?: number; readonly maxLength: number }) =>
   Type.String({ ...options, pattern: plainTextPattern.source });
 export const Name = plainText({ minLength: 1, maxLength: limits.nameCharsMax });

@@ -76,7 +76,7 @@ export const parseIssuerCreation = (body: Static<typeof IssuerCreation>): NewIss
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
 });
 
-/** It is a claim that nobody verified (decisions §4); only its form is checked. */
+/** It is a claim that nobody verified (contract §4); only its form is checked. */
 function parseDomain(text: string | null): string | null {
   if (text === null) return null;
   const domain = parseHost(text);

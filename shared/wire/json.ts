@@ -19,7 +19,7 @@ export function parseJsonText(text: string): unknown {
 
 /**
  * Throws `invalid_request`, naming the place, unless a parsed JSON value is nested at most `limits.jsonDepthMax` deep and free of
- * what changes its meaning further in (decisions §5): a lone surrogate, which has no UTF-8 and no RFC 8785 form; a `__proto__`
+ * what changes its meaning further in (contract §5): a lone surrogate, which has no UTF-8 and no RFC 8785 form; a `__proto__`
  * member, which turns into a prototype where somebody copies the object; a number beyond the doubles, which JSON.parse reads as Infinity.
  */
 function assertSafeJson(value: unknown): void {

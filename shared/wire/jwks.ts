@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { keyPurposes } from '../model/signing-key.ts';
 import { nullable, Timestamp } from './fields.ts';
 
-/** `GET /.well-known/jwks.json` (decisions §11, RFC 7517, RFC 8037). Rendered by `renderJwks`. */
+/** `GET /.well-known/jwks.json` (contract §11, RFC 7517, RFC 8037). Rendered by `renderJwks`. */
 export const JwksAnswer = Type.Object({
   keys: Type.Array(
     Type.Object({

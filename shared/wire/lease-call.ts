@@ -6,7 +6,7 @@ import type { WindowName } from '../quota/window.ts';
 import type { LimitKind } from '../quota/window-limit.ts';
 
 /**
- * `POST /v1/sync/leases`: how a sidecar draws on the quota ledger (decisions §6; ARCHITECTURE.md, "Quotas"). Not a public interface.
+ * `POST /v1/sync/leases`: how a sidecar draws on the quota ledger (contract §6; ARCHITECTURE.md, "Quotas"). Not a public interface.
  *
  * One call carries all the needs and all the returns that a sidecar has gathered. A holder (one process of a sidecar) numbers its calls from 1
  * and has one under way: the same number sent again is answered with what it was answered before, so that a call whose outcome is unknown is

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { limits } from '../model/limits.ts';
 
-/** Query parameters of every list that is paged by offset (decisions §12); above the maximum is 400. */
+/** Query parameters of every list that is paged by offset (contract §12); above the maximum is 400. */
 export const pagingQuery = {
   limit: Type.Integer({ minimum: 1, maximum: limits.pageItemsMax, default: limits.pageItemsDefault }),
   offset: Type.Integer({ minimum: 0, maximum: limits.pageOffsetMax, default: 0 }),

@@ -12,7 +12,7 @@ import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
 import { isTrustTier } from '../model/trust-tier.ts';
 import { parseConstraints, renderConstraints } from './constraints.ts';
 
-/** The payload of a passport token (decisions §3). A passport that never expires has no `exp`. */
+/** The payload of a passport token (contract §3). A passport that never expires has no `exp`. */
 export const renderPassportClaims = (claims: PassportClaims) => ({
   iss: claims.issuerId,
   iss_domain: claims.issuerDomain,

@@ -22,7 +22,7 @@ const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
   maxItems: permissionsPerPassportMax,
 });
 
-/** The specification's reference variant, which is also that of the tool call. */
+/** The reference variant, which is also that of the tool call (contract §3). */
 export const ReferenceIssue = closed({
   agent_id: AgentId,
   permissions: Permissions,
@@ -57,7 +57,7 @@ export const UnattendedIssue = closed({
   trust_tier: Type.Optional(Tier),
 });
 
-/** `POST /passports`: three published bodies, told apart by their fields (decisions §3). */
+/** `POST /passports`: three published bodies, told apart by their fields (contract §3). */
 export const PassportIssue = Type.Union([ReferenceIssue, MachineIssue, UnattendedIssue]);
 /** `POST /api/passports`, outside `/v1`: what does not describe a subject is unattended issuance. */
 export const UnattendedPassportIssue = Type.Union([UnattendedIssue, MachineIssue]);
@@ -235,5 +235,5 @@ function expiryOfMachine(text: string | null | undefined, nowMs: UnixMillis): Un
   return expiresAtMs;
 }
 
-/** Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (decisions §3). */
+/** Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (contract §3). */
 const wholeSecond = (timeMs: number): UnixMillis => toMillis(toSeconds(timeMs as UnixMillis));

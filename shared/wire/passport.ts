@@ -25,7 +25,7 @@ export const RevocationQuery = Type.Object({
   wait_ms: Type.Integer({ minimum: 0, maximum: limits.propagationWaitMsMax, default: 0 }),
 });
 
-/** The union of both published shapes (decisions §3), as far as every answer about a passport has it. */
+/** The union of both published shapes (contract §3), as far as every answer about a passport has it. */
 const passportFields = {
   passport_id: Type.String(),
   id: Type.String(),
@@ -44,7 +44,7 @@ const passportFields = {
   metadata: FreeForm,
 };
 
-/** Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key, and in a replay (decisions §12). */
+/** Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key, and in a replay (contract §12). */
 export const IssuedPassportAnswer = Type.Object({
   ...passportFields,
   jwt: Type.String(),

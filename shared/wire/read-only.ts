@@ -3,7 +3,7 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 
 /**
- * What `GET` answers and nobody sets, as an update takes it back, so that what was read can be sent again with a change (decisions §4). With
+ * What `GET` answers and nobody sets, as an update takes it back, so that what was read can be sent again with a change (contract §4). With
  * `refuseChanges` for what must still be so; what moves by itself, such as a count, is held against its form alone.
  */
 export const readOnly = <Fields extends TProperties>(fields: Fields) =>

@@ -24,7 +24,7 @@ import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
  * interface. Three kinds:
  *
  *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval and appends the record
- *             (decisions §5 and §8). The committed settlement is the record; the sidecar does not spool it.
+ *             (contract §5 and §8). The committed settlement is the record; the sidecar does not spool it.
  *   suspend   a SUSPEND: opens an approval that holds the money, or finds the one that is pending for the same request already.
  *   look_up   what is known of a presented approval, of a key, and of a pending approval of the same request.
  *
@@ -118,7 +118,7 @@ export type SettlementAnswer =
     }
   /**
    * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this settlement was not taken. look_up that
-   * names no approval: the same request waits already, so that it needs no money of its own (decisions §8); `is_new` is false then.
+   * names no approval: the same request waits already, so that it needs no money of its own (contract §8); `is_new` is false then.
    */
   | {
       readonly kind: 'suspended';

@@ -4,7 +4,7 @@ import { keyPurposes, type VerificationKey } from '../model/signing-key.ts';
 import { renderTime } from '../model/time.ts';
 import { closed, Timestamp } from './fields.ts';
 
-/** `POST /signing-keys/rotate` (decisions §11). `compromised` absent: false. */
+/** `POST /signing-keys/rotate` (contract §11). `compromised` absent: false. */
 export const KeyRotation = closed({
   purpose: Type.Enum(keyPurposes),
   compromised: Type.Optional(Type.Boolean()),

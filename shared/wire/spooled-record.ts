@@ -227,7 +227,7 @@ const readers: Readonly<Record<keyof SpooledRecord, Reader>> & Readonly<Record<s
   chain_id: (value) => isId('pass', value) || isId('gate', value) || isId('acct', value),
   passport_id: orNull((value) => isId('pass', value)),
   gate_id: orNull((value) => isId('gate', value)),
-  // A SUSPEND is attested by the control plane, when it is resolved (decisions §8).
+  // A SUSPEND is attested by the control plane, when it is resolved (contract §8).
   decision: oneOf(['PERMIT', 'BLOCK'] satisfies Outcome[]),
   reason: orNull(oneOf(decisionReasons)),
   request_hash: (value) => isText(value, /^sha256:[0-9a-f]{64}$/),
@@ -248,7 +248,7 @@ const isListOfLeases = (value: unknown): value is readonly number[] =>
   value.every(isCount) &&
   new Set(value).size === value.length;
 
-/** Names of checks, each at most once and in the order in which they run (decisions §5). */
+/** Names of checks, each at most once and in the order in which they run (contract §5). */
 function isListOfChecks(value: unknown): boolean {
   if (!Array.isArray(value)) return false;
   let last = -1;
@@ -263,7 +263,7 @@ function isListOfChecks(value: unknown): boolean {
 /** RFC 6901, without U+0000, which PostgreSQL cannot hold. */
 const pointerPattern = /^(?:\/[^\0]*)?$/;
 
-/** `unscanned` says that a request was too long to look at as a whole (decisions §7). */
+/** `unscanned` says that a request was too long to look at as a whole (contract §7). */
 const isFindingType = oneOf([...piiTypes, 'unscanned']);
 
 function isListOfFindings(value: unknown): boolean {
@@ -278,7 +278,7 @@ function isListOfFindings(value: unknown): boolean {
   );
 }
 
-/** Reasons that say that no passport verified: such a record belongs to no passport's chain (decisions §9). */
+/** Reasons that say that no passport verified: such a record belongs to no passport's chain (contract §9). */
 const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'passport_malformed',
   'passport_signature_invalid',

@@ -22,7 +22,7 @@ import type { TrustTier } from '../model/trust-tier.ts';
  */
 export const syncVersion = 4;
 
-/** The global feed carries digests instead of ids (decisions §11); an account's feed carries its gates and its callers' keys. */
+/** The global feed carries digests instead of ids (contract §11); an account's feed carries its gates and its callers' keys. */
 export const globalFeed = 'global';
 export type FeedId = typeof globalFeed | AccountId;
 
@@ -35,7 +35,7 @@ export interface GateBody {
   readonly account_id: AccountId;
   readonly mode: Mode;
   readonly version: number;
-  /** What approvals are bound to (decisions §8). From version 3. */
+  /** What approvals are bound to (contract §8). From version 3. */
   readonly policy_version: number;
   readonly trust_level: TrustTier;
   readonly constraints: Readonly<Record<string, unknown>>;
@@ -232,7 +232,7 @@ export interface AckRequest {
  * A decision as a sidecar spools and ships it; what it means stands in model/attestation.ts. `test` and `resolution` are
  * missing because a sidecar answers neither gate tests nor approvals; the source is the sidecar itself.
  * Nobody else's chain can be written into: `chain_id` is the passport where one verified, else the gate, else the account
- * (decisions §9). A token whose signing key is unknown or compromised did not verify: `passport_id` is null then.
+ * (contract §9). A token whose signing key is unknown or compromised did not verify: `passport_id` is null then.
  */
 export interface SpooledRecord {
   readonly id: string;

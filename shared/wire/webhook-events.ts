@@ -5,7 +5,7 @@ import type { WebhookEvent } from '../model/webhook.ts';
 import { ApprovalAnswer } from './approval.ts';
 import { nullable, Timestamp } from './fields.ts';
 
-/** The body of a delivery, as the specification has it. */
+/** The body of a delivery (contract §14). */
 const eventOf = <Event extends WebhookEvent, Data extends TObject>(event: Event, data: Data) =>
   Type.Object({
     event: Type.Literal(event),
@@ -13,7 +13,7 @@ const eventOf = <Event extends WebhookEvent, Data extends TObject>(event: Event,
     data,
   });
 
-/** What each event sends (decisions §14). */
+/** What each event sends (contract §14). */
 export const webhookBodies = {
   'passport.verified': eventOf(
     'passport.verified',

@@ -69,7 +69,7 @@ export const WebhookAnswer = Type.Object({
   status: Type.Enum(webhookStatuses),
 });
 
-/** With `secret`, which is shown this once: a replay of the answer (decisions §12) lacks it. */
+/** With `secret`, which is shown this once: a replay of the answer (contract §12) lacks it. */
 export const NewWebhookAnswer = Type.Evaluate(
   Type.Intersect([WebhookAnswer, Type.Object({ secret: Type.Optional(Type.String()) })]),
 );
@@ -146,7 +146,7 @@ export const renderDelivery = (delivery: Delivery): DeliveryAnswer => ({
   created_at: renderTime(delivery.createdAtMs),
 });
 
-/** The body of a delivery as the specification has it. What comes out is signed and sent byte for byte. */
+/** The body of a delivery (contract §14). What comes out is signed and sent byte for byte. */
 export const renderEvent = (happened: {
   readonly event: WebhookEvent;
   readonly timestampMs: UnixMillis;

@@ -22,7 +22,7 @@ export interface RecordOwner {
 }
 
 /**
- * The sidecar's records on their way to the control plane: what an answer promises stands here first (decisions §9).
+ * The sidecar's records on their way to the control plane: what an answer promises stands here first (contract §9).
  *
  * Contract:
  * - Records are numbered from 1 in the order of `append`, and are shipped in that order.

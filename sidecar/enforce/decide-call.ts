@@ -151,7 +151,7 @@ const chargeOf = ({ view, decision }: Made) => ({
   charge: must(decision.charge, 'what is settled has a charge'),
 });
 
-/** Who asked may see only gates of his own mode; another mode's gate does not exist for him (decisions §2). */
+/** Who asked may see only gates of his own mode; another mode's gate does not exist for him (contract §2). */
 export function findGate(state: EnforcementState, gateId: string, caller: Caller): CompiledGate {
   const gate = state.gate(gateId);
   if (gate === null || gate.mode !== caller.mode) throw new ApiError('gate_not_found');

@@ -62,7 +62,7 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
 }
 
 /**
- * The shell around `decide`: who calls, what is asked, who the passport is, what is left to take, and a record before each answer (decisions
+ * The shell around `decide`: who calls, what is asked, who the passport is, what is left to take, and a record before each answer (contract
  * §5, in that order). It answers with an error of the catalogue, or with a decision whose record is in the spool file or committed at the
  * control plane; a SUSPEND with an approval that is committed there.
  */
@@ -383,7 +383,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#reply(call, this.#errorReply(new ApiError('overloaded'), call.requestId));
   }
 
-  /** It is attested when somebody resolves it (decisions §8). */
+  /** It is attested when somebody resolves it (contract §8). */
   #answerSuspended(call: Call, approval: PendingApproval): void {
     const { decision, nowMs } = madeOf(call);
     this.#decisions.count(decision);

@@ -2,7 +2,7 @@ import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { Reply } from '../http/server.ts';
 
-/** Every answer names its request (decisions §12). */
+/** Every answer names its request (contract §12). */
 const requestIdHeader = 'x-request-id';
 
 export const jsonReply = (status: number, body: string, requestId: RequestId): Reply => ({

@@ -16,7 +16,7 @@ type SettlementFate = 'keep' | 'pass_on' | 'give_back' | 'void' | 'undo';
 
 /**
  * `isCertain`: no attempt of this settlement went without an answer. `isWanted`: its client still waits. Pure; of outcomes of permits and suspends,
- * look-ups reserve nothing (decisions §5 and §8).
+ * look-ups reserve nothing (contract §5 and §8).
  */
 export function fateOf(
   outcome: SettlementOutcome,

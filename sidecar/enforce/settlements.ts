@@ -32,7 +32,7 @@ interface SettlementCount {
 }
 
 /**
- * The settlements of this sidecar on their way to the control plane (decisions §5, §6 and §8). Those of an event-loop turn travel in one call; while
+ * The settlements of this sidecar on their way to the control plane (contract §5, §6 and §8). Those of an event-loop turn travel in one call; while
  * `limits.settlementCallsAtOnceMax` calls are under way the others gather for the next, so that a call grows with the load.
  *
  *     queued ──call──> sent ──answer──> told
@@ -303,6 +303,6 @@ const isTurnedAway = (error: unknown): boolean =>
     ? error.isTurnedAway || error.code === 'overloaded'
     : error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 
-/** Scoped to passport and gate (decisions §5); without a gate to the account, which is that of the sidecar. */
+/** Scoped to passport and gate (contract §5); without a gate to the account, which is that of the sidecar. */
 const keyOf = ({ passport_id, gate_id, idempotency_key }: UnsentSettlement): string | null =>
   idempotency_key === null ? null : `${passport_id} ${gate_id} ${idempotency_key}`;

@@ -45,7 +45,7 @@ export interface Responder {
 export type BodyHandler = (body: Buffer, responder: Responder) => void;
 
 /**
- * Called synchronously for each request, body or not: routing, authentication and scope come before the body (decisions §5). Either it
+ * Called synchronously for each request, body or not: routing, authentication and scope come before the body (contract §5). Either it
  * answers at once, and the body is thrown away, or it returns what shall happen with the body. It must see to its own deadline:
  * an adapter waits for `reply` as long as the client does. A throw is logged and answered `internal_error`.
  */

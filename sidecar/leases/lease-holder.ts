@@ -14,7 +14,7 @@ import type { AskOutcome } from './waiters.ts';
 import { type LimitedGate, type LimitedPassport, WindowBook } from './window-book.ts';
 
 /**
- * The units that this sidecar holds of the windows of the quota ledger (decisions §6). Requests take from what is held, in memory and at
+ * The units that this sidecar holds of the windows of the quota ledger (contract §6). Requests take from what is held, in memory and at
  * once; whatever is lacking is leased from the control plane, the needs of one event-loop turn in one call, and ahead of need where
  * requests keep coming. What stays idle goes back within 2 s.
  *

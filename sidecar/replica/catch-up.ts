@@ -17,7 +17,7 @@ export interface CatchUpDeps {
  *        ^                                                    │
  *        └── the state is known to be complete at a moment after the stop, or `limits.catchUpMsMax` are over
  *
- * A control plane that does not answer in that time counts as one that is away: the age of the state decides then (decisions §4).
+ * A control plane that does not answer in that time counts as one that is away: the age of the state decides then (contract §4).
  *
  * The stop is noticed by whoever comes first, the next tick or the next request, so nothing is decided between. Each look costs one reading
  * of the clock.

@@ -17,7 +17,7 @@ export class ControlPlaneTime {
   /** The clocks of this machine. */
   readonly machine: Clock;
   /**
-   * The control plane's time, for whatever is judged or recorded here (decisions §6). All replicas go by one clock, that of the database. This
+   * The control plane's time, for whatever is judged or recorded here (contract §6). All replicas go by one clock, that of the database. This
    * machine's until the first answer: a cold start without the control plane has no other.
    */
   readonly clock: CarriedClock;

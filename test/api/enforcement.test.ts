@@ -279,7 +279,7 @@ describe('POST /gates/:id/test', () => {
   const test = (gateId: string, body: object): Promise<Reply> =>
     api.call({ url: `/v1/gates/${gateId}/test`, body });
 
-  it('answers allow in the words of the specification, and counts nowhere', async () => {
+  it('answers allow in the words of the contract, and counts nowhere', async () => {
     const gate = await api.createGate({
       constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
     });

@@ -4,7 +4,7 @@ import { expectError } from '../support/expect-error.ts';
 import { startTools, type Tools } from '../support/tools.ts';
 import { subscribe } from '../support/webhooks.ts';
 
-/** Who changed a gate last, and who revoked a passport (decisions §16). */
+/** Who changed a gate last, and who revoked a passport (contract §16). */
 let tools: Tools;
 let api: Tools['api'];
 beforeAll(async () => {

@@ -113,7 +113,7 @@ describe('operations', () => {
     expect(new Set(all.flatMap((each) => each.tags))).toEqual(names);
   });
 
-  it('have the tags of the specification', () => {
+  it('have the tags of the contract', () => {
     const names = document.tags.map((tag) => ('name' in tag ? tag.name : null));
     expect(names.slice(0, 6)).toEqual([
       'Discovery',

@@ -4,7 +4,7 @@ import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
 /**
- * The table of decisions §2, written out here once more and by hand: which operation needs which scope. `x` stands for an id. Paths are those
+ * The table of contract §2, written out here once more and by hand: which operation needs which scope. `x` stands for an id. Paths are those
  * under `/v1` unless they begin with another folder.
  */
 const table: Readonly<Record<string, readonly string[]>> = {

@@ -6,7 +6,7 @@ import { openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { startTools, type Tools } from '../support/tools.ts';
 
-/** Which tool needs which scope (decisions §2 and §13), written out by hand. */
+/** Which tool needs which scope (contract §2 and §13), written out by hand. */
 const scopeOf: Readonly<Record<string, string | null>> = {
   create_passport: 'passports:issue',
   revoke_passport: 'passports:revoke',
@@ -189,7 +189,7 @@ describe('what the tools do', () => {
     expect(verified.body).toMatchObject({ valid: false, reason: 'revoked' });
   });
 
-  it("takes the specification's arguments of create_passport", async () => {
+  it("takes the contract's arguments of create_passport", async () => {
     const { issuer_id } = await tools.api.createIssuer();
     const args = { issuer_id, agent_id: 'spec agent', permissions: ['orders:create'], expires_in: '720h' };
     expect((await call('create_passport', args)).result.structuredContent).toMatchObject({
@@ -272,7 +272,7 @@ describe('what the tools do', () => {
 });
 
 describe('the protocol', () => {
-  it("takes the specification's bare call, with no header but the token", async () => {
+  it("takes the contract's bare call, with no header but the token", async () => {
     const response = await tools.post(token, {
       jsonrpc: '2.0',
       id: 'a name',

@@ -128,7 +128,7 @@ describe('POST /api/passports', () => {
   });
 });
 
-describe('the variants in the words of the specification', () => {
+describe('the variants in the words of the contract', () => {
   it.each<[string, string, () => object]>([
     [
       'reference',

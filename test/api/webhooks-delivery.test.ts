@@ -85,7 +85,7 @@ const looked = async (hook: Endpoint): Promise<void> => {
 };
 
 describe('a delivery', () => {
-  it('arrives as the specification has it, and verifies', async () => {
+  it('arrives as the contract has it, and verifies', async () => {
     const hook = await hookAt(receiver);
     const gate = await cause();
     await arrived(receiver, 1);

@@ -7,7 +7,7 @@ import { type Api, type Reply, startApi } from '../support/api.ts';
 import { connectSidecar, expectSoundStore, recordOf, refusedRecordOf } from '../support/test-sidecar.ts';
 import { type Endpoint, subscribe } from '../support/webhooks.ts';
 
-/** Which operation causes which event, and who gets it (decisions §14). */
+/** Which operation causes which event, and who gets it (contract §14). */
 let api: Api;
 let own: { readonly accountId: string; readonly key: string };
 let other: { readonly accountId: string; readonly key: string };

@@ -71,7 +71,7 @@ export class DecideStage implements Stage {
     const { spend, rate } = this.#windowsOf(policy, facts);
     const view = { spend: spend.map((key) => this.#view(key)), rate: rate.map((key) => this.#view(key)) };
     const first = decide(policy, facts, asked, view satisfies QuotaView, this.#setting.nowMs);
-    // What the same request holds already must not keep it out (decisions §8).
+    // What the same request holds already must not keep it out (contract §8).
     const isWaiting =
       first.reason === 'spend_limit_exceeded' && this.#waitingFor(policy, facts, asked) !== undefined;
     const decision = isWaiting

@@ -246,7 +246,7 @@ const spendCases: readonly CaseData[] = [
   },
 ];
 
-/** A misspelt amount must not open a rule about money (decisions §4 and §5). */
+/** A misspelt amount must not open a rule about money (contract §4 and §5). */
 const unpricedCases: readonly CaseData[] = [
   {
     name: 'blocks a misspelt amount where money is limited',

@@ -40,7 +40,7 @@ afterAll(async () => {
 
 /** Ids of the records that were promised by an answer. */
 const promised = new Set<string>();
-/** Those among them that were decided at a time which the control plane does not believe (decisions §9). */
+/** Those among them that were decided at a time which the control plane does not believe (contract §9). */
 const unbelieved = new Set<string>();
 
 async function play(decisionCase: DecisionCase) {

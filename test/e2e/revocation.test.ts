@@ -7,7 +7,7 @@ import { compiledPrograms, type Programs } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
-/** "Binds every sidecar within 100 ms of its answer with a working push, within 2 s without" (decisions §4). */
+/** "Bind every sidecar within 100 ms of the answer with a working push, within 2 s without" (contract §4). */
 describe.each([
   { push: 'Redis', boundMs: 100 },
   { push: 'no push, long poll', boundMs: 2_000 },

@@ -87,7 +87,7 @@ function recordOf({ passport, gate, asker, decision: outcome, moment: when }: Dr
   );
 }
 
-/** Whether the operator's list with this filter holds it: the rules of decisions §9 in other words than the service's. */
+/** Whether the operator's list with this filter holds it: the rules of contract §9 in other words than the service's. */
 function belongs(drawn: Drawn, wanted: Filter): boolean {
   const asksFor = (what: Whose, filtered: Whose) => filtered === null || what === filtered;
   const isReader =

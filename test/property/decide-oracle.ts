@@ -31,7 +31,7 @@ interface Check {
 }
 
 /**
- * Decisions §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words of the page, then the first
+ * Contract §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words of the page, then the first
  * objection is looked for, and where there is none, whether somebody has to be asked. Shares nothing with the code under test.
  */
 export function oracle(situation: Situation): Expected {
@@ -81,7 +81,7 @@ export function oracle(situation: Situation): Expected {
   };
 }
 
-/** §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */
+/** Contract §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */
 function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation): readonly Check[] {
   const isOwn = passport.account === 0;
   const isNamed = gate !== null && Array.isArray(gate.trusted) && gate.trusted.includes(passport.issuer);
@@ -122,7 +122,7 @@ function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation
   ];
 }
 
-/** §5 to §8, in the order of §5. */
+/** Contract §5 to §8, in the order of §5. */
 function checksOfTheRequest(situation: Situation): readonly Check[] {
   const { gate, passport, request } = situation;
   const lists = [gate?.domains, passport.domains].filter((list) => list !== null && list !== undefined);
@@ -165,7 +165,7 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
     {
       name: 'approval',
       isConfigured: Boolean(hasRule) || presented,
-      // §8: an approval is bound to a gate.
+      // Contract §8: an approval is bound to a gate.
       objection: () => {
         const isUnjudged = [gate, passport].some(
           (each) => each && typeof each.approvals?.above === 'number' && !each.isUnpricedPermitted,
@@ -257,7 +257,7 @@ function spendObjection(situation: Situation): Objection | null {
   return amount > 0 && holdsItself ? windowObjection(spendWindows(situation), amount, 'micro_usd') : null;
 }
 
-/** §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked. The longest wait is told. */
+/** Contract §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked. The longest wait is told. */
 function windowObjection(
   windows: readonly Window[],
   units: number,
@@ -276,7 +276,7 @@ function windowObjection(
   return lacking.length > 0 ? { reason: 'quota_unavailable', unknown: 'leases' } : null;
 }
 
-/** §4 and §8: for how long each of those who demand an approval would wait. */
+/** Contract §4 and §8: for how long each of those who demand an approval would wait. */
 function waitsDemanded(situation: Situation): readonly number[] {
   const { gate, passport, request } = situation;
   const amount = amountOf(situation);

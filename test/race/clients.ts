@@ -138,7 +138,7 @@ class Client {
       note: `client ${this.#number}, ${this.#asked++}`,
       ...(amountUsd === null ? {} : { amount: amountUsd }),
       ...(key === null ? {} : { idempotency_key: key.name }),
-      // What is counted belongs to the passport, whatever name the body says (decisions §5).
+      // What is counted belongs to the passport, whatever name the body says (contract §5).
       ...(this.#chance.happens(0.1) ? { agent_id: `agent-${this.#asked}`, agent_name: 'Somebody else' } : {}),
     };
     return { lane, passport, amountUsd, key, body, sameAs: body, askedAtMs: key?.askedAtMs ?? Date.now() };

@@ -11,7 +11,7 @@ export interface Records {
   readonly given: readonly Given[];
   /** PERMITs that no later record of their chain voids. */
   readonly permits: ReadonlyMap<string, RecordedPermit>;
-  /** Ids of PERMITs that a later record of their chain voids (decisions §5): their units went back. */
+  /** Ids of PERMITs that a later record of their chain voids (contract §5): their units went back. */
   readonly voided: ReadonlySet<string>;
   /** What the ledger has given out of a window, or its limit where that is less. */
   readonly leasedIn: AllowedIn;
@@ -123,7 +123,7 @@ export function misfits({ permits, voided }: Records, answers: Answers): string[
     if (other !== undefined) wrong.push(`${attestationId} and ${other} are PERMITs of one request`);
     byRequest.set(request, attestationId);
   }
-  // Whoever was refused everywhere, with a BLOCK or an error, has no PERMIT that stands (decisions §5).
+  // Whoever was refused everywhere, with a BLOCK or an error, has no PERMIT that stands (contract §5).
   for (const { asked, unanswered, isPermitted } of answers.requests.values()) {
     if (unanswered > 0 || isPermitted) continue;
     const permit = byRequest.get(`${asked.lane.gateId} ${asked.passport.id} ${contentHash(asked.sameAs)}`);

@@ -29,7 +29,7 @@ interface About {
   readonly gateOwner: Owner;
 }
 
-/** A record in the chain that it belongs to by the rules of decisions §9. */
+/** A record in the chain that it belongs to by the rules of contract §9. */
 export function newRecord(api: Api, about: About, change: Partial<AttestationRecord> = {}): NewRecord {
   const { passport, gateId, gateOwner } = about;
   const nowMs = api.deps.clock.now();

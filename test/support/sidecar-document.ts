@@ -96,7 +96,7 @@ function withoutPlanLimits({ servers: _, ...operation }: Operation): Operation {
 const ownHeaders = (headers: Answer['headers']): Answer['headers'] =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith('X-RateLimit-')));
 
-/** Why a sidecar gives no decision (decisions §5): always with `Retry-After`. */
+/** Why a sidecar gives no decision (contract §5): always with `Retry-After`. */
 const unavailableReasons = {
   overloaded: 'A queue or the spool is full, or the control plane answered too late. Send it again.',
   service_unavailable:

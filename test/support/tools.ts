@@ -22,7 +22,7 @@ export interface Tools {
     credentials: { readonly keyId: string; readonly key: string },
     scope?: string,
   ): Promise<string>;
-  /** One message, with the specification's bare body and no header but these. */
+  /** One message, with the contract's bare body and no header but these. */
   post(token: string | null, message: unknown, headers?: Record<string, string>): Promise<Response>;
   call(token: string, name: string, args?: object): Promise<Response>;
   close(): Promise<void>;

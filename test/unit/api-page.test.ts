@@ -7,7 +7,7 @@ const root = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('docs/api.md', root), 'utf8');
 const document: Document = JSON.parse(readFileSync(new URL('docs/openapi.json', root), 'utf8'));
 
-/** The endpoint tables of the specification, line by line. */
+/** The endpoints that the contract begins with, line by line. */
 const specified = [
   'GET /discover',
   'GET /gates/{gate_id}/catalog',

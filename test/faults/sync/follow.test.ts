@@ -30,7 +30,7 @@ const revokeSomebody = () =>
 describe.each<{ push: Push }>([{ push: 'same process' }, { push: 'none' }])(
   'with push: $push',
   ({ push }) => {
-    it('a change is in force at every sidecar within the time that decisions §4 allow', async () => {
+    it('a change is in force at every sidecar within the time that contract §4 allows', async () => {
       service = await startFollowed(push);
       const gateId = await service.createGate();
       const followers = [await service.follow(), await service.follow()];

@@ -25,7 +25,7 @@ const faultOf = (value: unknown, previous = first as Parameters<typeof verifyAtt
 };
 
 describe('signedBody', () => {
-  it('has exactly the members of decisions §9, also those without a value', () => {
+  it('has exactly the members of contract §9, also those without a value', () => {
     const bare = sampleRecord(1, { reason: null, passportId: null, gateId: null, permissionKey: null });
     const body = signedBody({ ...bare, sequence: 1, previousAttestationHash: null, signingKeyId: key.kid });
     expect(Object.keys(body).sort()).toEqual(

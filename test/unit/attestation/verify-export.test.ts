@@ -55,7 +55,7 @@ describe('the lines of an export', () => {
     for (const line of lines) expect(`${canonicalJson(JSON.parse(line))}\n`).toBe(line);
   });
 
-  it('have the members of decisions §9', () => {
+  it('have the members of contract §9', () => {
     expect(JSON.parse(manifestLine({ ...manifest, sinceMs: startMs }))).toEqual({
       manifest: {
         format: 'agent-trust.attestations.v1',

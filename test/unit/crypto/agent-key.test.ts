@@ -6,7 +6,7 @@ import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 const publicKey = bytesOf(rfc8032Vectors[0].publicKey);
 
 describe('agent keys', () => {
-  it('are written as decisions §3 says', () => {
+  it('are written as contract §3 says', () => {
     expect(renderPublicKey(publicKey)).toBe('ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo');
     expect(renderPrivateKey(bytesOf(rfc8032Vectors[0].seed))).toBe(
       'ed25519_private:nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A',

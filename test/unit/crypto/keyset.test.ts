@@ -79,7 +79,7 @@ describe('JWKS', () => {
     ]);
   });
 
-  it('shows members as decisions §11 names them', () => {
+  it('shows members as contract §11 names them', () => {
     expect(renderJwks([catalogKey]).keys[0]).toEqual({
       kty: 'OKP',
       crv: 'Ed25519',

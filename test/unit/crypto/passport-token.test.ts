@@ -30,7 +30,7 @@ const withHeader = (header: unknown): string => signParts(part(header), payloadP
 const good = { alg: 'EdDSA', typ: 'passport+jwt', kid: 'key-1' };
 
 describe('signPassportToken', () => {
-  it('writes the header of decisions §3', () => {
+  it('writes the header of contract §3', () => {
     expect(JSON.parse(Buffer.from(headerPart, 'base64url').toString())).toEqual(good);
   });
 

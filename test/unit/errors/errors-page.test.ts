@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../shared/errors/catalogue.ts';
 import { ErrorAnswer } from '../../../shared/wire/error.ts';
 
-/** The closed list of decisions §12, written out: what clients branch on changes here first. */
+/** The closed list of contract §12, written out: what clients branch on changes here first. */
 const closedList = [
   'invalid_request',
   'invalid_json',

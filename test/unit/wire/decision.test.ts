@@ -74,7 +74,7 @@ const waiting: Answered = {
 };
 
 describe('renderDecision', () => {
-  it('answers a PERMIT with the four fields of the specification', () => {
+  it('answers a PERMIT with the four fields of the contract', () => {
     expect(renderDecision(permitted, answered)).toEqual({
       decision: 'PERMIT',
       reason: null,

@@ -12,7 +12,7 @@ const nowMs = Date.UTC(2026, 9, 21, 7, 0, 0) as UnixMillis;
 const asked = (text: string) => retryAfterMs({ headers: { 'retry-after': text } }, nowMs);
 
 describe('the pause before an attempt', () => {
-  it('is that of decisions §14, give or take a tenth, and there is none after the tenth attempt', () => {
+  it('is that of contract §14, give or take a tenth, and there is none after the tenth attempt', () => {
     const pauses = [0, 5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2, 5, 10, 14, 20, 24].map((pause, index) =>
       index < 4 ? pause : pause * hourMs,
     );

@@ -1,0 +1,202 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+/** Code, tests and docs cite docs/contract.md by section, and docs link to each other: what they point at must be there. */
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+const contractPath = 'docs/contract.md';
+/** Its own text holds citations that lead nowhere, as controls. */
+const thisFile = 'test/unit/citations.test.ts';
+/**
+ * Migrations that were applied when the contract had another name. Their text is fixed: a database that has applied one refuses to start with another
+ * (control-plane/storage/migrate.ts). The numbers of the sections are the same.
+ */
+const lastMigrationWithEarlierName = 20;
+const earlierName = 'decisions';
+
+const tracked = execFileSync('git', ['ls-files', '-z', '*.ts', '*.mjs', '*.sql', '*.md'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\0')
+  .filter((path) => path !== '' && path !== thisFile && existsSync(join(root, path)));
+
+interface Citation {
+  /** `5`, or what somebody wrote in its place: `5.1`. */
+  readonly section: string;
+  readonly text: string;
+}
+
+/** One section or several: `§5`, `§5, §6 and §8`, `§2 to §4`. */
+const sections = '§ ?\\d+(?:\\.\\d+)*(?:(?:,| and| or|, and| to) § ?\\d+(?:\\.\\d+)*)*';
+
+/** Every section that the text cites of the page of this name, ranges included. A citation may go over the end of a line of a comment. */
+function citationsIn(text: string, name: string): readonly Citation[] {
+  const inOneLine = text.replaceAll(/\s*\n\s*(?:\*|\/\/|--|>)?\s*/g, ' ');
+  const pattern = new RegExp(`\\b${name} (${sections})`, 'gi');
+  return [...inOneLine.matchAll(pattern)].flatMap(([cited, list = '']) =>
+    sectionsOf(list).map((section) => ({ section, text: cited })),
+  );
+}
+
+function sectionsOf(list: string): readonly string[] {
+  return list.split(/,? and |,? or |, /).flatMap((part) => {
+    const [first = '', last = first] = [...part.matchAll(/[\d.]*\d/g)].map(([number]) => number);
+    if (first === last) return [first];
+    return Array.from({ length: Number(last) - Number(first) + 1 }, (_, i) => String(Number(first) + i));
+  });
+}
+
+/** Headings of a page, without what stands in blocks of code. */
+const headingsOf = (page: string): readonly string[] =>
+  [...withoutCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => heading);
+const withoutCode = (page: string): string => page.replaceAll(/^```[\s\S]*?^```/gm, '');
+
+const numberedSections = headingsOf(read(contractPath)).flatMap((heading) => {
+  const number = /^(\d+)\. /.exec(heading)?.[1];
+  return number === undefined ? [] : [number];
+});
+const known: ReadonlySet<string> = new Set(numberedSections);
+const unresolved = (citations: readonly Citation[]) => citations.filter(({ section }) => !known.has(section));
+
+const mayUseEarlierName = (path: string): boolean =>
+  Number(/^control-plane\/storage\/migrations\/(\d{4})-/.exec(path)?.[1] ?? Number.POSITIVE_INFINITY) <=
+  lastMigrationWithEarlierName;
+
+describe('citations of the contract', () => {
+  it('have sections 1, 2, 3 and so on to lead to', () => {
+    expect(numberedSections).toEqual(numberedSections.map((_, index) => String(index + 1)));
+    expect(numberedSections.length).toBeGreaterThanOrEqual(16);
+  });
+
+  it('lead to a section each, in every file', () => {
+    const all = tracked.flatMap((path) =>
+      citationsIn(read(path), 'contract').map((each) => ({ path, ...each })),
+    );
+    expect(all.length).toBeGreaterThan(200);
+    expect(all.filter(({ section }) => !known.has(section))).toEqual([]);
+  });
+
+  it('lead to a section each within the contract, which cites itself by number alone', () => {
+    const own = [...read(contractPath).matchAll(/§(\d+(?:\.\d+)*)/g)].map(([text, section = '']) => ({
+      section,
+      text,
+    }));
+    expect(own.length).toBeGreaterThan(20);
+    expect(unresolved(own)).toEqual([]);
+  });
+
+  it('name the contract, but for migrations that were applied before it had this name', () => {
+    const earlier = tracked
+      .filter((path) => path !== contractPath)
+      .flatMap((path) => citationsIn(read(path), earlierName).map((each) => ({ path, ...each })));
+    expect(earlier.filter(({ path }) => !mayUseEarlierName(path))).toEqual([]);
+    expect(unresolved(earlier)).toEqual([]);
+  });
+
+  it('are found in every form, and none where another document is cited', () => {
+    const found = (text: string) => citationsIn(text, 'contract').map(({ section }) => section);
+    expect(found('a limit (contract §6).')).toEqual(['6']);
+    expect(found('Contract §5, §6 and §8 say so')).toEqual(['5', '6', '8']);
+    expect(found('contract §2 to §4')).toEqual(['2', '3', '4']);
+    expect(found('by the contract\n * §5, in that order')).toEqual(['5']);
+    expect(found('-- see contract\n-- §9')).toEqual(['9']);
+    expect(found('RFC 8032 §5.1, and OpenAPI 3.1 §4.8.25')).toEqual([]);
+  });
+
+  it('are missed where they lead nowhere (control)', () => {
+    expect(unresolved(citationsIn('made up: contract §99, contract §5 and §98', 'contract'))).toEqual([
+      { section: '99', text: 'contract §99' },
+      { section: '98', text: 'contract §5 and §98' },
+    ]);
+    expect(unresolved(citationsIn('contract §5.1', 'contract'))).toHaveLength(1);
+    expect(unresolved(citationsIn('decisions §42', earlierName))).toHaveLength(1);
+    expect(mayUseEarlierName('control-plane/storage/migrations/0021-new.sql')).toBe(false);
+    expect(mayUseEarlierName('shared/model/limits.ts')).toBe(false);
+  });
+});
+
+const pages = tracked.filter((path) => /^(?:docs\/)?[^/]+\.md$/.test(path));
+
+/** As GitHub names the anchors of headings; one that occurs again gets a number. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const seen = new Map<string, number>();
+  const anchors = headingsOf(page).map((heading) => {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(' ', '-');
+    const times = seen.get(slug) ?? 0;
+    seen.set(slug, times + 1);
+    return times === 0 ? slug : `${slug}-${times}`;
+  });
+  return new Set(anchors);
+}
+
+/** Why each relative link of a page leads nowhere; none: all lead somewhere. */
+function brokenLinks(path: string, page: string): readonly string[] {
+  const links = [...withoutCode(page).matchAll(/\]\((?![a-z]+:)([^)\s]+)\)/g)].map(([, link = '']) => link);
+  return links.flatMap((link) => {
+    const [target = '', fragment] = link.split('#');
+    const file = target === '' ? path : normalize(join(dirname(path), target));
+    if (file !== path && !existsSync(join(root, file))) return [`${link}: no such file`];
+    if (fragment === undefined) return [];
+    const text = file === path ? page : read(file);
+    return anchorsOf(text).has(fragment) ? [] : [`${link}: no such heading`];
+  });
+}
+
+describe('links', () => {
+  it.each(pages)('of %s lead to files and headings that are there', (path) => {
+    expect(brokenLinks(path, read(path))).toEqual([]);
+  });
+
+  it('name pages of docs/ that are there, also in plain text', () => {
+    const named = pages.flatMap((path) =>
+      [...read(path).matchAll(/`(docs\/[a-z-]+\.(?:md|json))`/g)].map(([, page = '']) => ({ path, page })),
+    );
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter(({ page }) => !existsSync(join(root, page)))).toEqual([]);
+  });
+
+  it('are missed where they lead nowhere (control)', () => {
+    const page =
+      '# A page\n[a](other.md) [b](#a-page) [c](#b) [d](https://example.com) [e](contract.md#no-such)';
+    expect(brokenLinks('docs/page.md', page)).toEqual([
+      'other.md: no such file',
+      '#b: no such heading',
+      'contract.md#no-such: no such heading',
+    ]);
+  });
+});
+
+describe('docs/glossary.md', () => {
+  const entries = [
+    ...read('docs/glossary.md').matchAll(/^- \*\*(.+?)\*\*:([\s\S]*?)(?=^- \*\*|$(?![\s\S]))/gm),
+  ].map(([, word = '', meaning = '']) => ({ word, meaning }));
+
+  it('has each word once, in the order of the alphabet', () => {
+    const words = entries.map(({ word }) => word.toLowerCase());
+    expect(words.length).toBeGreaterThan(60);
+    expect(words).toEqual([...new Set(words)].sort());
+  });
+
+  it('names for each word a file that is there', () => {
+    const files = entries.map(({ word, meaning }) => ({
+      word,
+      file: /`([a-z-]+\/[^`]+\.ts)`\s*$/.exec(meaning)?.[1] ?? '',
+    }));
+    expect(files.filter(({ file }) => file === '' || !existsSync(join(root, file)))).toEqual([]);
+  });
+
+  it('has the words that had several meanings', () => {
+    const words = new Set(entries.map(({ word }) => word));
+    const once = ['call', 'claim', 'lease', 'refusal', 'settle', 'standing', 'waiting'];
+    expect(once.filter((word) => !words.has(word))).toEqual([]);
+  });
+});
