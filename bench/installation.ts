@@ -6,10 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort, measuredCore, otherCore, type Program, start } from './programs.ts';
 
-/**
- * The real programs: a control plane with its embedded PostgreSQL on the other core, one sidecar alone on the measured one. In production the
- * control plane is another machine; here it must not take the processor from the load generator, and so has a lower priority.
- */
+/** The real programs: one of them alone on the measured core, the other one on the other core, beside the load generator. */
 export interface Installation {
   readonly controlPlane: Program;
   readonly sidecar: Program;
@@ -29,7 +26,16 @@ export interface Installation {
 
 const readyMsMax = 30_000;
 
-export async function install(): Promise<Installation> {
+/**
+ * `measured` (default: the sidecar) is alone on its core; the control plane has its embedded PostgreSQL with it. In production the control plane is
+ * another machine; where the sidecar is measured it must not take the processor from the load generator, and so has a lower priority.
+ */
+export async function install({
+  measured = 'sidecar',
+}: {
+  readonly measured?: 'sidecar' | 'control-plane';
+} = {}): Promise<Installation> {
+  const isSidecarMeasured = measured === 'sidecar';
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);
@@ -38,8 +44,8 @@ export async function install(): Promise<Installation> {
   const sidecarOrigin = `http://127.0.0.1:${await freePort()}`;
 
   const controlPlane = start({
-    core: otherCore,
-    command: ['nice', '-n', '10', process.execPath, program, 'control-plane'],
+    core: isSidecarMeasured ? otherCore : measuredCore,
+    command: [...(isSidecarMeasured ? ['nice', '-n', '10'] : []), process.execPath, program, 'control-plane'],
     environment: {
       PORT: new URL(origin).port,
       ADMIN_API_KEY: apiKey,
@@ -61,7 +67,7 @@ export async function install(): Promise<Installation> {
   };
   const { key } = await api('POST', '/api-keys', { name: 'bench', scopes: ['sidecars:connect'] });
   const sidecar = start({
-    core: measuredCore,
+    core: isSidecarMeasured ? measuredCore : otherCore,
     command: [process.execPath, program, 'sidecar'],
     environment: {
       SIDECAR_PORT: new URL(sidecarOrigin).port,

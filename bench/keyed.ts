@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { type Installation, install } from './installation.ts';
-import { findProgram } from './programs.ts';
+import { coreSeconds, findProgram, measuredCore } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
@@ -33,7 +33,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-keyed-'));
   let installation: Installation | null = null;
   try {
-    installation = await install();
+    installation = await install({ measured: 'control-plane' });
     const target = await prepare(installation);
     const sides = clientCounts.map((clients) =>
       sideOf(installation as Installation, target, { clients, folder }),
@@ -68,7 +68,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
 }
 
 const notes = [
-  'wrk, one thread, on the other core, together with the control plane and PostgreSQL at a lower priority. Goodput: PERMITs that the sidecar answered.',
+  'The control plane and its PostgreSQL have the measured core; the sidecar, and wrk with one thread, the other one. Goodput: PERMITs that the sidecar answered.',
   'Each PERMIT is on record, its key claimed, before it is answered; the ratio is that of 200 clients over the number in the line.',
 ];
 
@@ -109,10 +109,10 @@ function sideOf(
     name: nameOf(clients),
     measure: async (seconds) => {
       writeFileSync(scriptPath, script(installation, target));
-      const [permitsBefore, cpuBefore] = [await permits(), installation.sidecar.cpuSeconds()];
+      const [permitsBefore, cpuBefore] = [await permits(), coreSeconds(measuredCore)];
       await loadWith({ url: target.url, scriptPath, connections: clients, seconds });
       const permitted = (await permits()) - permitsBefore;
-      const cpu = installation.sidecar.cpuSeconds() - cpuBefore;
+      const cpu = coreSeconds(measuredCore) - cpuBefore;
       // What is on its way belongs to this measurement: the next begins with nothing.
       await idle(installation);
       return { perSecond: permitted / seconds, perCpuSecond: permitted / cpu, coresBusy: cpu / seconds };
@@ -192,9 +192,10 @@ async function overloaded(
       clients.push(client(index));
     }
     const arrived = clients.length;
+    // Those that repeat their key are a part of the load: it ends with the last of them.
+    await Promise.all(clients);
     const endedMs = performance.now();
     const normalMs = await untilNormal(ask, told);
-    await Promise.all(clients);
     await idle(installation);
     say(
       `overload: ${arrived} arrived in ${seconds} s; ${[...counts].map(([said, count]) => `${said} ${count}`).join(', ')}`,
@@ -205,7 +206,7 @@ async function overloaded(
     const untrue = [...permitted].filter((id) => !after.includes(id)).length;
     return [
       `Overload: ${Math.round(perSecond)}/s arrive in an open loop for ${seconds} s (${arrived} clients, every second one repeats its key up to 3 times): ${[...counts].map(([said, count]) => `${said} ${count}`).join(', ')}.`,
-      `A usual load of 10 clients runs as usual ${Math.round(normalMs - endedMs)} ms after the last arrival; wanted: 2,000.`,
+      `A usual load of 10 clients runs as usual ${Math.round(normalMs - endedMs)} ms after the last answer of the overload, ${Math.round(endedMs - startedMs)} ms after its begin; wanted: 2,000.`,
       `PERMITs on record that stand and whose client was not told PERMIT: ${standing}; PERMITs that clients were told and that do not stand: ${untrue}; wanted: 0 and 0.`,
     ];
   } finally {

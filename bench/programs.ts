@@ -94,6 +94,16 @@ function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
+/** Seconds for which the core has worked, whoever it worked for. proc(5): hundredths of user, nice, system, idle, iowait, irq, softirq. */
+export function coreSeconds(core: number): number {
+  const line = readFileSync('/proc/stat', 'utf8')
+    .split('\n')
+    .find((each) => each.startsWith(`cpu${core} `));
+  if (line === undefined) throw new Error(`/proc/stat has no line for core ${core}`);
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line.split(/\s+/).slice(1).map(Number);
+  return (user + nice + system + irq + softirq) / 100;
+}
+
 /** Everything that this process starts from now on stays off the measured core, unless it is told otherwise. */
 export function leaveMeasuredCore(): void {
   pinThisProcess(otherCore);
