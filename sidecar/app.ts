@@ -43,7 +43,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     switch (route.kind) {
       case 'check':
       case 'enforce':
-        refuseWhereDisowned(observed.following.status.mustNotServe);
+        refuseWhereDisowned(observed.following.mustNotServe);
         return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId);
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);

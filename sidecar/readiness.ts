@@ -5,13 +5,13 @@ import type { Shipper } from './attest/shipper.ts';
 import type { Spool } from './attest/spool.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { ServerPort } from './http/server.ts';
-import type { FollowStatus } from './replica/follow.ts';
+import type { Following } from './replica/follow.ts';
 import type { Replica } from './replica/replica.ts';
 
 /** The parts whose state decides whether this sidecar should get requests, and those an operator wants to see beside them. */
 export interface Observed {
   readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
-  readonly following: { readonly status: FollowStatus };
+  readonly following: Pick<Following, 'status' | 'mustNotServe'>;
   readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes'>;
   readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds'>;
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
@@ -32,7 +32,8 @@ interface Moment {
 export function readinessOf(observed: Observed, moment: Moment) {
   const { isDraining } = moment;
   const { replica, spool, shipper, server, ed25519 } = observed;
-  const { connected, superseded, mustNotServe, clockOffsetMs, lastProblem } = observed.following.status;
+  const { mustNotServe } = observed.following;
+  const { connected, superseded, clockOffsetMs, lastProblem } = observed.following.status;
   const offsetMs = Math.abs(clockOffsetMs ?? 0);
   const isClockUsable = offsetMs <= limits.clockOffsetReadyMsMax;
   const mayServe = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;

@@ -42,8 +42,6 @@ export interface FollowStatus {
   readonly connected: boolean;
   /** Another process took over this sidecar id: this one follows no more and must not serve. */
   readonly superseded: boolean;
-  /** Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may. */
-  readonly mustNotServe: string | null;
   /** This machine's clock minus the control plane's; null before the first answer. */
   readonly clockOffsetMs: number | null;
   readonly lastProblem: string | null;
@@ -53,6 +51,8 @@ export interface Following {
   /** Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is away. */
   readonly ready: Promise<void>;
   readonly status: FollowStatus;
+  /** Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may. Asked before each decision. */
+  readonly mustNotServe: string | null;
   /** The control plane is there again: what waits for its next attempt is tried at once. */
   endPause(): void;
   /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
@@ -129,14 +129,13 @@ class Follower implements Following {
       stateAgeMs: replica.stateAgeMs,
       connected: this.#isConnected,
       superseded: this.#isSuperseded,
-      mustNotServe: this.#mustNotServe,
       clockOffsetMs: this.#deps.time.offsetMs,
       lastProblem: this.#problem ?? replica.lastRefusal,
     };
   }
 
   /** A state that is merely old serves on, where the trust level allows; one that its control plane disowns does not. */
-  get #mustNotServe(): string | null {
+  get mustNotServe(): string | null {
     if (this.#isSuperseded) return 'Another process has taken the place of this sidecar.';
     if (this.#turnedAway !== null) return this.#turnedAway;
     if (this.#isSnapshotRefused && !this.#isProven)
@@ -381,7 +380,7 @@ class Follower implements Following {
       this.#keeper.resume(kept.entries.length);
       // Entries on disk that do not apply are a damage that only a snapshot repairs.
       this.#needsSnapshot = applied !== -1;
-      if (this.#mustNotServe === null) this.#becomeReady();
+      if (this.mustNotServe === null) this.#becomeReady();
       logger.warn(
         { account: replica.accountRevision, global: replica.globalRevision },
         'started from the last known state on disk',

@@ -111,7 +111,7 @@ describe('a database that was restored to before a sidecar had connected', () =>
     await older.isUpToDate();
     const newer = await service.follow({ sidecarId: older.sidecarId });
     await until(() => older.following.status.superseded, { what: 'the older one stops' });
-    expect(older.following.status.mustNotServe).toContain('Another process');
+    expect(older.following.mustNotServe).toContain('Another process');
     await newer.isUpToDate();
     await service.deps.sql`DELETE FROM sidecars`;
     await revoke(await issue());
@@ -162,7 +162,7 @@ describe('a sidecar that was away for longer than changes are kept', () => {
     const follower = await again();
     await until(() => follower.replica.refusedCount > 1, { what: 'the snapshot is refused' });
     expect(follower.isReady).toBe(false);
-    expect(follower.following.status.mustNotServe).toContain('do not fit together');
+    expect(follower.following.mustNotServe).toContain('do not fit together');
     expect(follower.following.status.lastProblem).toContain('trusted sync key');
   });
 });
@@ -176,12 +176,12 @@ describe('a sidecar whose own API key was deleted', () => {
       UPDATE api_keys SET revoked_at_ms = ${atMs} WHERE account_id = ${service.accountId} AND scopes = '{sidecars:connect}'`;
     await service.goAway();
     await until(() => !follower.following.status.connected, { what: 'it is noticed' });
-    expect(follower.following.status.mustNotServe).toBeNull();
+    expect(follower.following.mustNotServe).toBeNull();
     await setRevoked(1);
     await service.comeBack();
-    const isDisowned = () => follower.following.status.mustNotServe !== null;
+    const isDisowned = () => follower.following.mustNotServe !== null;
     await until(isDisowned, { what: 'it is turned away' });
-    expect(follower.following.status.mustNotServe).toContain('API key');
+    expect(follower.following.mustNotServe).toContain('API key');
     await setRevoked(null);
     await until(() => !isDisowned(), { what: 'it is accepted again' });
     await until(() => follower.following.status.connected, { what: 'it follows' });
@@ -193,6 +193,6 @@ describe('a sidecar whose own API key was deleted', () => {
     await follower.isUpToDate();
     await service.deps.sql`
       UPDATE api_keys SET scopes = '{gates:read}' WHERE account_id = ${service.accountId} AND scopes = '{sidecars:connect}'`;
-    await until(() => follower.following.status.mustNotServe !== null, { what: 'it is turned away' });
+    await until(() => follower.following.mustNotServe !== null, { what: 'it is turned away' });
   });
 });

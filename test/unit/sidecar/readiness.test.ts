@@ -9,10 +9,10 @@ const observed = (clockOffsetMs: number | null): Observed => ({
     status: {
       connected: true,
       superseded: false,
-      mustNotServe: null,
       clockOffsetMs,
       lastProblem: null,
     } as Observed['following']['status'],
+    mustNotServe: null,
   },
   spool: { state: 'open', isFull: false, isSteady: true, waitingBytes: 0 } as Observed['spool'],
   shipper: {
