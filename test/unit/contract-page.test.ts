@@ -12,7 +12,9 @@ import { settings } from '../../shared/runtime/settings.ts';
 /** docs/contract.md has to be enough for a second implementation: it names whatever a caller or an operator can name. */
 const root = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('docs/contract.md', root), 'utf8');
-const document = JSON.parse(readFileSync(new URL('docs/openapi.json', root), 'utf8'));
+const readDocument = (path: string) => JSON.parse(readFileSync(new URL(path, root), 'utf8'));
+/** What each program publishes of itself. */
+const documents = [readDocument('docs/openapi.json'), readDocument('sidecar/openapi.json')];
 
 /** What stands between backticks, whole and in its words: `GET /gates`, and `passport_id` of `{ passport_id, … }`. */
 const quoted = [...page.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text.replaceAll(/\s+/g, ' '));
@@ -48,16 +50,16 @@ describe('docs/contract.md', () => {
     expect(missing(names)).toEqual([]);
   });
 
-  it('names every field and parameter of the OpenAPI document', () => {
-    const names = namesIn(document);
+  it('names every field and parameter of the OpenAPI documents', () => {
+    const names = documents.flatMap(namesIn);
     expect(names.length).toBeGreaterThan(500);
     expect(missing(names)).toEqual([]);
   });
 
-  it('names the path of every operation of the OpenAPI document', () => {
-    const paths = Object.keys(document.paths).map((path) =>
-      path.replace(/^\/v1/, '').replaceAll(/\{(\w+)\}/g, ':$1'),
-    );
+  it('names the path of every operation of the OpenAPI documents', () => {
+    const paths = documents
+      .flatMap((document) => Object.keys(document.paths))
+      .map((path) => path.replace(/^\/v1/, '').replaceAll(/\{(\w+)\}/g, ':$1'));
     expect(paths.length).toBeGreaterThan(30);
     const text = page.replaceAll('{gate_id}', ':id');
     // A row may shorten a path to its end: `/passports/:id/revoke`, `/suspend`.
