@@ -515,8 +515,8 @@ describe('a long queue', () => {
     });
     expect(claimed).toBe(128);
     expect(read).toBe(0);
-    running = deliverer(api);
     await sql`DELETE FROM webhook_deliveries WHERE webhook_id = ${hook.id}`;
+    running = deliverer(api);
   });
 });
 
@@ -548,8 +548,8 @@ describe('a long log', () => {
       return (await rowsRead()) - before;
     });
     expect(read).toBeLessThan(100);
-    running = deliverer(api);
     await sql`DELETE FROM webhook_deliveries WHERE webhook_id = ${hook.id}`;
+    running = deliverer(api);
     await sql`DELETE FROM webhook_events WHERE event_id = 'evt_of_a_long_log'`;
   });
 });
