@@ -57,7 +57,8 @@ const calmMsMax = 400_000;
 /** Beyond `faultSeconds`. */
 const moreMsMax = 240_000;
 const lookMs = 500;
-const naiveCourses = 5;
+/** One is nearly always enough; which of two gates reads first is up to the machine. */
+const naiveCourses = 24;
 const courseMs = 5_000;
 /** Much is lost while things break; yet the caps have to be reached, or nothing is shown. */
 const faultPart = 5;
