@@ -162,7 +162,7 @@ const asRows = (tx: Transaction, keys: readonly PermitKey[]) => tx`
 
 /**
  * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key. One that is being claimed at this moment is
- * not seen. One of the same request is read by who asks.
+ * not seen. One of the same request is read under the `readerId` of the question.
  */
 export async function findClaims(
   tx: Transaction,
@@ -198,9 +198,10 @@ export interface Reading {
 }
 
 /**
- * From here on these settlements are voided only after their readers, any number of which may come at once. Returns the readers that may not read: the settlement was voided before, or the
- * reading was. A settlement that is not here has nobody who could void it, and one with `readersMax` readers is never voided any more: a row for each
- * further one would have no end.
+ * From here on these settlements are voided only after their readers; any number may read at once. Returns the
+ * readers that may not read: the settlement was voided before, or the reading was. A settlement that has no row
+ * cannot be voided. One with `readersMax` readers is never voided any more, because a row for each further reader
+ * would have no end.
  */
 export async function readSettlements(
   tx: Transaction,
@@ -282,7 +283,7 @@ export async function findVoids(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Settlements of this transaction that come to nothing after all, and who reads them in it. */
+/** Settlements of this transaction that come to nothing after all, with their readings of this transaction. */
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
@@ -299,8 +300,9 @@ export interface VoidedSettlement {
 }
 
 /**
- * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns those that are void from here on, which may
- * be others than these: a settlement that was withdrawn before stays true until its last reader is. Not among them are those that were voided before.
+ * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns all that
+ * are void from here on, not those that were void before. Two cases differ from the ids given: a settlement that is
+ * read stays true for now, and one that was withdrawn earlier becomes void with the last of its readings.
  */
 export async function writeVoids(
   tx: Transaction,

@@ -293,7 +293,7 @@ class BatchedSettlements implements Settlements {
   }
 }
 
-/** A look-up settles nothing, so there is nothing to void either. */
+/** A look-up settles nothing. What it may have read is voided by whoever asked (`readingFateOf`). */
 const mayHaveHappened = ({ settlement, isUncertain }: Open): boolean =>
   isUncertain && settlement.kind !== 'look_up';
 

@@ -10,6 +10,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { parseSettlementCall } from '../../shared/wire/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { callerOfAccount } from '../support/caller.ts';
@@ -231,46 +232,33 @@ describe('a check of the control plane whose commit gets no answer', () => {
     expect(await statuses()).toEqual(['expired', 'pending']);
   });
 
-  it('reads nothing: the PERMIT that it has found is voided by its own client', async () => {
+  /** A PERMIT of a sidecar for the same key and request; returns its record. */
+  const settleFirst = async (): Promise<SpooledRecord> => {
     await lease();
-    const record = recordOf(
-      api,
-      { gateId, passport },
-      { request_hash: parseRequestFacts(order).requestHash },
-    );
-    const permit = {
-      ...bound(),
-      request_hash: record.request_hash,
-      kind: 'permit',
-      approval_id: null,
-      record,
-    };
+    const request_hash = parseRequestFacts(order).requestHash;
+    const record = recordOf(api, { gateId, passport }, { request_hash });
+    const permit = { ...bound(), request_hash, kind: 'permit', approval_id: null, record };
     const call = parseSettlementCall(settlementCall(permit), accountId);
     expect(await settle(api.deps, accountId, call)).toEqual({ kind: 'committed' });
+    return record;
+  };
+  const voidFirst = async ({ id, timestamp_ms }: SpooledRecord, seq: number): Promise<void> => {
+    const entry = { voids: id, took: [], amount_micro_usd: null, timestamp_ms };
+    const reply = await sidecar.send(seq, [entry as unknown as SpooledRecord]);
+    expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+  };
+
+  it('reads nothing: the PERMIT that it has found is voided by its own client', async () => {
+    const first = await settleFirst();
     await expect(check(faulty(0).deps)).rejects.toThrow('the commit was answered');
-    const entry = { voids: record.id, took: [], amount_micro_usd: null, timestamp_ms: record.timestamp_ms };
-    await sidecar.send(1, [entry as unknown as typeof record]);
+    await voidFirst(first, 1);
     await standingIs(0, 'the void of the PERMIT');
   });
 
-  it('and its reading is kept where its client was answered', async () => {
-    await lease();
-    const record = recordOf(
-      api,
-      { gateId, passport },
-      { request_hash: parseRequestFacts(order).requestHash },
-    );
-    const permit = {
-      ...bound(),
-      request_hash: record.request_hash,
-      kind: 'permit',
-      approval_id: null,
-      record,
-    };
-    await settle(api.deps, accountId, parseSettlementCall(settlementCall(permit), accountId));
-    expect(await check(api.deps)).toMatchObject({ kind: 'replayed', first: { attestationId: record.id } });
-    const entry = { voids: record.id, took: [], amount_micro_usd: null, timestamp_ms: record.timestamp_ms };
-    await sidecar.send(2, [entry as unknown as typeof record]);
+  it('while one that was answered keeps the PERMIT that it has read', async () => {
+    const first = await settleFirst();
+    expect(await check(api.deps)).toMatchObject({ kind: 'replayed', first: { attestationId: first.id } });
+    await voidFirst(first, 2);
     expect(await standingPermits()).toBe(1);
   });
 });
