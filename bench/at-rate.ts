@@ -6,7 +6,10 @@ interface Arrivals {
   readonly perSecond: number;
 }
 
-/** Starts one after the other at a fixed rate, however long they take, and times each from the moment it was due. */
+/**
+ * Starts one after the other at a fixed rate, however long they take, and times each from the moment it was
+ * due.
+ */
 export async function atRate<Item, Outcome extends object>(
   { origin, perSecond }: Arrivals,
   items: readonly Item[],
@@ -27,7 +30,10 @@ export async function atRate<Item, Outcome extends object>(
   }
 }
 
-/** How long `GET /livez` takes, which asks for no work: what the machine and its other programs add to everything else. */
+/**
+ * How long `GET /livez` takes, which asks for no work: what the machine and its other programs add to
+ * everything else.
+ */
 export async function askNothing(arrivals: Arrivals, requests: number): Promise<readonly number[]> {
   const answers = await atRate(arrivals, Array.from({ length: requests }), async (pool) => {
     const { body } = await pool.request({ method: 'GET', path: '/livez' });

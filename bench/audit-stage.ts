@@ -15,7 +15,10 @@ import { freePort, measuredCore, type Program, start } from './programs.ts';
 /** The database says nothing while it makes records by the hundred thousand. */
 const fillingMsMax = 600_000;
 
-/** A control plane alone on the measured core, over a database to which this process has access too, for filling it. */
+/**
+ * A control plane alone on the measured core, over a database to which this process has access too, for
+ * filling it.
+ */
 export interface AuditStage {
   readonly origin: string;
   readonly controlPlane: Program;

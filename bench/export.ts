@@ -153,7 +153,10 @@ function recordOf(
 
 const fileOf = ({ folder }: AuditStage, format: ExportFormat): string => join(folder, `export.${format}`);
 
-/** What the control plane has after it has answered a few requests and rested; the same for all formats, which each leave it a little larger. */
+/**
+ * What the control plane has after it has answered a few requests and rested; the same for all formats, which
+ * each leave it a little larger.
+ */
 async function memoryAtRest(stage: AuditStage): Promise<number> {
   const future = new Date(Date.now() + 60_000).toISOString();
   for (const format of Object.keys(exportFormats)) {

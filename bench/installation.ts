@@ -6,7 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort, measuredCore, otherCore, type Program, start } from './programs.ts';
 
-/** The real programs: one of them alone on the measured core, the other one on the other core, beside the load generator. */
+/**
+ * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
+ * generator.
+ */
 export interface Installation {
   readonly controlPlane: Program;
   readonly sidecar: Program;
@@ -27,8 +30,9 @@ export interface Installation {
 const readyMsMax = 30_000;
 
 /**
- * `measured` (default: the sidecar) is alone on its core; the control plane has its embedded PostgreSQL with it. In production the control plane is
- * another machine; where the sidecar is measured it must not take the processor from the load generator, and so has a lower priority.
+ * `measured` (default: the sidecar) is alone on its core; the control plane has its embedded PostgreSQL with
+ * it. In production the control plane is another machine; where the sidecar is measured it must not take the
+ * processor from the load generator, and so has a lower priority.
  */
 export async function install({
   measured = 'sidecar',
@@ -105,7 +109,10 @@ export const program = fileURLToPath(
   new URL(`../deploy/agent-trust.${isSource ? 'ts' : 'js'}`, import.meta.url),
 );
 
-/** Resolves when the program answers that it is ready; throws with what it said last where it does not become so. */
+/**
+ * Resolves when the program answers that it is ready; throws with what it said last where it does not become
+ * so.
+ */
 export async function ready(origin: string, of: Program): Promise<void> {
   const deadline = performance.now() + readyMsMax;
   let hasEnded = false;

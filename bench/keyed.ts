@@ -18,8 +18,8 @@ const overload = 2;
 const request = { permission_key: 'orders:create', amount: 0.25 };
 
 /**
- * P24: goodput of requests with an idempotency key, each of which asks the control plane, by the number of clients in a closed loop; and what an open-loop
- * overload leaves behind.
+ * P24: goodput of requests with an idempotency key, each of which asks the control plane, by the number of
+ * clients in a closed loop; and what an open-loop overload leaves behind.
  */
 export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
@@ -146,8 +146,9 @@ interface Told {
 }
 
 /**
- * Twice as many requests as can be settled arrive for some seconds; every second client repeats its key while it is told to come again. Then: how
- * soon a usual load runs as usual, and whether anything is on record that its client was not told.
+ * Twice as many requests as can be settled arrive for some seconds; every second client repeats its key while
+ * it is told to come again. Then: how soon a usual load runs as usual, and whether anything is on record that
+ * its client was not told.
  */
 async function overloaded(
   installation: Installation,

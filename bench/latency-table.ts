@@ -19,7 +19,10 @@ export interface LatencyTable {
   readonly row: string;
   readonly title: string;
   readonly lines: readonly LatencyLine[];
-  /** A question that asks for no work, asked in between: what the machine and its other programs add by themselves. */
+  /**
+   * A question that asks for no work, asked in between: what the machine and its other programs add by
+   * themselves.
+   */
   readonly floor?: LatencyLine;
   /** How the database goes about the questions that matter. */
   readonly plans: readonly { readonly of: string; readonly text: string }[];

@@ -11,7 +11,10 @@ const arrivalsPerSecond = 50;
 const pagesPerNothing = 5;
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 
-/** P18, second half: p99 of the first page of attestations over HTTP with ten million of them, whatever is asked for. */
+/**
+ * P18, second half: p99 of the first page of attestations over HTTP with ten million of them, whatever is
+ * asked for.
+ */
 export async function lists({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const records = isQuick ? 200_000 : 10_000_000;
   const requestsEach = isQuick ? 100 : 1_000;

@@ -1,8 +1,9 @@
 import type { Database } from '../control-plane/base/database.ts';
 
 /**
- * A made-up market: gates that offer ten permissions each. Few areas and categories are crowded and many are not: of 1,000 areas the
- * largest holds 3 % of all entries, of 100 categories the largest holds 10 %. A fifth of the entries has no price, three in ten promise nothing.
+ * A made-up market: gates that offer ten permissions each. Few areas and categories are crowded and many are
+ * not: of 1,000 areas the largest holds 3 % of all entries, of 100 categories the largest holds 10 %. A fifth
+ * of the entries has no price, three in ten promise nothing.
  */
 const entriesPerGate = 10;
 const areas = 1_000;
@@ -11,13 +12,16 @@ const categories = 100;
 export const areaName = (index: number): string => `area${index}`;
 export const categoryName = (index: number): string => `category${index}`;
 
-/** The index of an area or category for a number from [0, 1): how entries are spread, and how questions are. */
+/**
+ * The index of an area or category for a number from [0, 1): how entries are spread, and how questions are.
+ */
 export const crowded = (chance: number, of: 'areas' | 'categories'): number =>
   Math.floor((of === 'areas' ? areas : categories) * chance ** 2);
 
 /**
- * Fills an empty database with so many entries, past the API, which would sign 100,000 catalogs one by one: the signatures are made up, and
- * everything that discovery reads is as publishing leaves it. Indexes are dropped and made again, because that takes a tenth of the time.
+ * Fills an empty database with so many entries, past the API, which would sign 100,000 catalogs one by one:
+ * the signatures are made up, and everything that discovery reads is as publishing leaves it. Indexes are
+ * dropped and made again, because that takes a tenth of the time.
  */
 export async function fillMarket(sql: Database, entries: number): Promise<void> {
   const gates = Math.ceil(entries / entriesPerGate);

@@ -2,7 +2,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const kibibyte = 1024;
 
-/** Bytes of memory that a process has now, and has had at most since it began or since `forgetPeak` (proc(5), VmRSS and VmHWM); 0 once it has ended. */
+/**
+ * Bytes of memory that a process has now, and has had at most since it began or since `forgetPeak` (proc(5),
+ * VmRSS and VmHWM); 0 once it has ended.
+ */
 export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
   const path = `/proc/${pid}/status`;
   const status = existsSync(path) ? readFileSync(path, 'utf8') : '';

@@ -30,14 +30,20 @@ import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 
-/** A trick of the hot path beside what would stand there without it; the tests have the plain form as their oracle. */
+/**
+ * A trick of the hot path beside what would stand there without it; the tests have the plain form as their
+ * oracle.
+ */
 interface Trick {
   readonly name: string;
   readonly run: () => unknown;
   readonly plain: { readonly name: string; readonly run: () => unknown };
 }
 
-/** Whether each trick of the hot path is still worth its lines: one that is no faster than its plain form goes. */
+/**
+ * Whether each trick of the hot path is still worth its lines: one that is no faster than its plain form
+ * goes.
+ */
 export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const secondsEach = isQuick ? 0.1 : 0.5;

@@ -7,8 +7,9 @@ import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 
 /**
- * What the scan for personal data costs a request, beside JSON.parse of the same body, which everybody pays. A ratio of 1.00 in the line of
- * JSON.parse says that both take as long, of 0.50 that the scan takes twice as long.
+ * What the scan for personal data costs a request, beside JSON.parse of the same body, which everybody pays.
+ * A ratio of 1.00 in the line of JSON.parse says that both take as long, of 0.50 that the scan takes twice as
+ * long.
  */
 export async function pii({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;

@@ -10,7 +10,10 @@ export const otherCore = 1;
 /** A program that runs on one core until it is stopped. */
 export interface Program {
   readonly pid: number;
-  /** The first match in what it has written; throws with all of it when it ends before, or after half a minute. */
+  /**
+   * The first match in what it has written; throws with all of it when it ends before, or after half a
+   * minute.
+   */
   find(pattern: RegExp): Promise<RegExpExecArray>;
   /** Processor seconds it has used, all threads together. */
   cpuSeconds(): number;
@@ -87,14 +90,20 @@ function finder(child: ChildProcess, name: string): Program['find'] {
     });
 }
 
-/** proc(5): user and system time are fields 14 and 15, in hundredths of a second; the name before them may hold spaces. */
+/**
+ * proc(5): user and system time are fields 14 and 15, in hundredths of a second; the name before them may
+ * hold spaces.
+ */
 function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** Seconds for which the core has worked, whoever it worked for. proc(5): hundredths of user, nice, system, idle, iowait, irq, softirq. */
+/**
+ * Seconds for which the core has worked, whoever it worked for. proc(5): hundredths of user, nice, system,
+ * idle, iowait, irq, softirq.
+ */
 export function coreSeconds(core: number): number {
   const line = readFileSync('/proc/stat', 'utf8')
     .split('\n')
@@ -104,7 +113,9 @@ export function coreSeconds(core: number): number {
   return (user + nice + system + irq + softirq) / 100;
 }
 
-/** Everything that this process starts from now on stays off the measured core, unless it is told otherwise. */
+/**
+ * Everything that this process starts from now on stays off the measured core, unless it is told otherwise.
+ */
 export function leaveMeasuredCore(): void {
   pinThisProcess(otherCore);
 }

@@ -2,9 +2,15 @@
 interface Figure {
   /** Of its unit, by the clock on the wall: what the targets speak of. */
   readonly perSecond: number;
-  /** The same by the processor time it was charged: hardly moves when other programs disturb the machine, and confirms the first. */
+  /**
+   * The same by the processor time it was charged: hardly moves when other programs disturb the machine, and
+   * confirms the first.
+   */
   readonly perCpuSecond: number;
-  /** Cores that the measured program kept busy: 1 on one core means that it was the limit, and not the generator or the neighbours. */
+  /**
+   * Cores that the measured program kept busy: 1 on one core means that it was the limit, and not the
+   * generator or the neighbours.
+   */
   readonly coresBusy: number;
 }
 
@@ -22,8 +28,8 @@ export interface Summary {
 }
 
 /**
- * Measures all sides in every round, in the order A B, B A, A B, ...: a machine that grows slower or faster with time then favours
- * nobody. Returns the figures of each side by its name, one per round.
+ * Measures all sides in every round, in the order A B, B A, A B, ...: a machine that grows slower or faster
+ * with time then favours nobody. Returns the figures of each side by its name, one per round.
  */
 export async function interleaved(
   sides: readonly Side[],

@@ -16,13 +16,19 @@ import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 
 const revocations = 1_000_000;
-/** Each look-up is about another one: as in earnest, little of it is in the processor's cache. Their digests are known, as with a cached passport. */
+/**
+ * Each look-up is about another one: as in earnest, little of it is in the processor's cache. Their digests
+ * are known, as with a cached passport.
+ */
 const askedAbout = 100_000;
 /** Passports are issued for 90 days, so a million of them end on about as many. */
 const endDays = 90;
 const nowMs = Date.UTC(2026, 0, 1) as UnixMillis;
 
-/** What a million revocations cost a sidecar: memory, the snapshot that brings them, and the look-up of each request, beside a map of ids. */
+/**
+ * What a million revocations cost a sidecar: memory, the snapshot that brings them, and the look-up of each
+ * request, beside a map of ids.
+ */
 export async function standings({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const secondsEach = isQuick ? 0.1 : 0.5;

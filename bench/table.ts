@@ -127,8 +127,8 @@ const disturbances = ({ lines }: Table): string[] =>
     );
 
 /**
- * A side that did not have its core makes the ratio too good for us, so that nothing is said. Where we did not have ours, the ratio
- * is too bad: a target that is met all the same is met.
+ * A side that did not have its core makes the ratio too good for us, so that nothing is said. Where we did
+ * not have ours, the ratio is too bad: a target that is met all the same is met.
  */
 function verdict(
   { lines }: Table,

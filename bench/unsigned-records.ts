@@ -1,14 +1,18 @@
 import type { Database } from '../control-plane/base/database.ts';
 import type { Owner } from '../shared/model/owner.ts';
 
-/** Of every so many records one is a BLOCK, and of every so many one a SUSPEND: rare enough that a list of them must not look for long. */
+/**
+ * Of every so many records one is a BLOCK, and of every so many one a SUSPEND: rare enough that a list of
+ * them must not look for long.
+ */
 const blockEvery = 10;
 const suspendEvery = 10_000;
 
 /**
- * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody: made by PostgreSQL itself, a few
- * microseconds each, for measuring lists and the memory of exports. They stand in the chains of the passports by turns, and turn by turn at
- * another gate; each is a millisecond younger than the one before. Called again it goes on where `from` says.
+ * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody:
+ * made by PostgreSQL itself, a few microseconds each, for measuring lists and the memory of exports. They
+ * stand in the chains of the passports by turns, and turn by turn at another gate; each is a millisecond
+ * younger than the one before. Called again it goes on where `from` says.
  */
 export async function addUnsignedRecords(
   sql: Database,

@@ -9,7 +9,10 @@ import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { type Load, throughput } from './wrk.ts';
 
-/** The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the request. */
+/**
+ * The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the
+ * request.
+ */
 const domain = 'api.example.com';
 const perTransactionUsd = 500;
 const request = {
@@ -49,7 +52,8 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
     stops.push(() => installation.stop());
     const { contestants, skipped } = await prepare(installation, folder, stops);
     const sides = contestants.map(sideOf);
-    // As long as a round: until then the compiler of Node works beside the program, on the core that is measured.
+    // As long as a round: until then the compiler of Node works beside the program, on the core that is
+    // measured.
     for (const side of sides) await side.measure(secondsEach);
 
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });

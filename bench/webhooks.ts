@@ -17,7 +17,10 @@ const burstPerTransaction = 100;
 /** Without a delivery for so long, something is stuck. */
 const silenceMsMax = 30_000;
 
-/** 100,000 events to ten endpoints, one of which takes connections and never answers: throughput, and the delay of the healthy nine. */
+/**
+ * 100,000 events to ten endpoints, one of which takes connections and never answers: throughput, and the
+ * delay of the healthy nine.
+ */
 export async function webhooks({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const steadySeconds = isQuick ? 5 : 30;
   const burst = isQuick ? 2_000 : 100_000;
@@ -118,7 +121,10 @@ async function subscribe({ origin, headers }: AuditStage, url: string): Promise<
   if (!answer.ok) throw new Error(`POST /webhooks answered ${answer.status}: ${await answer.text()}`);
 }
 
-/** Causes events, at a rate or as fast as possible (null), and resolves when each has arrived at each of these. */
+/**
+ * Causes events, at a rate or as fast as possible (null), and resolves when each has arrived at each of
+ * these.
+ */
 async function send(
   stage: AuditStage,
   receivers: readonly Receiver[],

@@ -17,7 +17,10 @@ export interface Load {
   readonly scriptPath: string;
 }
 
-/** Repeats the request over kept connections, a closed loop, for so long; returns requests per second. Throws when any of them failed. */
+/**
+ * Repeats the request over kept connections, a closed loop, for so long; returns requests per second. Throws
+ * when any of them failed.
+ */
 export async function throughput(load: Load, seconds: number): Promise<number> {
   writeFileSync(load.scriptPath, script(load));
   const { stdout } = await run('taskset', [
@@ -30,7 +33,10 @@ export async function throughput(load: Load, seconds: number): Promise<number> {
   return Number(requests) / (Number(microseconds) / 1e6);
 }
 
-/** Runs a script of its own, a closed loop; what comes of it is read elsewhere, and no answer counts as a failure. */
+/**
+ * Runs a script of its own, a closed loop; what comes of it is read elsewhere, and no answer counts as a
+ * failure.
+ */
 export async function loadWith(load: {
   readonly url: string;
   readonly scriptPath: string;

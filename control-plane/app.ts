@@ -37,10 +37,11 @@ import { offeredScopes } from './tools/tool-list.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
 /**
- * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the background;
- * `close()` ends what it did start, and leaves the dependencies to whoever made them.
+ * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the
+ * background; `close()` ends what it did start, and leaves the dependencies to whoever made them.
  *
- * Hooks run in this order: request id, authentication, plan limits, scope, idempotency key, body, validation, route.
+ * Hooks run in this order: request id, authentication, plan limits, scope, idempotency key, body, validation,
+ * route.
  */
 export function build(deps: Deps): FastifyInstance {
   const replies = errorReplies(deps);
@@ -51,14 +52,17 @@ export function build(deps: Deps): FastifyInstance {
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestReadMsMax,
     http: {
-      // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours depends on Host.
+      // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours
+      // depends on Host.
       requireHostHeader: false,
-      // Where the head has the longer time of the two, node:http exchanges them, and a body gets the minute that is its default for heads.
+      // Where the head has the longer time of the two, node:http exchanges them, and a body gets the minute
+      // that is its default for heads.
       headersTimeout: limits.requestReadMsMax,
       connectionsCheckingInterval: limits.requestReadMsMax / 4,
     },
     routerOptions: { maxParamLength: limits.pathParamCharsMax },
-    // Whoever stops the program decides how long requests in flight may take; refusing new ones is the load balancer's part.
+    // Whoever stops the program decides how long requests in flight may take; refusing new ones is the load
+    // balancer's part.
     return503OnClosing: false,
     frameworkErrors: replies.reply,
     clientErrorHandler: (_error, socket) => replies.replyToBrokenHttp(socket),

@@ -60,13 +60,16 @@ export interface RunningControlPlane {
   sidecarKey(): Promise<string>;
   /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
   startDraining(): void;
-  /** Takes no new requests, lets those in flight end (at most `limits.drainMsMax`), and stops all that was started. Never rejects. */
+  /**
+   * Takes no new requests, lets those in flight end (at most `limits.drainMsMax`), and stops all that was
+   * started. Never rejects.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError where whoever starts it must mend something.
- * Whatever had been started before an error is stopped again first.
+ * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError where whoever
+ * starts it must mend something. Whatever had been started before an error is stopped again first.
  */
 export async function startControlPlane(
   settings: SettingValues,

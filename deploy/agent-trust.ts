@@ -19,7 +19,8 @@ import {
 import { StartError } from '../shared/runtime/start-error.ts';
 import { type Running, runUntilSignal } from './run-until-signal.ts';
 
-// The programs are imported by the command that needs them: loading all of them takes more than a second, which a health check or `--help` would pay.
+// The programs are imported by the command that needs them: loading all of them takes more than a second,
+// which a health check or `--help` would pay.
 
 const everything = ['control-plane', 'sidecar'] as const;
 
@@ -40,7 +41,10 @@ async function run<Settings extends SettingValues>(
   );
 }
 
-/** A file that cannot be read or written where our own files are: read-only, of another user, no room. Whoever starts the program can mend that. */
+/**
+ * A file that cannot be read or written where our own files are: read-only, of another user, no room. Whoever
+ * starts the program can mend that.
+ */
 function asStartError(error: unknown, dataDir: string): unknown {
   if (!(error instanceof Error && 'path' in error && typeof error.path === 'string')) return error;
   if (!error.path.startsWith(`${dataDir}/`)) return error;
@@ -127,14 +131,20 @@ function commands(setExitCode: (code: number) => void): Command {
   return program;
 }
 
-/** Aborted by a signal to end. What the command then still does is bounded, and a second signal, which npm sends, does not cut it short. */
+/**
+ * Aborted by a signal to end. What the command then still does is bounded, and a second signal, which npm
+ * sends, does not cut it short.
+ */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 
-/** Of an error that the person who gave the command can mend; anything else is thrown on, and ends the process with 1 and a stack. */
+/**
+ * Of an error that the person who gave the command can mend; anything else is thrown on, and ends the process
+ * with 1 and a stack.
+ */
 function explain(error: unknown): number {
   if (error instanceof SettingsError) {
     const problems = error.problems.map((problem) => `  ${problem}\n`).join('');

@@ -10,9 +10,9 @@ import { startSidecar } from '../sidecar/main.ts';
 import type { Running } from './run-until-signal.ts';
 
 /**
- * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and connects with a key that is
- * made for it. Without DATABASE_URL the database is embedded too. Prints where everything is. Throws, with everything stopped again, once
- * the signal is aborted.
+ * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and
+ * connects with a key that is made for it. Without DATABASE_URL the database is embedded too. Prints where
+ * everything is. Throws, with everything stopped again, once the signal is aborted.
  */
 export async function startAllInOne(
   given: SettingValues,
@@ -92,7 +92,9 @@ function whereTheKeyIs(file: string | null, settings: SettingValues): { descript
   return { description: 'the one in use since an earlier start', words: '<your API key>' };
 }
 
-/** Issues a passport, makes a gate, asks the sidecar. Needs nothing but curl and sed, and may be pasted again. */
+/**
+ * Issues a passport, makes a gate, asks the sidecar. Needs nothing but curl and sed, and may be pasted again.
+ */
 function firstDecision(at: { controlPlane: string; sidecar: string; key: string }): string {
   return `KEY="${at.key}"
 post() { curl -sS "$1" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d "$2"; }

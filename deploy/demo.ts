@@ -120,7 +120,10 @@ async function issuePassport(stage: Stage, name: string, permissions: string[]):
   return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
 }
 
-/** The resource server: it serves an order only after the sidecar said PERMIT, and answers 403 with the reason otherwise. */
+/**
+ * The resource server: it serves an order only after the sidecar said PERMIT, and answers 403 with the reason
+ * otherwise.
+ */
 async function startOrdersApi(
   stage: Stage,
   gateId: string,
@@ -192,7 +195,10 @@ async function playOrders(shop: string, buyer: Agent, reader: Agent): Promise<vo
   }
 }
 
-/** Orders flow without pause; the passport is revoked after the hundredth; what was asked more than 100 ms later must be blocked. */
+/**
+ * Orders flow without pause; the passport is revoked after the hundredth; what was asked more than 100 ms
+ * later must be blocked.
+ */
 async function revokeUnderLoad(stage: Stage, shop: string, buyer: Agent): Promise<void> {
   const order = { item: 'pen', amount: 1, ship_from: 'shop.example.com' };
   let permitted = 0;
@@ -255,7 +261,10 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
   }
 }
 
-/** Records travel to the control plane in batches: the story goes on when all decisions at the gate have arrived. */
+/**
+ * Records travel to the control plane in batches: the story goes on when all decisions at the gate have
+ * arrived.
+ */
 async function waitForRecords(stage: Stage, gateId: string): Promise<void> {
   const deadlineMs = performance.now() + 10_000;
   for (let before = -1; performance.now() < deadlineMs; ) {

@@ -10,20 +10,29 @@ export interface Running {
   close(): Promise<void>;
 }
 
-/** npm passes on a Ctrl-C that the terminal has already sent to us: two signals this close together are one. */
+/**
+ * npm passes on a Ctrl-C that the terminal has already sent to us: two signals this close together are one.
+ */
 const sameSignalMs = 500;
 
-/** What closing may take before the process is ended all the same: requests in flight, then the spool, then the database. */
+/**
+ * What closing may take before the process is ended all the same: requests in flight, then the spool, then
+ * the database.
+ */
 const closeMsMax = 3 * limits.drainMsMax;
 
-/** What a start that is told to end may take to undo what it has begun. It has answered nobody yet, and promised nothing. */
+/**
+ * What a start that is told to end may take to undo what it has begun. It has answered nobody yet, and
+ * promised nothing.
+ */
 const startEndMsMax = limits.drainMsMax;
 
 /**
- * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT or SIGTERM, 1 where it could not start or something
- * broke that nobody caught. The first signal closes everything in order, also in the middle of a start; the second ends the process at once.
- * Between a signal and the closing the program drains for `drainGraceMs`; after an error nobody caught it does not.
- * An end in order is logged when it begins and when it is done: a program that was killed says neither.
+ * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT or SIGTERM, 1 where it
+ * could not start or something broke that nobody caught. The first signal closes everything in order, also in
+ * the middle of a start; the second ends the process at once. Between a signal and the closing the program
+ * drains for `drainGraceMs`; after an error nobody caught it does not. An end in order is logged when it
+ * begins and when it is done: a program that was killed says neither.
  */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<Running>,
@@ -50,7 +59,10 @@ export async function runUntilSignal(
     }
   });
 
-  /** Ends the process all the same when the closing takes too long, for example because a file system does not answer. */
+  /**
+   * Ends the process all the same when the closing takes too long, for example because a file system does not
+   * answer.
+   */
   const cutShortAfter = (ms: number, what: string): NodeJS.Timeout =>
     setTimeout(() => {
       logger.error({ after_ms: ms }, `${what} takes too long and is cut short`);
@@ -105,8 +117,9 @@ function endOnSignals(stop: (signal: NodeJS.Signals) => void): void {
 }
 
 /**
- * Ends the process now. `process.exit` waits for the threads that do file operations, so that a file system that hangs would keep the process
- * for as long as it hangs: where such an operation is under way, the process kills itself instead.
+ * Ends the process now. `process.exit` waits for the threads that do file operations, so that a file system
+ * that hangs would keep the process for as long as it hangs: where such an operation is under way, the
+ * process kills itself instead.
  */
 function endNow(code: number): void {
   const isInFileSystem = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));

@@ -23,15 +23,18 @@ export interface SidecarAppDeps {
   readonly logger: Logger;
 }
 
-/** The sidecar's HTTP surface, for a server to serve. It listens nowhere and owns nothing that would have to be closed. */
+/**
+ * The sidecar's HTTP surface, for a server to serve. It listens nowhere and owns nothing that would have to
+ * be closed.
+ */
 export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse'> {
   /** From now on `/readyz` answers 503, so that nobody sends more; what comes is still answered. */
   startDraining(): void;
 }
 
 /**
- * Addresses outside `/v1` need no key (contract §1). An address that does not exist answers 404 to everybody, as at the control
- * plane; everything else is in the order of contract §5.
+ * Addresses outside `/v1` need no key (contract §1). An address that does not exist answers 404 to everybody,
+ * as at the control plane; everything else is in the order of contract §5.
  */
 export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const { enforcer, observed, clock, random } = deps;

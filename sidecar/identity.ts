@@ -7,9 +7,10 @@ import { StartError } from '../shared/runtime/start-error.ts';
 import { hasCode } from '../shared/runtime/system-error.ts';
 
 /**
- * The id under which the control plane knows this sidecar, kept in its folder: whoever starts there again goes on shipping what the last
- * one spooled. Made on the first start, and on disk for good before anybody hears of it. Throws StartError where the file holds
- * anything else, because a new id would leave records behind that nobody else may ship.
+ * The id under which the control plane knows this sidecar, kept in its folder: whoever starts there again
+ * goes on shipping what the last one spooled. Made on the first start, and on disk for good before anybody
+ * hears of it. Throws StartError where the file holds anything else, because a new id would leave records
+ * behind that nobody else may ship.
  */
 export async function sidecarIdOf(
   folder: string,

@@ -19,8 +19,9 @@ import { type ControlPlaneClient, controlPlaneClient } from './replica/control-p
 const shipMsMax = hourMs;
 
 /**
- * Ships what the threads of an earlier run left behind that this run does not have, because SIDECAR_THREADS was lowered: their
- * answers promised records, and nobody else would ever bring them. Works in the background, one folder after the other.
+ * Ships what the threads of an earlier run left behind that this run does not have, because SIDECAR_THREADS
+ * was lowered: their answers promised records, and nobody else would ever bring them. Works in the
+ * background, one folder after the other.
  */
 export function shipLeftovers(
   settings: SidecarSettings,

@@ -16,7 +16,10 @@ import { listen } from './listen.ts';
 import { startThreads } from './threads.ts';
 
 export interface SidecarExtras {
-  /** The bus of a control plane in the same process; stays its owner's. Absent: Redis where it is set, else long polls. */
+  /**
+   * The bus of a control plane in the same process; stays its owner's. Absent: Redis where it is set, else
+   * long polls.
+   */
   readonly bus?: Bus;
   /** Absent: the best server that works here. */
   readonly server?: ServerPort;
@@ -28,16 +31,17 @@ export interface RunningSidecar {
   /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
   startDraining(): void;
   /**
-   * Stops as SIGTERM should: not ready, no new connections, requests in flight answered, their records on disk and shipped as far as
-   * limits.drainMsMax allows. Never rejects; a second call waits for the first.
+   * Stops as SIGTERM should: not ready, no new connections, requests in flight answered, their records on
+   * disk and shipped as far as limits.drainMsMax allows. Never rejects; a second call waits for the first.
    */
   close(): Promise<void>;
 }
 
 /**
- * Starts a sidecar: one on this event loop, or `SIDECAR_THREADS` of them on one port. Resolves when it listens, which
- * does not say that it is ready: without a control plane and without a state from an earlier run it answers 503 until there is one.
- * Throws StartError where DATA_DIR is in use or the address cannot be had. Handles no signal and never ends the process.
+ * Starts a sidecar: one on this event loop, or `SIDECAR_THREADS` of them on one port. Resolves when it
+ * listens, which does not say that it is ready: without a control plane and without a state from an earlier
+ * run it answers 503 until there is one. Throws StartError where DATA_DIR is in use or the address cannot be
+ * had. Handles no signal and never ends the process.
  */
 export async function startSidecar(
   settings: SidecarSettings,
@@ -129,7 +133,10 @@ async function startThreaded(
   return { port, startDraining: () => threads.startDraining() };
 }
 
-/** A port that is shared can be joined unnoticed by another process: listen on it alone for a moment, to learn that nobody else does. */
+/**
+ * A port that is shared can be joined unnoticed by another process: listen on it alone for a moment, to learn
+ * that nobody else does.
+ */
 async function soleUseOf(server: ServerPort, settings: SidecarSettings, logger: Logger): Promise<number> {
   const random = systemRandom();
   const notYet = () =>

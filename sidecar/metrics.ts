@@ -36,8 +36,9 @@ export const countAnswer =
   };
 
 /**
- * The figures of one sidecar in the form of Prometheus. The parts count for themselves with plain numbers, which are read when somebody asks, so
- * that a request pays for no metric. No label ever holds the id of an agent, passport or gate: a series per id has no bound.
+ * The figures of one sidecar in the form of Prometheus. The parts count for themselves with plain numbers,
+ * which are read when somebody asks, so that a request pays for no metric. No label ever holds the id of an
+ * agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
   const { enforcer, leases, settlements, verifier, replica } = measured;

@@ -57,15 +57,17 @@ export interface OneSidecar {
   /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
   startDraining(): void;
   /**
-   * Not ready, then no new connections, then the requests in flight are answered, then their records are on disk, and shipped as far
-   * as limits.drainMsMax from the beginning allows; the next start ships the rest. Never rejects.
+   * Not ready, then no new connections, then the requests in flight are answered, then their records are on
+   * disk, and shipped as far as limits.drainMsMax from the beginning allows; the next start ships the rest.
+   * Never rejects.
    */
   close(): Promise<void>;
 }
 
 /**
- * A whole sidecar on one event loop: replica, verifier, spool and HTTP, wired. Resolves when it listens, also while it has no state
- * to decide on yet: it answers 503 then. Rejects, with everything closed again, where the folder or the address cannot be had.
+ * A whole sidecar on one event loop: replica, verifier, spool and HTTP, wired. Resolves when it listens, also
+ * while it has no state to decide on yet: it answers 503 then. Rejects, with everything closed again, where
+ * the folder or the address cannot be had.
  */
 export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSidecar> {
   const started = teardown(options.logger);

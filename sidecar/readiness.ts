@@ -8,7 +8,10 @@ import type { ServerPort } from './http/server.ts';
 import type { Following } from './replica/follow.ts';
 import type { Replica } from './replica/replica.ts';
 
-/** The parts whose state decides whether this sidecar should get requests, and those an operator wants to see beside them. */
+/**
+ * The parts whose state decides whether this sidecar should get requests, and those an operator wants to see
+ * beside them.
+ */
 export interface Observed {
   readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
   readonly following: Pick<Following, 'status' | 'mustNotServe'>;
@@ -26,8 +29,9 @@ interface Moment {
 }
 
 /**
- * What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it is what it is for. A clock of this
- * machine that is more than a minute off does, although nothing goes by it now: after a restart without the control plane everything would.
+ * What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it
+ * is what it is for. A clock of this machine that is more than a minute off does, although nothing goes by it
+ * now: after a restart without the control plane everything would.
  */
 export function readinessOf(observed: Observed, moment: Moment) {
   const { isDraining } = moment;
@@ -74,7 +78,10 @@ export function readinessOf(observed: Observed, moment: Moment) {
   } as const;
 }
 
-/** Gates of these levels block everything with `state_stale`; the others decide. A state that never was current blocks from the start. */
+/**
+ * Gates of these levels block everything with `state_stale`; the others decide. A state that never was
+ * current blocks from the start.
+ */
 const blockedLevelsOf = (stateAgeMs: number, { nowMs, startedAtMs }: Moment) =>
   trustLevels.flatMap((level) => {
     const blockedMs = blockedForMs(level, stateAgeMs);

@@ -14,7 +14,9 @@ export type Route =
 
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
-/** `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at the control plane. */
+/**
+ * `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at the control plane.
+ */
 const checkPathCharsMin = checkPrefix.length + checkSuffix.length;
 
 const enforce: Route = { kind: 'enforce' };
@@ -26,8 +28,9 @@ const operations: ReadonlyMap<string, Route> = new Map([
 ]);
 
 /**
- * Reads method and path. Throws `route_not_found` for what does not exist, a wrong method included, and `invalid_request` for a
- * path that cannot be read: a percent-encoding that is not valid, U+0000 in an id, or a part that is too long. Nothing here reads the query.
+ * Reads method and path. Throws `route_not_found` for what does not exist, a wrong method included, and
+ * `invalid_request` for a path that cannot be read: a percent-encoding that is not valid, U+0000 in an id, or
+ * a part that is too long. Nothing here reads the query.
  */
 export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
   const { method, path } = head;

@@ -10,7 +10,10 @@ export interface ThreadStart {
   readonly port: number;
 }
 
-/** What a thread says once, by itself: that it listens, or why it cannot. The class of an error does not travel between threads. */
+/**
+ * What a thread says once, by itself: that it listens, or why it cannot. The class of an error does not
+ * travel between threads.
+ */
 export type ThreadNews =
   | { readonly kind: 'listening' }
   | { readonly kind: 'failed'; readonly message: string; readonly isStartError: boolean };
@@ -54,7 +57,9 @@ export function ask(
   });
 }
 
-/** Answers what is asked. Where the answer fails the asker hears nothing in its place, and gives up by itself. */
+/**
+ * Answers what is asked. Where the answer fails the asker hears nothing in its place, and gives up by itself.
+ */
 export function answerQuestions(
   other: { on(event: 'message', listener: (message: unknown) => void): unknown },
   answerTo: (question: ThreadQuestion) => Promise<unknown>,

@@ -7,7 +7,8 @@ import { startFromSettings } from './from-settings.ts';
 import { chooseServer } from './http/choose-server.ts';
 import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
 
-// The whole program of one listening thread. Main and thread run the same build: what comes from there is of its type.
+// The whole program of one listening thread. Main and thread run the same build: what comes from there is of
+// its type.
 const { settings, index, port }: ThreadStart = workerData;
 const main = must(parentPort, 'a listening thread is started by threads.ts');
 const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
@@ -32,7 +33,8 @@ try {
     await sidecar.close();
     await bus?.close();
   };
-  // A thread that ends with its listener open takes the process down, so everything is closed first, whatever has happened.
+  // A thread that ends with its listener open takes the process down, so everything is closed first, whatever
+  // has happened.
   const closeAndEnd = (error: unknown): void => {
     logger.error(
       { err: error },

@@ -13,7 +13,10 @@ const workerUrl = new URL(runsFromSource ? './thread-worker.ts' : './thread-work
 
 /** A little more than a thread gives itself to close. */
 const closeMsMax = limits.drainMsMax + 2_000;
-/** One that is still starting hears the question when it has started. It owes nobody an answer, so it is not waited for as long. */
+/**
+ * One that is still starting hears the question when it has started. It owes nobody an answer, so it is not
+ * waited for as long.
+ */
 const closeStartingMsMax = limits.drainMsMax / 2;
 
 export interface SidecarThreads {
@@ -22,8 +25,9 @@ export interface SidecarThreads {
 }
 
 /**
- * Several sidecars in one process, on one port, among which the kernel spreads the connections. Each is whole: its own replica, spool and sidecar
- * id, so that they share nothing that would have to be locked. Resolves when all listen, rejects when one cannot.
+ * Several sidecars in one process, on one port, among which the kernel spreads the connections. Each is
+ * whole: its own replica, spool and sidecar id, so that they share nothing that would have to be locked.
+ * Resolves when all listen, rejects when one cannot.
  *
  *     starting ──listening──> serving ──exits by itself──> pause (doubling) ──> starting
  *        └──failed──> (the start rejects, or it is tried again)      serving ──close──> closed
@@ -121,7 +125,8 @@ class SidecarThread {
         await worker.terminate();
         return;
       }
-      // Its listener may be open, and ending it would take the process down in the middle of what the others do.
+      // Its listener may be open, and ending it would take the process down in the middle of what the others
+      // do.
       this.#logger.error({ err: error }, 'a listening thread did not close as it should');
       return;
     }

@@ -1,8 +1,8 @@
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js';
 
 /**
- * The least that can be done on this server: gather the body, parse it as JSON, answer a constant. It takes no care of anything.
- * argv[2] is the answer, argv[3] the request id, both of the same length as ours.
+ * The least that can be done on this server: gather the body, parse it as JSON, answer a constant. It takes
+ * no care of anything. argv[2] is the answer, argv[3] the request id, both of the same length as ours.
  */
 const [answer = '{}', requestId = ''] = process.argv.slice(2);
 

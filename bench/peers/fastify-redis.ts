@@ -3,8 +3,9 @@ import { Redis } from 'ioredis';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 
 /**
- * The stack that a team would write for itself: Fastify, jose for the token on every request, one Redis script on every request for the
- * counters. Settings come by the environment: REDIS_URL, JWKS (the key set as JSON), API_KEY, DOMAIN, PER_TRANSACTION_USD.
+ * The stack that a team would write for itself: Fastify, jose for the token on every request, one Redis
+ * script on every request for the counters. Settings come by the environment: REDIS_URL, JWKS (the key set as
+ * JSON), API_KEY, DOMAIN, PER_TRANSACTION_USD.
  */
 const { REDIS_URL = '', JWKS = '', API_KEY = '', DOMAIN = '', PER_TRANSACTION_USD = '0' } = process.env;
 

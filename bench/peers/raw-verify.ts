@@ -9,8 +9,9 @@ import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 
 /**
- * The least that verifying an export can cost: `raw-verify.ts EXPORT JWKS SECONDS` takes records out of a jsonl export beforehand, and
- * then does nothing but their SHA-256 and the check of their signature, with the engine that the verifier uses too.
+ * The least that verifying an export can cost: `raw-verify.ts EXPORT JWKS SECONDS` takes records out of a
+ * jsonl export beforehand, and then does nothing but their SHA-256 and the check of their signature, with the
+ * engine that the verifier uses too.
  */
 const [file = '', jwks = '', seconds = '1'] = process.argv.slice(2);
 /** As many as fit in memory with ease. */

@@ -9,9 +9,9 @@ import { verifyPool } from '../../sidecar/verify/pool.ts';
 import type { VerifyJob } from '../../sidecar/verify/verify-task.ts';
 
 /**
- * Checks signatures of passport tokens for so many seconds and prints how many it did: `verify.ts pool|engine|node SECONDS`. `pool` is the
- * sidecar's own pool with one thread, hand-over included; `engine` a loop over the same engine; `node` one over `crypto.verify`. Keys are
- * prepared once.
+ * Checks signatures of passport tokens for so many seconds and prints how many it did: `verify.ts
+ * pool|engine|node SECONDS`. `pool` is the sidecar's own pool with one thread, hand-over included; `engine` a
+ * loop over the same engine; `node` one over `crypto.verify`. Keys are prepared once.
  */
 const [mode = '', seconds = '1'] = process.argv.slice(2);
 const warmUpMs = 500;

@@ -6,7 +6,10 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 
-/** Creates an account with its change feed and its first key, live and `admin:*`, with which it does everything else itself. */
+/**
+ * Creates an account with its change feed and its first key, live and `admin:*`, with which it does
+ * everything else itself.
+ */
 export async function createAccount(
   tx: Transaction,
   change: WriteChange,

@@ -19,16 +19,21 @@ import { insertAccount } from './account-store.ts';
 type FirstAccountDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
 
 export interface FirstAccount {
-  /** The file in `dataDir` that holds an admin key; null: the key came from outside, or one has been in use before. */
+  /**
+   * The file in `dataDir` that holds an admin key; null: the key came from outside, or one has been in use
+   * before.
+   */
   readonly adminKeyFile: string | null;
 }
 
 /**
- * Makes the operator's account on the first start, with its first `admin:*` key. That key is `adminApiKey`, or what
- * `<dataDir>/admin-api-key` holds, or is made into that file where the account has no usable admin key yet. The file is written before
- * the database: a crash in between leaves a key that the next start makes known, never an account to which nobody has a key.
+ * Makes the operator's account on the first start, with its first `admin:*` key. That key is `adminApiKey`,
+ * or what `<dataDir>/admin-api-key` holds, or is made into that file where the account has no usable admin
+ * key yet. The file is written before the database: a crash in between leaves a key that the next start makes
+ * known, never an account to which nobody has a key.
  *
- * A key that was deleted or has expired stays so; whoever has lost every key starts once with another ADMIN_API_KEY.
+ * A key that was deleted or has expired stays so; whoever has lost every key starts once with another
+ * ADMIN_API_KEY.
  */
 export async function ensureFirstAccount(
   deps: FirstAccountDeps,
@@ -47,13 +52,17 @@ export async function ensureFirstAccount(
   return { adminKeyFile: options.adminApiKey === null && firstKey !== null ? path : null };
 }
 
-/** Contract §1 allows a test key as the first one, and nobody would find out what it cannot do before it is too late. */
+/**
+ * Contract §1 allows a test key as the first one, and nobody would find out what it cannot do before it is
+ * too late.
+ */
 const onlyTestKeys =
   "the operator's only admin keys are test keys: they open nothing live and make no live key; for one, start once with an ADMIN_API_KEY that begins with at_live_";
 
 /**
- * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the same careful way. One that
- * was deleted or has expired is replaced. It is live, whatever the first key is, and its scope is `sidecars:connect` alone.
+ * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the
+ * same careful way. One that was deleted or has expired is replaced. It is live, whatever the first key is,
+ * and its scope is `sidecars:connect` alone.
  */
 export async function ensureSidecarKey(deps: FirstAccountDeps, dataDir: string): Promise<string> {
   const path = join(dataDir, 'sidecar-api-key');

@@ -13,8 +13,9 @@ import { beginAllAnew } from '../webhooks/webhook-store.ts';
 import { lockAccount, updateAccountState } from './account-store.ts';
 
 /**
- * Changes name, plan, limits and status. The status binds every sidecar, also those of other accounts: a suspended account's
- * passports are blocked wherever they are shown (contract §2), and its gates are not discovered. The operator cannot be suspended, for nobody could lift that.
+ * Changes name, plan, limits and status. The status binds every sidecar, also those of other accounts: a
+ * suspended account's passports are blocked wherever they are shown (contract §2), and its gates are not
+ * discovered. The operator cannot be suspended, for nobody could lift that.
  */
 export async function updateAccount(
   deps: SigningDeps,

@@ -14,9 +14,10 @@ import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
 
 /**
- * Who calls: bearer API keys (contract §2). Runs before the body is read: whoever may not call learns nothing about what they sent.
- * An address that does not exist answers 404 to everybody. A key is looked up for every request, so that deletion,
- * expiry and suspension bind at once. What the key may do is the part of `installScopes`.
+ * Who calls: bearer API keys (contract §2). Runs before the body is read: whoever may not call learns nothing
+ * about what they sent. An address that does not exist answers 404 to everybody. A key is looked up for every
+ * request, so that deletion, expiry and suspension bind at once. What the key may do is the part of
+ * `installScopes`.
  */
 export function installAuth(
   app: FastifyInstance,
@@ -67,7 +68,10 @@ interface Authenticated {
   readonly actor: Actor;
 }
 
-/** Whether the caller's key holds what the route declares. After `installAuth`, and like it before the body is read. */
+/**
+ * Whether the caller's key holds what the route declares. After `installAuth`, and like it before the body is
+ * read.
+ */
 export function installScopes(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
     const { scope, operatorOnly } = request.routeOptions.config;
@@ -131,7 +135,10 @@ async function authenticateToken(
   });
 }
 
-/** Writes `last_used_at` beside the request, never before it, and not again within `limits.keyUseWriteIntervalMs`. */
+/**
+ * Writes `last_used_at` beside the request, never before it, and not again within
+ * `limits.keyUseWriteIntervalMs`.
+ */
 function keyUseNotes(
   app: FastifyInstance,
   { sql, logger }: Pick<BaseDeps, 'sql' | 'logger'>,

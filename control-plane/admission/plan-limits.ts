@@ -9,12 +9,14 @@ import type { Caller } from '../http/caller.ts';
 import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
 
 /**
- * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota ledger, so
- * that all replicas share one count. Runs between authentication and scope, before the body is read: every call with a valid
- * key counts, also one that is then refused (400, 403, 404, 409). Not counted are calls without a valid key, those of a suspended account, which
- * may do nothing anyway, and those of sidecars, which must not stop because people were busy.
+ * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota
+ * ledger, so that all replicas share one count. Runs between authentication and scope, before the body is
+ * read: every call with a valid key counts, also one that is then refused (400, 403, 404, 409). Not counted
+ * are calls without a valid key, those of a suspended account, which may do nothing anyway, and those of
+ * sidecars, which must not stop because people were busy.
  *
- * Every counted answer describes the window with the fewest requests remaining. A call over the limit takes nothing from any window.
+ * Every counted answer describes the window with the fewest requests remaining. A call over the limit takes
+ * nothing from any window.
  */
 export function installPlanLimits(app: FastifyInstance, deps: Pick<BaseDeps, 'sql' | 'clock'>): void {
   app.addHook('onRequest', async (request, reply) => {
@@ -70,7 +72,9 @@ function planAsk({ accountId, planLimits }: Caller): WindowAsk[] {
   );
 }
 
-/** Of two windows with as much remaining, the one that lasts longer: after it has ended, a call can succeed. */
+/**
+ * Of two windows with as much remaining, the one that lasts longer: after it has ended, a call can succeed.
+ */
 const tighter = (one: Standing, other: Standing): Standing =>
   one.remaining < other.remaining ||
   (one.remaining === other.remaining && one.window.endsAtMs > other.window.endsAtMs)

@@ -125,7 +125,10 @@ export async function holdApiKey(tx: Transaction, keyId: ApiKeyId): Promise<bool
   return rows.length > 0;
 }
 
-/** Ends the key and, however many steps on, the keys that end with it. Answers all of them: sidecars must forget each. */
+/**
+ * Ends the key and, however many steps on, the keys that end with it. Answers all of them: sidecars must
+ * forget each.
+ */
 export async function revokeApiKeys(
   tx: Transaction,
   keyId: ApiKeyId,
@@ -141,7 +144,9 @@ export async function revokeApiKeys(
   return rows.map((row) => row.keyId);
 }
 
-/** Gives an end to the keys that end with this one, unless theirs is earlier. Answers those that it changed. */
+/**
+ * Gives an end to the keys that end with this one, unless theirs is earlier. Answers those that it changed.
+ */
 export async function shortenKeysEndingWith(
   tx: Transaction,
   keyId: ApiKeyId,

@@ -20,10 +20,10 @@ export interface IssuedApiKey {
 }
 
 /**
- * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode unless `admin:*` chooses (contract §2). Without
- * `expires_at` it expires when its creator does. Out of the test
- * world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws `invalid_request` for a test key that
- * is to connect sidecars, which installScopes would refuse anyway.
+ * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode
+ * unless `admin:*` chooses (contract §2). Without `expires_at` it expires when its creator does. Out of the
+ * test world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws
+ * `invalid_request` for a test key that is to connect sidecars, which installScopes would refuse anyway.
  */
 export async function createApiKey(
   tx: Transaction,
@@ -63,7 +63,9 @@ function expiryWithin({ expiresAtMs: latestMs }: Caller, wantedMs: UnixMillis | 
   throw invalidRequest('expires_at', 'expires_at must not be later than that of the key that creates it.');
 }
 
-/** Nobody gains a right by creating or rolling a key, or takes one away from a stronger key by deleting it. */
+/**
+ * Nobody gains a right by creating or rolling a key, or takes one away from a stronger key by deleting it.
+ */
 export function refuseMoreThanHeld(caller: Caller, scopes: readonly Scope[]): void {
   const missing = scopes.find((scope) => !holdsScope(caller.scopes, scope));
   if (missing === undefined) return;

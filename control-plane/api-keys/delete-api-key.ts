@@ -12,8 +12,9 @@ import { lockApiKey, revokeApiKeys } from './api-key-store.ts';
 import { refuseMoreThanHeld } from './create-api-key.ts';
 
 /**
- * Deletes a key for good, with those that end with it: here with the answer and at the sidecars with the push. The caller must hold all of its scopes, or
- * keys:manage alone could delete the key of an administrator. Resolves to the moment of it.
+ * Deletes a key for good, with those that end with it: here with the answer and at the sidecars with the
+ * push. The caller must hold all of its scopes, or keys:manage alone could delete the key of an
+ * administrator. Resolves to the moment of it.
  */
 export async function deleteApiKey(deps: SigningDeps, caller: Caller, keyId: ApiKeyId): Promise<UnixMillis> {
   return administer(deps, caller, async (tx, change) => {

@@ -12,10 +12,11 @@ import { addApiKey, type IssuedApiKey, makeIssuedKey, refuseMoreThanHeld } from 
 import { endApiKey } from './delete-api-key.ts';
 
 /**
- * Replaces a key by a new one of the same name, scopes, mode and expiry, with an id of its own. The old key works on for
- * `overlapMs` and is deleted at once where that is 0. While it does, it can be rolled again, by whoever lost the answer: the expiry is the one
- * that it had before the first time. The caller learns the new key, so it must hold all of its scopes, and end no earlier than it (contract §2). Keys that
- * end with the old one do not end with the new one.
+ * Replaces a key by a new one of the same name, scopes, mode and expiry, with an id of its own. The old key
+ * works on for `overlapMs` and is deleted at once where that is 0. While it does, it can be rolled again, by
+ * whoever lost the answer: the expiry is the one that it had before the first time. The caller learns the new
+ * key, so it must hold all of its scopes, and end no earlier than it (contract §2). Keys that end with the
+ * old one do not end with the new one.
  */
 export async function rollApiKey(
   deps: SigningDeps,

@@ -12,21 +12,24 @@ import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../leases/held-units.ts';
 
 /*
- * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that no two wait for each other in a
- * circle. Each step may be missing:
+ * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that
+ * no two wait for each other in a circle. Each step may be missing:
  *
- *   0. the call of a settlement, its key  settle.ts: copies of one call go one after the other, look-ups after the permit of their key
+ *   0. the call of a settlement, its key settle.ts: copies of one call go one after the other, look-ups after
+ *      the permit of their key
  *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
  *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
- *   3. the gate                           shared while an approval is opened under its policy, exclusive while it changes
- *   4. the approval                       one row; who lets several expire skips those that others have locked; a change of the gate locks all its open ones
+ *   3. the gate shared while an approval is opened under its policy, exclusive while it changes
+ *   4. the approval one row; who lets several expire skips those that others have locked; a change of the
+ *      gate locks all its open ones
  *   5. the holder of leases               one row
  *   6. heads of chains, counters, sums    append-records.ts: each in the order of their keys
  *   7. the outbox                         new rows only
  *   8. windows of the quota ledger        ledger.ts: with one statement, the last one
  *
- * So a request that uses an approval claims its key, uses the approval, appends its record and takes its units; one that opens an approval
- * opens it before its holder passes the money on; a resolution locks the approval, appends its record, tells it and frees the money.
+ * So a request that uses an approval claims its key, uses the approval, appends its record and takes its
+ * units; one that opens an approval opens it before its holder passes the money on; a resolution locks the
+ * approval, appends its record, tells it and frees the money.
  */
 
 /** An approval with what its records need, and what it holds. */
@@ -75,7 +78,10 @@ const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
   AND request_hash = ${to.requestHash}`;
 
-/** Whether it would still be what it was written as at that moment: expiry is seen on read, and written a little later. */
+/**
+ * Whether it would still be what it was written as at that moment: expiry is seen on read, and written a
+ * little later.
+ */
 const isOver = (
   { status, expiresAtMs }: Pick<Approval, 'status' | 'expiresAtMs'>,
   nowMs: UnixMillis,
@@ -87,7 +93,10 @@ export const approvalAt = <A extends Pick<Approval, 'status' | 'expiresAtMs'>>(
   nowMs: UnixMillis,
 ): A => (isOver(approval, nowMs) ? { ...approval, status: 'expired' } : approval);
 
-/** False: there is one of this id, or one that is pending for the same request. Waits for whoever is inserting such a one. */
+/**
+ * False: there is one of this id, or one that is pending for the same request. Waits for whoever is inserting
+ * such a one.
+ */
 export async function insertApproval(tx: Transaction, approval: StoredApproval): Promise<boolean> {
   const inserted = await tx`
     INSERT INTO approvals (
@@ -144,8 +153,8 @@ export async function findPendingApproval(
 }
 
 /**
- * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is for another passport, gate,
- * policy of the gate or request; which of them is not told.
+ * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is
+ * for another passport, gate, policy of the gate or request; which of them is not told.
  */
 export async function readStanding(
   sql: Database | Transaction,
@@ -174,7 +183,10 @@ export async function readUse(
   return { standing: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
 }
 
-/** The approval of a gate of this owner, as last written and held against every other change until the transaction ends. */
+/**
+ * The approval of a gate of this owner, as last written and held against every other change until the
+ * transaction ends.
+ */
 export async function lockApproval(
   tx: Transaction,
   owner: Owner,
@@ -220,7 +232,10 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
       ORDER BY approval_id FOR UPDATE))`;
 }
 
-/** Nobody was told of them, and nobody has resolved them: they are over, and the sweep attests that and frees their money. */
+/**
+ * Nobody was told of them, and nobody has resolved them: they are over, and the sweep attests that and frees
+ * their money.
+ */
 export async function withdrawApprovals(
   tx: Transaction,
   approvalIds: readonly ApprovalId[],
@@ -246,8 +261,8 @@ export async function writeOverdue(
 }
 
 /**
- * At most `max` approvals whose time is over and which nobody has seen to, nor is seeing to now; they are locked until the transaction ends. `only`:
- * none but this one.
+ * At most `max` approvals whose time is over and which nobody has seen to, nor is seeing to now; they are
+ * locked until the transaction ends. `only`: none but this one.
  */
 export async function lockDueApprovals(
   tx: Transaction,
@@ -284,8 +299,8 @@ export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixM
 }
 
 /**
- * Ends the pending and approved ones of the gate that are bound to an earlier policy than this; `null`: all of them. Their records, events and money are
- * due now. Resolves to how many there were.
+ * Ends the pending and approved ones of the gate that are bound to an earlier policy than this; `null`: all
+ * of them. Their records, events and money are due now. Resolves to how many there were.
  */
 export async function writeVoid(
   tx: Transaction,
@@ -340,7 +355,10 @@ export async function listApprovals(
   };
 }
 
-/** `approvalAt` in SQL. The words stand in the statement, so that PostgreSQL sees that the index of the pending ones will do. */
+/**
+ * `approvalAt` in SQL. The words stand in the statement, so that PostgreSQL sees that the index of the
+ * pending ones will do.
+ */
 function hasStatusAt(sql: Database, status: ApprovalStatus, nowMs: UnixMillis) {
   switch (status) {
     case 'pending':

@@ -6,8 +6,8 @@ import type { Transaction } from '../base/database.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
- * A SUSPEND is attested when it is resolved (contract §8), in the chain of its passport. One that is approved and then not used in
- * time has two records: that it was approved, and that it expired.
+ * A SUSPEND is attested when it is resolved (contract §8), in the chain of its passport. One that is approved
+ * and then not used in time has two records: that it was approved, and that it expired.
  */
 export async function attestResolutions(
   tx: Transaction,

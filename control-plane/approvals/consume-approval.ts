@@ -4,12 +4,14 @@ import type { Transaction } from '../base/database.ts';
 import { type ApprovalBinding, readUse, type Standing, writeUse } from './approval-store.ts';
 
 /**
- * Uses an approval for the PERMIT with this record: `approved` becomes `used`, once, in one conditional update, so that of two
- * requests with the same approval one wins and the other finds `used`. What the approval held stays counted: it is spent now. Asked
- * again with the same record it answers `consumed` again, however late.
+ * Uses an approval for the PERMIT with this record: `approved` becomes `used`, once, in one conditional
+ * update, so that of two requests with the same approval one wins and the other finds `used`. What the
+ * approval held stays counted: it is spent now. Asked again with the same record it answers `consumed` again,
+ * however late.
  *
- * `consumed` stands once the caller's transaction commits. The row is locked from here to there, so this comes before chains and quota
- * windows are locked (the order is in approval-store.ts). Any other answer is what stands in the way, never `approved`; nothing was changed then.
+ * `consumed` stands once the caller's transaction commits. The row is locked from here to there, so this
+ * comes before chains and quota windows are locked (the order is in approval-store.ts). Any other answer is
+ * what stands in the way, never `approved`; nothing was changed then.
  */
 export async function consumeApproval(
   tx: Transaction,
@@ -22,7 +24,8 @@ export async function consumeApproval(
     if (await writeUse(tx, approvalId, binding, { attestationId, nowMs })) return 'consumed';
     const { attestationId: usedBy, ...standing } = await readUse(tx, approvalId, binding, nowMs);
     if (usedBy === attestationId) return 'consumed';
-    // Approved between the two statements, it can be used now. States only move on, so this happens once at most.
+    // Approved between the two statements, it can be used now. States only move on, so this happens once at
+    // most.
     if (standing.standing !== 'approved') return standing;
   }
 }

@@ -17,13 +17,16 @@ import { tellApprovals } from './tell-approvals.ts';
 type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
- * Makes durable that the time of some approvals is over, pending or approved and unused: attests it, tells it and frees what they hold. Everybody
- * who reads sees the expiry by the time already. Resolves to how many were seen to, at most `limits.approvalsPerSweepMax`; more may be due.
+ * Makes durable that the time of some approvals is over, pending or approved and unused: attests it, tells it
+ * and frees what they hold. Everybody who reads sees the expiry by the time already. Resolves to how many
+ * were seen to, at most `limits.approvalsPerSweepMax`; more may be due.
  *
- * An approval is locked, looked at and written in one transaction, and one that somebody else has locked is left to that one: however many
- * replicas do this at once, and whatever is cut off in the middle, each approval expires once and its money is freed once.
+ * An approval is locked, looked at and written in one transaction, and one that somebody else has locked is
+ * left to that one: however many replicas do this at once, and whatever is cut off in the middle, each
+ * approval expires once and its money is freed once.
  *
- * One that cannot expire must not hold up the others: a batch that fails is done one by one. Throws where nothing can be written at all.
+ * One that cannot expire must not hold up the others: a batch that fails is done one by one. Throws where
+ * nothing can be written at all.
  */
 export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
   try {
@@ -54,7 +57,10 @@ async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<n
   });
 }
 
-/** What cannot expire is reported, and put off, so that however much of it there is never stands before the others for long. */
+/**
+ * What cannot expire is reported, and put off, so that however much of it there is never stands before the
+ * others for long.
+ */
 async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
   const due = await findDueApprovals(deps.sql, deps.clock.now(), limits.approvalsPerSweepMax);
   for (const approvalId of due) {

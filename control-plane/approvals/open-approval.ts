@@ -35,33 +35,46 @@ export interface NewApproval {
   readonly amountMicroUsd: MicroUsd | null;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
-  /** How long it waits, from now, and how long it can be used from its approval. At most `limits.approvalExpiryMsMax`. */
+  /**
+   * How long it waits, from now, and how long it can be used from its approval. At most
+   * `limits.approvalExpiryMsMax`.
+   */
   readonly expiresInMs: number;
-  /** Units of the ledger that become its own where it is opened; each window once, at most `limits.approvalHoldsMax`. */
+  /**
+   * Units of the ledger that become its own where it is opened; each window once, at most
+   * `limits.approvalHoldsMax`.
+   */
   readonly holds: readonly HeldUnits[];
   readonly nowMs: UnixMillis;
 }
 
 export interface OpenedApproval {
-  /** Under which the request waits: the id that was offered, or that of an earlier one for the same request. */
+  /**
+   * Under which the request waits: the id that was offered, or that of an earlier one for the same request.
+   */
   readonly approvalId: ApprovalId;
   readonly expiresAtMs: UnixMillis;
-  /** It waits under the id that was offered, with the holds of the call that opened it. False: the holds that were offered stay with whoever offers them. */
+  /**
+   * It waits under the id that was offered, with the holds of the call that opened it. False: the holds that
+   * were offered stay with whoever offers them.
+   */
   readonly isNew: boolean;
   /** An earlier call has opened it under this id: its holds were handed over then, and not again. */
   readonly isRepeat: boolean;
 }
 
 /**
- * Opens an approval, or finds the one that is pending for the same request already: of any number of calls at once, on any replicas,
- * one opens it. Where this answers `isNew` and not `isRepeat`, the caller makes the holds true **in the same transaction**: takes them from the ledger, or moves
- * them out of the lease that they were taken from. From the commit on they belong to the approval, which frees them at its end.
+ * Opens an approval, or finds the one that is pending for the same request already: of any number of calls at
+ * once, on any replicas, one opens it. Where this answers `isNew` and not `isRepeat`, the caller makes the
+ * holds true **in the same transaction**: takes them from the ledger, or moves them out of the lease that
+ * they were taken from. From the commit on they belong to the approval, which frees them at its end.
  *
- * Null: as many requests of the passport wait at the gate as may (`limits.approvalsPendingMax`, and a few more where several come at the same moment),
- * and this would be one more; nothing was changed. It is counted only once it is opened, so that one that waits already is found.
+ * Null: as many requests of the passport wait at the gate as may (`limits.approvalsPendingMax`, and a few
+ * more where several come at the same moment), and this would be one more; nothing was changed. It is counted
+ * only once it is opened, so that one that waits already is found.
  *
- * Locks no quota window; so it comes before they are locked (the order is in approval-store.ts). Throws `invalid_request` where the id belongs
- * to an approval of something else.
+ * Locks no quota window; so it comes before they are locked (the order is in approval-store.ts). Throws
+ * `invalid_request` where the id belongs to an approval of something else.
  */
 export async function openApproval(
   tx: Transaction,

@@ -18,12 +18,14 @@ export interface Word {
 }
 
 /**
- * Resolves a pending approval, once: of two that come at the same time the second gets `approval_already_resolved`, and so does
- * whoever comes after its time. Approved, it can be used for as long again as it could wait; denied, its money is free at once. The answer is
- * given when the record of it is committed.
+ * Resolves a pending approval, once: of two that come at the same time the second gets
+ * `approval_already_resolved`, and so does whoever comes after its time. Approved, it can be used for as long
+ * again as it could wait; denied, its money is free at once. The answer is given when the record of it is
+ * committed.
  *
- * Neither passport nor gate is looked at: an approval says yes to this request as far as a person is asked, and everything else is
- * checked when the request comes again. A passport that was revoked meanwhile blocks it then.
+ * Neither passport nor gate is looked at: an approval says yes to this request as far as a person is asked,
+ * and everything else is checked when the request comes again. A passport that was revoked meanwhile blocks
+ * it then.
  */
 export async function resolveApproval(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,

@@ -4,9 +4,10 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import { expireApprovals } from './expire-approvals.ts';
 
 /**
- * Lets approvals expire whose time is over, every `limits.approvalSweepIntervalMs`, on every replica: money that nobody may use
- * any more is free that long after at the latest. While the database is away nothing expires here; it does when the database is back.
- * Nothing here ever throws; trouble is logged when it begins and when it ends.
+ * Lets approvals expire whose time is over, every `limits.approvalSweepIntervalMs`, on every replica: money
+ * that nobody may use any more is free that long after at the latest. While the database is away nothing
+ * expires here; it does when the database is back. Nothing here ever throws; trouble is logged when it begins
+ * and when it ends.
  */
 export function startApprovalSweep(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,

@@ -5,7 +5,10 @@ import type { Transaction } from '../base/database.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 
-/** Tells whoever owns the gates (contract §14), once the caller's transaction commits. The approvals are told as they are given. */
+/**
+ * Tells whoever owns the gates (contract §14), once the caller's transaction commits. The approvals are told
+ * as they are given.
+ */
 export async function tellApprovals(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random'>,

@@ -16,26 +16,34 @@ export interface NewRecord {
   readonly passportOwner: Owner | null;
   /** Of the gate; where the request named none, of the key that asked. */
   readonly gateOwner: Owner;
-  /** Leases of a sidecar that the decision took from. Absent: a decision of the control plane, which keeps no lease. */
+  /**
+   * Leases of a sidecar that the decision took from. Absent: a decision of the control plane, which keeps no
+   * lease.
+   */
   readonly took?: readonly number[];
 }
 
 /**
- * Puts records into their chains: links and signs them in the order given, stores them and counts them, all within the caller's
- * transaction. The only way into the attestation store; whoever calls has checked that the records are true and not yet stored.
+ * Puts records into their chains: links and signs them in the order given, stores them and counts them, all
+ * within the caller's transaction. The only way into the attestation store; whoever calls has checked that
+ * the records are true and not yet stored.
  *
  * The order of the steps, and what a crash or a broken connection leaves behind:
- *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any replica.
+ *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any
+ *      replica.
  *   2. Records are linked and signed in memory. A signature that nobody sees binds nobody.
- *   3. Records and heads are written, then what hangs on them (`projections`: events for webhooks, counters). Until the commit
- *      nobody sees any of them, and a crash undoes all.
- *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the caller must find out by
- *      the record's id or the epoch's sequence number before it appends the same again; the unique id is the last line of defence.
+ *   3. Records and heads are written, then what hangs on them (`projections`: events for webhooks, counters).
+ *      Until the commit nobody sees any of them, and a crash undoes all.
+ *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the
+ *      caller must find out by the record's id or the epoch's sequence number before it appends the same
+ *      again; the unique id is the last line of defence.
  *
- * Rows that many transactions share come last and in the order of their ids, so that they are locked shortly and never crosswise.
+ * Rows that many transactions share come last and in the order of their ids, so that they are locked shortly
+ * and never crosswise.
  *
- * A broken invariant of a chain means that chains are not what this program takes them for. It then appends nothing more until a restart:
- * what is signed cannot be taken back. Throws `service_unavailable` from then on, and `/readyz` says so.
+ * A broken invariant of a chain means that chains are not what this program takes them for. It then appends
+ * nothing more until a restart: what is signed cannot be taken back. Throws `service_unavailable` from then
+ * on, and `/readyz` says so.
  */
 export async function appendRecords(
   tx: Transaction,
@@ -61,13 +69,16 @@ export async function appendRecords(
 }
 
 /**
- * A record counts where its gate can be looked up, or where it comes from the passport's own account (contract §9). What somebody else
- * says of a passport, and of no gate, is on record and counts nowhere.
+ * A record counts where its gate can be looked up, or where it comes from the passport's own account
+ * (contract §9). What somebody else says of a passport, and of no gate, is on record and counts nowhere.
  */
 const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
   attestation.gateId !== null || attestation.sourceAccount === reader.accountId;
 
-/** Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction, and nobody else's. */
+/**
+ * Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction,
+ * and nobody else's.
+ */
 async function appendToChains(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
@@ -106,8 +117,9 @@ async function linkAndStore(
 }
 
 /**
- * Who may read the record (contract §9): the owners of its passport and of its gate. Without a gate whoever asked reads it only where
- * no passport verified either: what somebody else's passport did is its owner's business.
+ * Who may read the record (contract §9): the owners of its passport and of its gate. Without a gate whoever
+ * asked reads it only where no passport verified either: what somebody else's passport did is its owner's
+ * business.
  */
 function readersOf({
   record,
@@ -120,8 +132,9 @@ function readersOf({
 }
 
 /**
- * Who may export the chain: the owner of the passport or gate it is named for. The chain of an account holds records of both modes and
- * belongs to its live keys; each record in it is read by keys of the mode that asked.
+ * Who may export the chain: the owner of the passport or gate it is named for. The chain of an account holds
+ * records of both modes and belongs to its live keys; each record in it is read by keys of the mode that
+ * asked.
  */
 function chainOwner({ record, passportOwner, gateOwner }: NewRecord): Owner {
   if (passportOwner !== null) return passportOwner;

@@ -1,6 +1,9 @@
 import type { Attestation } from '../../shared/model/attestation.ts';
 
-/** An attestation as PostgreSQL hands it over. Written by this service alone, so its words are taken for what they say. */
+/**
+ * An attestation as PostgreSQL hands it over. Written by this service alone, so its words are taken for what
+ * they say.
+ */
 export interface AttestationRow {
   readonly position: number;
   readonly attestation_id: Attestation['id'];

@@ -6,15 +6,20 @@ import type { Transaction } from '../base/database.ts';
 
 /** The last record of a chain as it is kept. */
 export interface StoredHead extends ChainHead {
-  /** The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is no record yet. */
+  /**
+   * The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is
+   * no record yet.
+   */
   readonly latestMs: UnixMillis;
 }
 
 /**
- * The heads of these chains, locked until the transaction ends; chains that are not there yet are begun, with these owners.
+ * The heads of these chains, locked until the transaction ends; chains that are not there yet are begun, with
+ * these owners.
  *
- * Two transactions never wait for each other: both begin their missing chains in the order of chain_id, and then lock all of theirs in
- * that order. Nobody who is locking waits for somebody who is still beginning, because all he wants is there by then.
+ * Two transactions never wait for each other: both begin their missing chains in the order of chain_id, and
+ * then lock all of theirs in that order. Nobody who is locking waits for somebody who is still beginning,
+ * because all he wants is there by then.
  */
 export async function lockChainHeads(
   tx: Transaction,

@@ -5,15 +5,19 @@ import type { NewAttestation } from './insert-attestations.ts';
 
 /** A record that goes into its chain in this transaction. */
 export interface AppendedRecord extends NewAttestation {
-  /** Whether it counts for its passport and gate (contract §9): what somebody else says of a passport, and of no gate, does not. */
+  /**
+   * Whether it counts for its passport and gate (contract §9): what somebody else says of a passport, and of
+   * no gate, does not.
+   */
   readonly counts: boolean;
   /** Leases of a sidecar that the decision took from; empty for a decision of the control plane. */
   readonly took: readonly number[];
 }
 
 /**
- * What else becomes true with records, in the same transaction: they have just been stored in this order. Where it throws, none of
- * them is. It may lock rows that many transactions share, in one order for all, and keeps them until the commit.
+ * What else becomes true with records, in the same transaction: they have just been stored in this order.
+ * Where it throws, none of them is. It may lock rows that many transactions share, in one order for all, and
+ * keeps them until the commit.
  */
 export type Projection = (
   tx: Transaction,
@@ -22,9 +26,15 @@ export type Projection = (
 ) => Promise<void>;
 
 interface Appending {
-  /** Whether this process appends to no chain any more: a broken invariant there stops it until a restart (see append-records.ts). */
+  /**
+   * Whether this process appends to no chain any more: a broken invariant there stops it until a restart (see
+   * append-records.ts).
+   */
   isStopped: boolean;
-  /** Handed in by the root, because their rooms know more of records than this one knows of them. Run one after the other. */
+  /**
+   * Handed in by the root, because their rooms know more of records than this one knows of them. Run one
+   * after the other.
+   */
   readonly projections: readonly Projection[];
 }
 

@@ -18,7 +18,10 @@ export interface ExportAsked {
   readonly createdAtMs: UnixMillis;
 }
 
-/** The chains of an owner (contract §9), as a stream that is read from PostgreSQL no faster than its reader takes it. */
+/**
+ * The chains of an owner (contract §9), as a stream that is read from PostgreSQL no faster than its reader
+ * takes it.
+ */
 export type ExportAttestations = (asked: ExportAsked) => Promise<Readable>;
 
 /** What is in memory is one slice, and what of the one before has not been taken yet. */

@@ -19,12 +19,14 @@ export interface PassportTerms {
 }
 
 /**
- * How the database contradicts what a sidecar says of a verified passport (contract §9). Returns the field at fault and why, never a value;
- * null where the record can be true. A sidecar that once saw a token must not write into the passport's chain what cannot have happened there.
+ * How the database contradicts what a sidecar says of a verified passport (contract §9). Returns the field at
+ * fault and why, never a value; null where the record can be true. A sidecar that once saw a token must not
+ * write into the passport's chain what cannot have happened there.
  *
- * Only facts that never change are used, because a sidecar may be cut off for any time before it ships. So a PERMIT after a revocation is
- * no contradiction: an L1 gate decides on the last state that it knows, however old (contract §4), and `timestamp` shows the reader that
- * it came later. Nor are the rules of the gate looked at: they change, and the sidecar's own account makes them.
+ * Only facts that never change are used, because a sidecar may be cut off for any time before it ships. So a
+ * PERMIT after a revocation is no contradiction: an L1 gate decides on the last state that it knows, however
+ * old (contract §4), and `timestamp` shows the reader that it came later. Nor are the rules of the gate
+ * looked at: they change, and the sidecar's own account makes them.
  *
  * `mode`: of the gate, without one of the key that asked.
  */
@@ -34,7 +36,8 @@ export function findContradiction(
   mode: Mode,
 ): string | null {
   const { timestampMs, decision, reason } = record;
-  // As a decision sees it: the token says whole seconds, and a sidecar whose clock is behind permits a passport that was just issued.
+  // As a decision sees it: the token says whole seconds, and a sidecar whose clock is behind permits a
+  // passport that was just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
   if (timestampMs + limits.notBeforeLeewayMs < issuedAtMs) {
     return 'timestamp_ms lies before passport_id was issued';
@@ -48,7 +51,9 @@ export function findContradiction(
   return decision === 'PERMIT' ? whyNotPermitted(record, passport) : null;
 }
 
-/** What a passport of the other mode can be blocked for: the check of the mode itself, and those before it. */
+/**
+ * What a passport of the other mode can be blocked for: the check of the mode itself, and those before it.
+ */
 const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'passport_not_yet_valid',
   'passport_expired',
@@ -62,7 +67,8 @@ function whyNotPermitted(record: AttestationRecord, passport: PassportTerms): st
   if (permissionKey !== null && !grants(passport.permissions, permissionKey)) {
     return 'permission_key is not granted by passport_id';
   }
-  // A gate that looks for personal data keeps a permission that holds some off the record; every other names it.
+  // A gate that looks for personal data keeps a permission that holds some off the record; every other names
+  // it.
   if (record.gateId !== null && permissionKey === null && !constraintsEvaluated.includes('pii_controls')) {
     return 'permission_key is missing';
   }

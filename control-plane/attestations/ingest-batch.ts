@@ -36,7 +36,10 @@ export interface IngestedBatch {
   readonly end: EndOutcome | null;
 }
 
-/** What the voids of a batch bring about: records that go into their chains with the others, then units that go back. */
+/**
+ * What the voids of a batch bring about: records that go into their chains with the others, then units that
+ * go back.
+ */
 export type VoidSettlements = (
   tx: Transaction,
   voids: readonly ShippedSettlementVoid[],
@@ -51,18 +54,23 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
 /**
  * Takes a batch of a sidecar exactly once (contract §9), as a whole or not at all, in one transaction:
  *
- *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock would hold up the
- *      sidecar's acknowledgements of revocations; a batch that passes just before another process connects counts as having come before.
- *   2. The row of the epoch is locked: two senders of one epoch, and a batch and its repetition, go one after the other from here on.
- *      It says up to which number everything was taken. What is not above it was delivered before: it is passed over, unread.
- *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before it. One that a settlement has
- *      put into its chain already is passed over.
- *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last number. A batch may end the
- *      epoch: what its holders were leased and no record took goes back then (see endEpoch).
- *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A crash after it, or an
- *      answer that gets lost: the sidecar sends again, and step 2 finds that all of it is delivered.
+ *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock
+ *      would hold up the sidecar's acknowledgements of revocations; a batch that passes just before another
+ *      process connects counts as having come before.
+ *   2. The row of the epoch is locked: two senders of one epoch, and a batch and its repetition, go one after
+ *      the other from here on. It says up to which number everything was taken. What is not above it was
+ *      delivered before: it is passed over, unread.
+ *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before
+ *      it. One that a settlement has put into its chain already is passed over.
+ *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last
+ *      number. A batch may end the epoch: what its holders were leased and no record took goes back then (see
+ *      endEpoch).
+ *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A
+ *      crash after it, or an answer that gets lost: the sidecar sends again, and step 2 finds that all of it
+ *      is delivered.
  *
- * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a record is appended once.
+ * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a
+ * record is appended once.
  */
 export async function ingestBatch(
   deps: IngestDeps,
@@ -101,7 +109,10 @@ export async function ingestBatch(
   }
 }
 
-/** Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow, not a failure. */
+/**
+ * Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow,
+ * not a failure.
+ */
 class NothingTaken extends Error {
   override readonly name = 'NothingTaken';
   readonly answer: ShipAnswer;
@@ -133,8 +144,8 @@ const nextSeqOf = (firstSeq: number, items: readonly NumberedItem[]): number =>
   (items.at(-1)?.seq ?? firstSeq - 1) + 1;
 
 /**
- * The last number that was taken of this epoch; 0 for a new one. A sidecar ships older epochs first, so once it has begun several newer
- * ones an old row says nothing more, and goes.
+ * The last number that was taken of this epoch; 0 for a new one. A sidecar ships older epochs first, so once
+ * it has begun several newer ones an old row says nothing more, and goes.
  */
 async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): Promise<number> {
   const begun = await tx`

@@ -11,7 +11,10 @@ import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../
 import type { AppendingDeps } from './deps.ts';
 import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
 
-/** How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface; shared/wire/sync.ts says what the answers mean. */
+/**
+ * How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface;
+ * shared/wire/sync.ts says what the answers mean.
+ */
 export function ingestRoutes(
   deps: AppendingDeps,
   voidSettlements: VoidSettlements,

@@ -13,8 +13,9 @@ export interface NewAttestation {
 }
 
 /**
- * Stores linked records with one statement; their positions rise in the order given. Arrays of one column each make the fastest
- * insert there is but COPY (design: 60,000 rows a second); names of checks travel joined, because an array of arrays would come out flat.
+ * Stores linked records with one statement; their positions rise in the order given. Arrays of one column
+ * each make the fastest insert there is but COPY (design: 60,000 rows a second); names of checks travel
+ * joined, because an array of arrays would come out flat.
  */
 export async function insertAttestations(tx: Transaction, rows: readonly NewAttestation[]): Promise<void> {
   const column = <T>(read: (attestation: Attestation) => T): T[] =>

@@ -21,15 +21,19 @@ export interface RecordSender {
 /** What becomes of a record that a sidecar brings. */
 export type RecordVerdict =
   | { readonly kind: 'new'; readonly record: NewRecord }
-  /** The same record is in its chain already: a settlement put it there, and this is its second copy (contract §5). */
+  /**
+   * The same record is in its chain already: a settlement put it there, and this is its second copy (contract
+   * §5).
+   */
   | { readonly kind: 'stored' }
   /** This sidecar may not say this. The message names the field, never its value. */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * Whether a sidecar may say these things (contract §9): of gates of its account only, of passports only whose token it has seen, and
- * nothing that the database contradicts. The records are well formed: parseBatchItem has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or
- * with a settlement, it is judged here.
+ * Whether a sidecar may say these things (contract §9): of gates of its account only, of passports only whose
+ * token it has seen, and nothing that the database contradicts. The records are well formed: parseBatchItem
+ * has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or with a
+ * settlement, it is judged here.
  */
 export async function judgeRecords(
   tx: Transaction,

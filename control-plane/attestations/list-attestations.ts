@@ -7,7 +7,10 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database } from '../base/database.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 
-/** What a page is narrowed to. Null: not narrowed. Ids are compared as they are: one that does not exist matches nothing. */
+/**
+ * What a page is narrowed to. Null: not narrowed. Ids are compared as they are: one that does not exist
+ * matches nothing.
+ */
 export interface AttestationFilter {
   readonly passportId: string | null;
   readonly gateId: string | null;
@@ -18,10 +21,16 @@ export interface AttestationFilter {
   readonly untilMs: UnixMillis | null;
 }
 
-/** The place of a record in every list: newest first, and of those decided in the same millisecond the one that arrived last. */
+/**
+ * The place of a record in every list: newest first, and of those decided in the same millisecond the one
+ * that arrived last.
+ */
 export interface Place {
   readonly timestampMs: UnixMillis;
-  /** Of arrival; no two records share one. Never leaves the house: it would tell how much all accounts together do. */
+  /**
+   * Of arrival; no two records share one. Never leaves the house: it would tell how much all accounts
+   * together do.
+   */
   readonly position: number;
 }
 
@@ -38,8 +47,9 @@ export interface AttestationPage {
 }
 
 /**
- * A page of what the owner may read (contract §9). A record keeps its place for ever, so that those that arrive meanwhile neither repeat
- * nor hide any: one that was decided before the last of a page, and arrives later, stands on a later page.
+ * A page of what the owner may read (contract §9). A record keeps its place for ever, so that those that
+ * arrive meanwhile neither repeat nor hide any: one that was decided before the last of a page, and arrives
+ * later, stands on a later page.
  */
 export async function listAttestations(
   sql: Database,
@@ -53,12 +63,13 @@ export async function listAttestations(
 }
 
 /**
- * One walk along an index for each decision that is wanted and each way in which the owner comes to read a record; each ends when it has
- * filled a page, and what they found is merged. Whatever the filters and however many records there are, nothing is read that could
- * not stand on the page (test/api/attestation-lists.test.ts counts it).
+ * One walk along an index for each decision that is wanted and each way in which the owner comes to read a
+ * record; each ends when it has filled a page, and what they found is merged. Whatever the filters and
+ * however many records there are, nothing is read that could not stand on the page
+ * (test/api/attestation-lists.test.ts counts it).
  *
- * The conditions of a walk are those of its index and no others, or PostgreSQL might prefer an index along which it finds nothing for
- * long. That the owner may read what was found is asked again at the end.
+ * The conditions of a walk are those of its index and no others, or PostgreSQL might prefer an index along
+ * which it finds nothing for long. That the owner may read what was found is asked again at the end.
  */
 export function pageQuery(
   sql: Database,
@@ -86,9 +97,9 @@ export function pageQuery(
 }
 
 /**
- * The ways in which records that match come to be read by the owner. No record is found on two of them, because its two readers are
- * never the same. A passport or gate has one owner, who reads all of its records and walks along them; anybody else walks along those
- * that he reads for another reason.
+ * The ways in which records that match come to be read by the owner. No record is found on two of them,
+ * because its two readers are never the same. A passport or gate has one owner, who reads all of its records
+ * and walks along them; anybody else walks along those that he reads for another reason.
  */
 function waysOf(sql: Database, owner: Owner, { passportId, gateId }: AttestationFilter) {
   const reader = isReader(sql, owner);
@@ -119,8 +130,9 @@ function waysOf(sql: Database, owner: Owner, { passportId, gateId }: Attestation
 }
 
 /**
- * A record that the owner may read, or whose id its call was answered with: `/enforce` without a gate records in the chain of a passport that may be
- * another account's (contract §5). Null where there is none of that id.
+ * A record that the owner may read, or whose id its call was answered with: `/enforce` without a gate records
+ * in the chain of a passport that may be another account's (contract §5). Null where there is none of that
+ * id.
  */
 export async function findAttestation(
   sql: Database,
@@ -159,7 +171,10 @@ const isReader = (sql: Database, { accountId, mode }: Owner) =>
 const isOtherReader = (sql: Database, { accountId, mode }: Owner) =>
   sql`(other_reader_account_id = ${accountId} AND other_reader_mode = ${mode})`;
 
-/** The caller's mode is that of the passport, to which `reader_mode` belongs, but where that was the very reason of the BLOCK. */
+/**
+ * The caller's mode is that of the passport, to which `reader_mode` belongs, but where that was the very
+ * reason of the BLOCK.
+ */
 const isSource = (sql: Database, { accountId, mode }: Owner) =>
   sql`(source_account = ${accountId} AND gate_id IS NULL
     AND (reader_mode = ${mode}) <> (reason IS NOT DISTINCT FROM 'mode_mismatch'))`;

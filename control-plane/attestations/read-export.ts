@@ -18,8 +18,9 @@ interface Range {
 export type ExportSlice = readonly Range[];
 
 /**
- * All chains of the owner in the order of their ids, each from its first record not older than `sinceMs` to its end (null: whole), and none
- * without such a record; cut into slices of at most `limits.exportSliceRowsMax` records, which are looked for as the reader goes on.
+ * All chains of the owner in the order of their ids, each from its first record not older than `sinceMs` to
+ * its end (null: whole), and none without such a record; cut into slices of at most
+ * `limits.exportSliceRowsMax` records, which are looked for as the reader goes on.
  */
 export async function* sliceExport(
   tx: Transaction,
@@ -30,8 +31,8 @@ export async function* sliceExport(
 }
 
 /**
- * Reads a slice in its order, and hands over each record as it arrives. Neither side sorts or holds a slice: rows that are gone before
- * the collector of garbage comes round keep the heap as small as it was.
+ * Reads a slice in its order, and hands over each record as it arrives. Neither side sorts or holds a slice:
+ * rows that are gone before the collector of garbage comes round keep the heap as small as it was.
  */
 export async function readSlice(
   tx: Transaction,
@@ -40,7 +41,8 @@ export async function readSlice(
 ): Promise<void> {
   const chains = new Map(slice.map(({ chain }) => [chain.chainId, chain]));
   let missing = slice.reduce((sum, { first, last }) => sum + last - first + 1, 0);
-  // A walk along the index of the chains for each range: a join might be planned as a look at the whole table.
+  // A walk along the index of the chains for each range: a join might be planned as a look at the whole
+  // table.
   await tx<AttestationRow[]>`
     SELECT ${tx(attestationColumns.map((name) => `record.${name}`))}
     FROM unnest(
@@ -89,8 +91,9 @@ async function* chainPages(
 }
 
 /**
- * Chains with something to export, and the place where the export of each begins: found by halving what is left of the chain, because
- * `latest_ms` never falls along it. Times themselves do, when a sidecar was away: the first record not older has to be looked for.
+ * Chains with something to export, and the place where the export of each begins: found by halving what is
+ * left of the chain, because `latest_ms` never falls along it. Times themselves do, when a sidecar was away:
+ * the first record not older has to be looked for.
  */
 async function readChains(
   tx: Transaction,
@@ -126,7 +129,10 @@ async function readChains(
     ORDER BY chain_id`;
 }
 
-/** Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long chain over many. */
+/**
+ * Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long
+ * chain over many.
+ */
 function* slicesOf(chains: readonly ExportChain[]): Generator<ExportSlice> {
   let slice: Range[] = [];
   let room: number = limits.exportSliceRowsMax;

@@ -46,7 +46,9 @@ const ExportQuery = Type.Object({
   since: Type.Optional(Type.String()),
 });
 
-/** The audit trail: decisions as attestations, page by page, one by one, and as whole chains (contract §9). */
+/**
+ * The audit trail: decisions as attestations, page by page, one by one, and as whole chains (contract §9).
+ */
 export function attestationRoutes(
   deps: AppendingDeps,
   {

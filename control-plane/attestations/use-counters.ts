@@ -14,11 +14,12 @@ interface PassportUse {
 }
 
 /**
- * Counts decisions at their gates, and PERMITs at their passports (contract §3 and §4); gate tests count nowhere. One statement
- * each, whatever the number of records; rows are locked in the order of their ids until the transaction ends.
+ * Counts decisions at their gates, and PERMITs at their passports (contract §3 and §4); gate tests count
+ * nowhere. One statement each, whatever the number of records; rows are locked in the order of their ids
+ * until the transaction ends.
  *
- * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes of it counts, or that none
- * came in time. That a decision was voided is no decision of its own.
+ * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes
+ * of it counts, or that none came in time. That a decision was voided is no decision of its own.
  */
 export async function countUse(tx: Transaction, attestations: readonly Attestation[]): Promise<void> {
   const gates = new Map<string, GateUse>();

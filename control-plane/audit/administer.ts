@@ -6,7 +6,10 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';
 
-/** How the audit describes a change (contract §16). Both states are whole, as the API renders the resource, without secrets. */
+/**
+ * How the audit describes a change (contract §16). Both states are whole, as the API renders the resource,
+ * without secrets.
+ */
 export interface AuditedChange {
   readonly operation: AuditedOperation;
   /** The id of what is changed. */
@@ -19,16 +22,21 @@ export interface AuditedChange {
 
 export interface Changed<T> {
   readonly result: T;
-  /** Null: nothing was changed, such as by a repetition. Where the two states are equal nothing was changed either. */
+  /**
+   * Null: nothing was changed, such as by a repetition. Where the two states are equal nothing was changed
+   * either.
+   */
   readonly audited: AuditedChange | null;
 }
 
 /**
- * The transaction of every operation that changes something at a caller's wish: what `work` writes, what it tells the feeds and the audit entry are
- * committed together or not at all. The type demands the entry, so that no operation forgets it; test/api/audit-operations.test.ts calls them all.
+ * The transaction of every operation that changes something at a caller's wish: what `work` writes, what it
+ * tells the feeds and the audit entry are committed together or not at all. The type demands the entry, so
+ * that no operation forgets it; test/api/audit-operations.test.ts calls them all.
  *
- * The entry comes last, behind the quota windows in the order of locks (ARCHITECTURE.md). The lock of its chain is the one that all changes of an
- * account and mode share: it is held for one statement and the commit, and whoever holds it waits for nobody.
+ * The entry comes last, behind the quota windows in the order of locks (ARCHITECTURE.md). The lock of its
+ * chain is the one that all changes of an account and mode share: it is held for one statement and the
+ * commit, and whoever holds it waits for nobody.
  */
 export const administer = <T>(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,

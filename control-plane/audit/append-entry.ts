@@ -8,12 +8,13 @@ import { advisoryLockSeeds } from '../storage/locks.ts';
 import { insertAuditEntry } from './audit-store.ts';
 
 /**
- * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its transaction: until the commit nobody else
- * adds to this chain.
+ * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its
+ * transaction: until the commit nobody else adds to this chain.
  *
- * It is signed with the attestation key. Auditors have that key already, from the JWKS, and one command verifies both chains; the message that is
- * signed begins differently, so that neither passes for the other. Rejected: a purpose of its own, one more key to rotate and to explain that
- * protects nothing more, since the same process holds both; and the `sync` key, which no outsider knows.
+ * It is signed with the attestation key. Auditors have that key already, from the JWKS, and one command
+ * verifies both chains; the message that is signed begins differently, so that neither passes for the other.
+ * Rejected: a purpose of its own, one more key to rotate and to explain that protects nothing more, since the
+ * same process holds both; and the `sync` key, which no outsider knows.
  */
 export async function appendAuditEntry(
   tx: Transaction,
@@ -35,7 +36,10 @@ export async function appendAuditEntry(
   await insertAuditEntry(tx, linkAuditEntry(facts, head, deps.signingKeys.current('attestation')));
 }
 
-/** One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held it before. */
+/**
+ * One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held
+ * it before.
+ */
 async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
   const [, [last]] = await Promise.all([
     tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${accountId} ${mode}`}, ${advisoryLockSeeds.auditChains}))`,

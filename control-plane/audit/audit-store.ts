@@ -57,7 +57,10 @@ export interface AuditPage {
   readonly hasMore: boolean;
 }
 
-/** Newest first. An entry keeps its place for ever, so that those that are written meanwhile neither repeat nor hide any. */
+/**
+ * Newest first. An entry keeps its place for ever, so that those that are written meanwhile neither repeat
+ * nor hide any.
+ */
 export async function listAuditEntries(
   sql: Database,
   owner: Owner,
@@ -94,7 +97,8 @@ export async function readAuditSpan(
   const [last] = await tx<{ sequence: number; hash: string }[]>`
     SELECT sequence, hash FROM audit_entries WHERE ${ownedBy(tx, owner)} ORDER BY sequence DESC LIMIT 1`;
   if (last === undefined) return { firstSequence: 1, previousHash: null, lastSequence: 0, lastHash: null };
-  // Times follow the clocks of several replicas and may fall along the chain: the first not older has to be looked for.
+  // Times follow the clocks of several replicas and may fall along the chain: the first not older has to be
+  // looked for.
   const [first] = await tx<{ sequence: number | null }[]>`
     SELECT ${sinceMs === null ? tx`1::bigint` : tx`min(sequence)`} AS sequence FROM audit_entries
     WHERE ${ownedBy(tx, owner)} ${sinceMs === null ? tx`AND sequence = 1` : tx`AND created_at_ms >= ${sinceMs}`}`;

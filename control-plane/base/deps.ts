@@ -7,14 +7,17 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Database } from './database.ts';
 
-/** Whether this program is about to stop: it still answers, but it is not ready, and closes each connection behind its answer. */
+/**
+ * Whether this program is about to stop: it still answers, but it is not ready, and closes each connection
+ * behind its answer.
+ */
 export interface Draining {
   isDraining: boolean;
 }
 
 /**
- * What every room may need from outside and no room offers. A room that offers a service to others declares its own piece of
- * dependencies on top of this; `Deps` of `control-plane/deps.ts` puts all of them together.
+ * What every room may need from outside and no room offers. A room that offers a service to others declares
+ * its own piece of dependencies on top of this; `Deps` of `control-plane/deps.ts` puts all of them together.
  */
 export interface BaseDeps {
   readonly sql: Database;

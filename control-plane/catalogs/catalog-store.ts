@@ -5,7 +5,10 @@ import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 
-/** The version that comes next. The caller holds the gate's lock: nobody else gets the same one, and none is left out. */
+/**
+ * The version that comes next. The caller holds the gate's lock: nobody else gets the same one, and none is
+ * left out.
+ */
 export async function nextCatalogVersion(tx: Transaction, gateId: GateId): Promise<number> {
   const [row] = await tx<{ version: number }[]>`
     SELECT coalesce(max(version), 0) + 1 AS version FROM catalogs WHERE gate_id = ${gateId}`;
@@ -29,7 +32,9 @@ interface CatalogRow extends Omit<Catalog, 'gateId' | 'permissions'> {
   readonly entries: readonly unknown[];
 }
 
-/** A version, or the newest (`version` null). Null where there is no such version, or no such gate any more. */
+/**
+ * A version, or the newest (`version` null). Null where there is no such version, or no such gate any more.
+ */
 export async function findCatalog(
   sql: Database,
   { gateId, version }: { readonly gateId: GateId; readonly version: number | null },

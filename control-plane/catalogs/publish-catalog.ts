@@ -16,9 +16,9 @@ import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 type PublishDeps = Pick<AppendingDeps, 'clock' | 'signingKeys'>;
 
 /**
- * Publishes the next version of a gate's catalog (contract §10): from the push on its sidecars permit what it offers and nothing else,
- * at its prices. The gate's own version rises too, because what it permits has changed, and the approvals that are open at it are voided: `voided` is
- * their number, for `expireVoided`.
+ * Publishes the next version of a gate's catalog (contract §10): from the push on its sidecars permit what it
+ * offers and nothing else, at its prices. The gate's own version rises too, because what it permits has
+ * changed, and the approvals that are open at it are voided: `voided` is their number, for `expireVoided`.
  */
 export async function replaceCatalog(
   tx: Transaction,
@@ -57,7 +57,10 @@ export const catalogOnRecord = ({ version, contentHash, permissions }: Catalog) 
   permissions: permissions.length,
 });
 
-/** Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and has written the gate itself. */
+/**
+ * Signs and stores the next version, and makes it discoverable. The caller holds the gate's lock and has
+ * written the gate itself.
+ */
 export async function publishCatalog(
   tx: Transaction,
   { clock, signingKeys }: PublishDeps,

@@ -28,7 +28,10 @@ const CatalogQuery = Type.Object({
   version: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
 });
 
-/** Permission catalogs (contract §10): published by the gate's owner, read by everybody who knows the gate's id, in both worlds. */
+/**
+ * Permission catalogs (contract §10): published by the gate's owner, read by everybody who knows the gate's
+ * id, in both worlds.
+ */
 export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {

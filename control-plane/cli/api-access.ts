@@ -9,7 +9,10 @@ import {
 } from '../../shared/runtime/settings.ts';
 import { type ApiAccess, UsageError } from './call-api.ts';
 
-/** The settings that a command shares with the service: where that listens, where its data lies, its first key. Throws SettingsError. */
+/**
+ * The settings that a command shares with the service: where that listens, where its data lies, its first
+ * key. Throws SettingsError.
+ */
 export const commandSettings = (environment: Environment): SettingValues =>
   parseSettings(['command'], environment);
 
@@ -24,7 +27,8 @@ DATA_DIR/admin-api-key. Keys are no arguments: others on this machine could read
 `;
 
 /**
- * How a command reaches the service; `origin` overrides the settings. Throws UsageError where there is no key, or the origin is no address.
+ * How a command reaches the service; `origin` overrides the settings. Throws UsageError where there is no
+ * key, or the origin is no address.
  */
 export async function apiAccessOf(
   environment: Environment,

@@ -5,7 +5,10 @@ import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import { reasonOf, UsageError } from './call-api.ts';
 
-/** Sends an event to a program on this machine as the service sends it to an endpoint: the same body, headers and signature. */
+/**
+ * Sends an event to a program on this machine as the service sends it to an endpoint: the same body, headers
+ * and signature.
+ */
 export async function forwardEvent(
   url: string,
   event: {

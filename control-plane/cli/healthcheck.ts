@@ -14,9 +14,10 @@ type Health =
   | { readonly kind: 'not_ready'; readonly reason: string };
 
 /**
- * `agent-trust healthcheck`: whether the program that runs here, at the address of the same settings, is ready for requests. Without a
- * name it asks both, and what nobody listens for does not count, as in a container that runs only one of them; one at least must be there.
- * Answers within limits.healthcheckMsMax. 0: ready. 1: not. Throws UsageError where a port is 0, which names no address.
+ * `agent-trust healthcheck`: whether the program that runs here, at the address of the same settings, is
+ * ready for requests. Without a name it asks both, and what nobody listens for does not count, as in a
+ * container that runs only one of them; one at least must be there. Answers within limits.healthcheckMsMax.
+ * 0: ready. 1: not. Throws UsageError where a port is 0, which names no address.
  */
 export async function healthcheckCommand(options: {
   readonly program: CheckedProgram | null;

@@ -22,20 +22,24 @@ export interface TextSink {
 }
 
 /**
- * 0: everything verifies. 5: it does not, be it for the export or for the keys in the JWKS, or it could not be read to its end. 2: nothing
- * was verified, because a file is missing or is no JSON.
+ * 0: everything verifies. 5: it does not, be it for the export or for the keys in the JWKS, or it could not
+ * be read to its end. 2: nothing was verified, because a file is missing or is no JSON.
  */
 export type VerifyExitCode = 0 | 2 | 5;
 
 const progressEveryRecords = 50_000;
 
 /**
- * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export of attestations (jsonl or json) or of the audit offline, in constant memory. `file` `-` is standard
- * input. Writes the verdict in one line and answers the exit code.
+ * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export of attestations (jsonl or json) or
+ * of the audit offline, in constant memory. `file` `-` is standard input. Writes the verdict in one line and
+ * answers the exit code.
  */
 export async function verifyAttestationsCommand(options: {
   readonly file: string;
-  /** Path of a JWKS as `/.well-known/jwks.json` answers it. Get it from the service yourself, not along with the export. */
+  /**
+   * Path of a JWKS as `/.well-known/jwks.json` answers it. Get it from the service yourself, not along with
+   * the export.
+   */
   readonly jwks: string;
   /** Takes the verdict. */
   readonly output: TextSink;
@@ -106,7 +110,10 @@ async function verifyStream(
 const verifierFor = (line: string | null, keys: Keyset): ExportVerifier<string> =>
   line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
 
-/** The keys; 2 where there is no JWKS to hold the export against, 5 where its keys are not what docs/verify.md demands of them. */
+/**
+ * The keys; 2 where there is no JWKS to hold the export against, 5 where its keys are not what docs/verify.md
+ * demands of them.
+ */
 async function readKeys(
   path: string,
   { output, errors }: { readonly output: TextSink; readonly errors: TextSink },

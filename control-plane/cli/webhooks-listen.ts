@@ -22,15 +22,20 @@ export interface ListenOptions {
 /** How often the service is asked; with a plan limit seldom enough to leave calls for everything else. */
 const pollMs = secondMs;
 const limitedPollMs = 5 * secondMs;
-/** Deliveries that were forwarded, remembered so that none goes twice: far more than arrive between two looks. */
+/**
+ * Deliveries that were forwarded, remembered so that none goes twice: far more than arrive between two looks.
+ */
 const seenMax = 10_000;
 
 /**
- * `agent-trust webhooks listen`: forwards what happens to a program on this machine. The service cannot reach that, so this asks the service: it
- * makes a webhook without a URL, fetches its deliveries every second, sends each on, signed with the secret of that webhook, and deletes the webhook at
- * the end. One that is left behind by `kill -9` is disabled after an hour; a machine that slept for longer fetches again, which enables it.
+ * `agent-trust webhooks listen`: forwards what happens to a program on this machine. The service cannot reach
+ * that, so this asks the service: it makes a webhook without a URL, fetches its deliveries every second,
+ * sends each on, signed with the secret of that webhook, and deletes the webhook at the end. One that is left
+ * behind by `kill -9` is disabled after an hour; a machine that slept for longer fetches again, which enables
+ * it.
  *
- * Each event is forwarded once, in the order of its making as far as that is known; what the program refuses is shown and not repeated.
+ * Each event is forwarded once, in the order of its making as far as that is known; what the program refuses
+ * is shown and not repeated.
  */
 export async function listenCommand(options: ListenOptions): Promise<void> {
   const { api, forwardTo, signal, output, clock = systemClock } = options;

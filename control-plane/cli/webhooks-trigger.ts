@@ -19,8 +19,9 @@ import { checkEvents } from './webhooks-listen.ts';
 export type TriggerExitCode = 0 | 1;
 
 /**
- * `agent-trust webhooks trigger EVENT`: an event with sample data. With `forwardTo` it goes from here to that address, and nobody is asked;
- * else the service sends it to every enabled webhook of the account that subscribes to it, `agent-trust webhooks listen` among them.
+ * `agent-trust webhooks trigger EVENT`: an event with sample data. With `forwardTo` it goes from here to that
+ * address, and nobody is asked; else the service sends it to every enabled webhook of the account that
+ * subscribes to it, `agent-trust webhooks listen` among them.
  */
 export async function triggerCommand(options: {
   readonly event: string;

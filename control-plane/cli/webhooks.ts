@@ -4,7 +4,9 @@ import { exitCode } from '../../shared/runtime/exit-codes.ts';
 import type { Environment } from '../../shared/runtime/settings.ts';
 import type { TextSink } from './verify-attestations.ts';
 
-/** What the composition root lends to the commands, which throw CommandError and SettingsError for it to show. */
+/**
+ * What the composition root lends to the commands, which throw CommandError and SettingsError for it to show.
+ */
 export interface WebhookCommandHost {
   readonly env: Environment;
   readonly output: TextSink;

@@ -23,20 +23,24 @@ declare module 'fastify' {
 }
 
 /**
- * `Idempotency-Key` on creating POSTs (contract §12): however often a request is sent, what it asks for is created once. A key of an API
- * key is in one of three states:
+ * `Idempotency-Key` on creating POSTs (contract §12): however often a request is sent, what it asks for is
+ * created once. A key of an API key is in one of three states:
  *
  *   unknown   Nobody used it within 24 h. The first request that names it claims it.
- *   claimed   One transaction holds its lock, from its first statement to its end. In it the thing is created and the answer stored. Its
- *             commit leads to `answered`; whatever else ends it, a crash at any moment included, undoes both and leads back to `unknown`.
- *             Others that name the key wait for the lock, on whichever replica they are, and look again.
- *   answered  The answer is committed together with what was created. It is replayed for 24 h, then the key is unknown again.
+ *   claimed   One transaction holds its lock, from its first statement to its end. In it the thing is created
+ *             and the answer stored. Its commit leads to `answered`; whatever else ends it, a crash at any
+ *             moment included, undoes both and leads back to `unknown`. Others that name the key wait for the
+ *             lock, on whichever replica they are, and look again.
+ *   answered  The answer is committed together with what was created. It is replayed for 24 h, then the key
+ *             is unknown again.
  *
- * So there is no moment at which the thing is there and its answer is not. Where the client or this replica does not learn the outcome of the
- * commit, the next request with the key finds out: it gets the answer, or it creates the thing.
+ * So there is no moment at which the thing is there and its answer is not. Where the client or this replica
+ * does not learn the outcome of the commit, the next request with the key finds out: it gets the answer, or
+ * it creates the thing.
  *
- * A refusal (400, 404, 409) created nothing. It claims the key for itself after the fact and is stored; if another request with the key has got
- * an answer meanwhile, that one is given. Not stored are 401, 403, 429 and 5xx, a body that cannot be read, and a conflict over the key itself.
+ * A refusal (400, 404, 409) created nothing. It claims the key for itself after the fact and is stored; if
+ * another request with the key has got an answer meanwhile, that one is given. Not stored are 401, 403, 429
+ * and 5xx, a body that cannot be read, and a conflict over the key itself.
  */
 export function installIdempotency(
   app: FastifyInstance,
@@ -95,9 +99,15 @@ const isStored = ({ code, status }: ApiError): boolean =>
 type CreatorDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'sealer'>;
 
 export interface Creation<Made> {
-  /** Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may outlive the transaction. */
+  /**
+   * Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may
+   * outlive the transaction.
+   */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Made>;
-  /** What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not reject. */
+  /**
+   * What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not
+   * reject.
+   */
   readonly afterCommit?: (made: Made) => Promise<void>;
   /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
   readonly render: (made: Made) => AnswerBody;
@@ -106,8 +116,9 @@ export interface Creation<Made> {
 }
 
 /**
- * How a route with `creates` answers: 201 with what it created, in one transaction with the stored answer where the request carries an
- * `Idempotency-Key`; or the answer that the key already has, with `Idempotent-Replayed: true`.
+ * How a route with `creates` answers: 201 with what it created, in one transaction with the stored answer
+ * where the request carries an `Idempotency-Key`; or the answer that the key already has, with
+ * `Idempotent-Replayed: true`.
  */
 export const creator =
   (deps: CreatorDeps) =>

@@ -30,12 +30,13 @@ export interface Answer {
 type AnswerDeps = Pick<BaseDeps, 'clock' | 'random' | 'sealer'>;
 
 /**
- * Claims the request's key until the transaction ends, and resolves to the answer that it already has, or null. Waits for another
- * transaction that holds the claim, at most `limits.idempotencyWaitMsMax`. Comes first in its transaction, so that whoever waits holds nothing.
- * Throws `idempotency_conflict` where the wait was too short, and where the key was used for another request.
+ * Claims the request's key until the transaction ends, and resolves to the answer that it already has, or
+ * null. Waits for another transaction that holds the claim, at most `limits.idempotencyWaitMsMax`. Comes
+ * first in its transaction, so that whoever waits holds nothing. Throws `idempotency_conflict` where the wait
+ * was too short, and where the key was used for another request.
  *
- * The claim is a lock and no row. Rejected: to insert a row here and to fill in its answer at the end. It needs two writes for each
- * creation, and every reader must then tell a claim from an answer.
+ * The claim is a lock and no row. Rejected: to insert a row here and to fill in its answer at the end. It
+ * needs two writes for each creation, and every reader must then tell a claim from an answer.
  */
 export async function claimKey(
   tx: Transaction,
@@ -69,9 +70,10 @@ interface AnswerRow {
 }
 
 /**
- * All of it is sent at once and answered in one round trip. What is read is what was committed when the lock was granted, because each statement
- * looks for itself. The request's own expired answer goes by name, since it must make room. That may wait for somebody who is removing it as
- * one of the oldest; nobody waits in a circle, because whoever removes others' answers has removed its own before and skips what is locked.
+ * All of it is sent at once and answered in one round trip. What is read is what was committed when the lock
+ * was granted, because each statement looks for itself. The request's own expired answer goes by name, since
+ * it must make room. That may wait for somebody who is removing it as one of the oldest; nobody waits in a
+ * circle, because whoever removes others' answers has removed its own before and skips what is locked.
  */
 async function lockAndRead(
   tx: Transaction,

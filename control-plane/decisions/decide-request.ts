@@ -36,7 +36,10 @@ export interface EnforcementCall {
   /** As its caller wrote it: what is scanned for personal data. */
   readonly asked: RequestObject;
   readonly request: RequestFacts;
-  /** A gate test: attested as such, and counted nowhere. It takes and opens nothing, and claims no idempotency key. */
+  /**
+   * A gate test: attested as such, and counted nowhere. It takes and opens nothing, and claims no idempotency
+   * key.
+   */
   readonly isTest: boolean;
 }
 
@@ -73,12 +76,15 @@ export type Enforcement =
 type Redacted = ReturnType<typeof redactRequest>;
 
 /**
- * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and its record are committed in one
- * transaction, so there is no answer without a record and no record of a decision that was not made (contract §9). The way there is that of every request
- * (shared/decision/run.ts). Where the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of a decision; what
- * was settled is voided as soon as the database answers again, so that no client that got an error has a PERMIT that stands.
+ * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and
+ * its record are committed in one transaction, so there is no answer without a record and no record of a
+ * decision that was not made (contract §9). The way there is that of every request (shared/decision/run.ts).
+ * Where the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of
+ * a decision; what was settled is voided as soon as the database answers again, so that no client that got an
+ * error has a PERMIT that stands.
  *
- * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and `overloaded`.
+ * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and
+ * `overloaded`.
  */
 export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement> {
   let unknown: readonly SettlementId[] = [];

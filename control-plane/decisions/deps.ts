@@ -4,7 +4,10 @@ import type { FairShare } from '../storage/fair-share.ts';
 import type { OwnVoids } from './own-voids.ts';
 
 export interface DecisionDeps extends AppendingDeps {
-  /** Decisions of one account must not hold all connections while they wait for each other (admission/decision-turns.ts). */
+  /**
+   * Decisions of one account must not hold all connections while they wait for each other
+   * (admission/decision-turns.ts).
+   */
   readonly turns: FairShare<AccountId>;
   /** Decisions whose commit got no answer from the database. */
   readonly ownVoids: OwnVoids;

@@ -15,7 +15,10 @@ interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;
 }
 
-/** The windows of the ledger that a request draws on, in the order of a QuotaView: the policy's, then the passport's own. */
+/**
+ * The windows of the ledger that a request draws on, in the order of a QuotaView: the policy's, then the
+ * passport's own.
+ */
 export interface DrawnWindows {
   readonly spend: readonly DrawnWindow[];
   readonly rate: readonly DrawnWindow[];
@@ -63,7 +66,10 @@ export async function askedView(
   return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
 }
 
-/** All that a decision takes, together or not at all. Windows of which it takes nothing are left out, and not locked. */
+/**
+ * All that a decision takes, together or not at all. Windows of which it takes nothing are left out, and not
+ * locked.
+ */
 export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): LeaseAsk {
   const unitsOf =
     (units: number) =>

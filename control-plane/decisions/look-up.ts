@@ -17,10 +17,11 @@ export interface AdmittedLookUp {
 }
 
 /**
- * What is known of presented approvals, of keys, and of pending approvals of the same requests. Takes nothing. Answers are in the order of the look-ups.
+ * What is known of presented approvals, of keys, and of pending approvals of the same requests. Takes
+ * nothing. Answers are in the order of the look-ups.
  *
- * Units that other holders have not used yet are read before the keys: a copy of the request posts its units after its key is claimed, so whoever sees
- * neither has missed nothing.
+ * Units that other holders have not used yet are read before the keys: a copy of the request posts its units
+ * after its key is claimed, so whoever sees neither has missed nothing.
  */
 export async function lookUpAll(
   tx: Transaction,
@@ -50,8 +51,9 @@ const ledgerWindow = (short: WindowOfLease): LedgerWindow => ({
 });
 
 /**
- * An approval that refuses the request comes before the key, because `decide` looks at it before any limit, and only what the first PERMIT itself
- * leaves behind lets the first one be answered again (shared/decision/may-be-replay.ts).
+ * An approval that refuses the request comes before the key, because `decide` looks at it before any limit,
+ * and only what the first PERMIT itself leaves behind lets the first one be answered again
+ * (shared/decision/may-be-replay.ts).
  */
 async function lookUpOne(
   tx: Transaction,

@@ -5,8 +5,9 @@ import type { NewRecord } from '../attestations/append-records.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
 
 /**
- * The record goes into the chain of the verified passport; without one into the gate's, and without a gate into the account's of who
- * asked, so that nobody can write into the chain of a passport that he does not hold (contract §9).
+ * The record goes into the chain of the verified passport; without one into the gate's, and without a gate
+ * into the account's of who asked, so that nobody can write into the chain of a passport that he does not
+ * hold (contract §9).
  */
 export function newRecord(
   { caller, isTest }: EnforcementCall,

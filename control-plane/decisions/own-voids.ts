@@ -16,7 +16,10 @@ export interface OwnVoids {
 
 type VoidDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
-/** Each is tried every `limits.voidRetryMs` until it is voided. They are as many as transactions can be cut off at once, in each outage. */
+/**
+ * Each is tried every `limits.voidRetryMs` until it is voided. They are as many as transactions can be cut
+ * off at once, in each outage.
+ */
 export function ownVoids(deps: VoidDeps): OwnVoids {
   const waiting = new Set<SettlementId>();
   const wakeup = makeWakeup();

@@ -30,9 +30,10 @@ interface SeenToken {
 }
 
 /**
- * What the database knows of verified passports at this moment, by the hash of their token, so that its age is 0. A token that is missing proves
- * nothing: it was never issued here (somebody else signed it with our key, or its issue was lost with a restored backup, so that nobody can revoke
- * it), or the key that signed it was declared compromised, which whoever verified the token may not know yet.
+ * What the database knows of verified passports at this moment, by the hash of their token, so that its age
+ * is 0. A token that is missing proves nothing: it was never issued here (somebody else signed it with our
+ * key, or its issue was lost with a restored backup, so that nobody can revoke it), or the key that signed it
+ * was declared compromised, which whoever verified the token may not know yet.
  */
 export async function findStandings(
   tx: Transaction,
@@ -69,7 +70,8 @@ const knownPassport = ({
 }: StandingRow): KnownPassport => ({
   passport: { passportId, agentId, accountId, mode },
   standing: {
-    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still say otherwise.
+    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still
+    // say otherwise.
     status: status === 'expired' ? 'revoked' : status,
     isIssuerSuspended: issuerStatus === 'suspended',
     isAccountSuspended: accountStatus === 'suspended',

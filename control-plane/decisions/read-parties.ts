@@ -25,12 +25,13 @@ export interface Parties {
 type Refused = Extract<SettlementAnswer, { kind: 'refused' | 'blocked' }>;
 
 /**
- * For each settlement, what it is about: a gate of the sidecar's account, also a deleted one, as at ingest, and a passport whose token the sidecar has
- * seen. `refused` otherwise.
+ * For each settlement, what it is about: a gate of the sidecar's account, also a deleted one, as at ingest,
+ * and a passport whose token the sidecar has seen. `refused` otherwise.
  *
- * The sidecar has checked the passport already, on a state that may be as old as the gate allows. Here the truth is at hand, and passport checks come
- * first (contract §5): neither a PERMIT nor an approval nor the first PERMIT once more is given out for a passport that was revoked or suspended
- * before this transaction. Times are left to the sidecar, because a decision holds for the moment in which it was made.
+ * The sidecar has checked the passport already, on a state that may be as old as the gate allows. Here the
+ * truth is at hand, and passport checks come first (contract §5): neither a PERMIT nor an approval nor the
+ * first PERMIT once more is given out for a passport that was revoked or suspended before this transaction.
+ * Times are left to the sidecar, because a decision holds for the moment in which it was made.
  */
 export async function readParties(
   tx: Transaction,

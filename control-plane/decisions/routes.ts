@@ -23,13 +23,14 @@ const test = { scope: testGateCall.scope } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
- * Decisions (contract §5), from the same core as the sidecar's. Bodies are read by the functions that the sidecar reads them with,
- * instead of by validation: both programs take and refuse the same.
+ * Decisions (contract §5), from the same core as the sidecar's. Bodies are read by the functions that the
+ * sidecar reads them with, instead of by validation: both programs take and refuse the same.
  */
 export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const verify = tokenVerifier(deps);
   return async (app) => {
-    // The sidecar does not look at the Content-Type, and takes what is none at all: what it takes, this program takes too.
+    // The sidecar does not look at the Content-Type, and takes what is none at all: what it takes, this
+    // program takes too.
     app.addHook('onRequest', async ({ headers }) => {
       headers['content-type'] = 'application/json';
     });

@@ -40,9 +40,10 @@ import {
 type RunDeps = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 
 /**
- * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it settles is written, by the same
- * transaction that commits its record. Rows are locked in the order that approval-store.ts names. What others took or changed between the reading and the
- * taking is noticed by the ledger and by `holdPolicy`: the settlement is undone to a savepoint, all is read again and decided again.
+ * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it
+ * settles is written, by the same transaction that commits its record. Rows are locked in the order that
+ * approval-store.ts names. What others took or changed between the reading and the taking is noticed by the
+ * ledger and by `holdPolicy`: the settlement is undone to a savepoint, all is read again and decided again.
  */
 export class RunInTransaction {
   readonly #tx: Transaction;
@@ -196,7 +197,9 @@ export class RunInTransaction {
     return { kind: 'replayed', first: earlier };
   }
 
-  /** Unless it came true, or has found what came true before, everything that the settlement wrote is undone. */
+  /**
+   * Unless it came true, or has found what came true before, everything that the settlement wrote is undone.
+   */
   async #orUndone(settle: () => Promise<RunEvent>): Promise<RunEvent> {
     await this.#tx`SAVEPOINT before_settlement`;
     const event = await settle();
@@ -296,7 +299,10 @@ export class RunInTransaction {
     return must(this.decision.charge, 'what is settled has a charge');
   }
 
-  /** Takes the units from the ledger, and locks their windows until the commit: the last statement. False: others were quicker. */
+  /**
+   * Takes the units from the ledger, and locks their windows until the commit: the last statement. False:
+   * others were quicker.
+   */
   async #take(): Promise<boolean> {
     const { drawn, nowMs } = this.#input;
     const [grant] = await grantLeases(this.#tx, [askFor(drawn, this.#charge())], nowMs);

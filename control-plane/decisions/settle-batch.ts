@@ -26,13 +26,16 @@ export type SettlementCallOutcome =
 type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
 
 /**
- * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8), all of a call in one transaction. The sender
- * must be the newest connection of its sidecar id, read without a lock as at ingest. The order of the locks is in approval-store.ts.
+ * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8),
+ * all of a call in one transaction. The sender must be the newest connection of its sidecar id, read without
+ * a lock as at ingest. The order of the locks is in approval-store.ts.
  *
- * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the monotonic clock. Where the outcome of the commit is
- * unknown this throws, and the sidecar sends the call again, or voids it.
+ * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the
+ * monotonic clock. Where the outcome of the commit is unknown this throws, and the sidecar sends the call
+ * again, or voids it.
  *
- * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of the others.
+ * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of
+ * the others.
  */
 export async function settleBatch(
   deps: SettleDeps,

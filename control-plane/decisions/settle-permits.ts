@@ -26,11 +26,13 @@ export interface AdmittedPermit {
 type Deciding = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 
 /**
- * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in its chain, all with the commit or none
- * of it. Of two at once with one key, or with one approval, one is committed; the other waits for it, and is answered with what it finds then.
+ * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in
+ * its chain, all with the commit or none of it. Of two at once with one key, or with one approval, one is
+ * committed; the other waits for it, and is answered with what it finds then.
  *
- * The settlement is the memory: a permit that comes again is answered as the first time, whatever has happened since. Answers are in the order of the
- * permits. Records that need not or must not become true are dropped from one step to the next, and what is left is appended at once.
+ * The settlement is the memory: a permit that comes again is answered as the first time, whatever has
+ * happened since. Answers are in the order of the permits. Records that need not or must not become true are
+ * dropped from one step to the next, and what is left is appended at once.
  */
 export async function settlePermits(
   tx: Transaction,
@@ -107,7 +109,8 @@ async function claim(
     const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
     if (answer !== null) answers.set(each, answer);
   });
-  // What a dead process left under way must not become true any more: its units may have gone back (leases/end-epoch.ts).
+  // What a dead process left under way must not become true any more: its units may have gone back
+  // (leases/end-epoch.ts).
   const taking = claiming.filter((each) => !answers.has(each));
   const held = await findHeldLeases(
     tx,

@@ -12,11 +12,13 @@ import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './s
 import { dropSettlements, findClaims, insertSettlements, readSettlements } from './settlement-store.ts';
 
 /**
- * Opens an approval with the money that the sidecar took for it, or finds the one that waits for the same request already: the money of this
- * settlement then stays the sidecar's. A repeat of the settlement that opened it is answered as the first time, whatever has happened since: its money is
- * the approval's, and must never be used besides.
+ * Opens an approval with the money that the sidecar took for it, or finds the one that waits for the same
+ * request already: the money of this settlement then stays the sidecar's. A repeat of the settlement that
+ * opened it is answered as the first time, whatever has happened since: its money is the approval's, and must
+ * never be used besides.
  *
- * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given again.
+ * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given
+ * again.
  */
 export async function settleSuspend(
   tx: Transaction,

@@ -43,8 +43,8 @@ export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }
 });
 
 /**
- * The same where an approval of it can count: null without a gate, and where the gate's policy was changed or the gate deleted since the sidecar
- * looked at it, so that no approval is of that policy any more.
+ * The same where an approval of it can count: null without a gate, and where the gate's policy was changed or
+ * the gate deleted since the sidecar looked at it, so that no approval is of that policy any more.
  */
 export const bindingNow = (settled: SettledRequest, gate: SettledGate | null): ApprovalBinding | null =>
   gate === null || gate.policyVersion !== settled.gate_version || gate.isDeleted

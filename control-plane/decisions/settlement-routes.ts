@@ -12,7 +12,10 @@ import { refuseSupersededConnection, refuseUnknownConnection } from '../sync/ref
 import type { DecisionDeps } from './deps.ts';
 import { settleBatch } from './settle-batch.ts';
 
-/** Requests of sidecars that have to ask. Not a public interface; shared/wire/settlement.ts says what the answers mean. */
+/**
+ * Requests of sidecars that have to ask. Not a public interface; shared/wire/settlement.ts says what the
+ * answers mean.
+ */
 export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const settled = new Counter({
     name: 'agent_trust_settlements_total',

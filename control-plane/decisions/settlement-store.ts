@@ -20,8 +20,8 @@ import type { HeldUnits } from '../leases/held-units.ts';
 export interface PermitKey {
   readonly passportId: PassportId;
   /**
-   * The gate, or without one the account that asks: a passport goes to many, and what it may do at one of them must neither be paid for at
-   * another nor kept from it.
+   * The gate, or without one the account that asks: a passport goes to many, and what it may do at one of
+   * them must neither be paid for at another nor kept from it.
    */
   readonly scopeId: GateId | AccountId;
   readonly idempotencyKey: string;
@@ -48,7 +48,9 @@ export interface NewSettlement {
 
 /** What a request asks of the settlements of others. */
 export interface ClaimQuestion extends Pick<NewSettlement, 'key' | 'requestHash' | 'source'> {
-  /** Under which it reads what it finds: an id that it has used for nothing else, and that voids the reading. */
+  /**
+   * Under which it reads what it finds: an id that it has used for nothing else, and that voids the reading.
+   */
   readonly readerId: AttestationId;
 }
 
@@ -67,12 +69,14 @@ export type SettlementVerdict =
   | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
 
 /**
- * Inserts settlements, and with them claims their keys: `new` ones stand with the commit. Of any number of claims of one key at once one wins: the
- * others wait here until it is committed, and find it, or until it is rolled back, and then the next one wins. Of a settlement and its void at once
- * the second waits for the first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
+ * Inserts settlements, and with them claims their keys: `new` ones stand with the commit. Of any number of
+ * claims of one key at once one wins: the others wait here until it is committed, and find it, or until it is
+ * rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
+ * first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
  *
- * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has removed it yet. Rows are locked in the order of
- * keys and ids, before leases, approvals, chains and quota windows. A copy that finds its first PERMIT reads it (`readSettlements`).
+ * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has
+ * removed it yet. Rows are locked in the order of keys and ids, before leases, approvals, chains and quota
+ * windows. A copy that finds its first PERMIT reads it (`readSettlements`).
  */
 export async function insertSettlements(
   tx: Transaction,
@@ -161,8 +165,9 @@ const asRows = (tx: Transaction, keys: readonly PermitKey[]) => tx`
   ) AS k (passport_id, scope_id, key_hash, place)`;
 
 /**
- * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key. One that is being claimed at this moment is
- * not seen. One of the same request is read under the `readerId` of the question.
+ * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key.
+ * One that is being claimed at this moment is not seen. One of the same request is read under the `readerId`
+ * of the question.
  */
 export async function findClaims(
   tx: Transaction,
@@ -198,10 +203,10 @@ export interface Reading {
 }
 
 /**
- * From here on these settlements are voided only after their readers; any number may read at once. Returns the
- * readers that may not read: the settlement was voided before, or the reading was. A settlement that has no row
- * cannot be voided. One with `readersMax` readers is never voided any more, because a row for each further reader
- * would have no end.
+ * From here on these settlements are voided only after their readers; any number may read at once. Returns
+ * the readers that may not read: the settlement was voided before, or the reading was. A settlement that has
+ * no row cannot be voided. One with `readersMax` readers is never voided any more, because a row for each
+ * further reader would have no end.
  */
 export async function readSettlements(
   tx: Transaction,
@@ -283,7 +288,9 @@ export async function findVoids(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Settlements of this transaction that come to nothing after all, with their readings of this transaction. */
+/**
+ * Settlements of this transaction that come to nothing after all, with their readings of this transaction.
+ */
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
@@ -300,9 +307,10 @@ export interface VoidedSettlement {
 }
 
 /**
- * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns all that
- * are void from here on, not those that were void before. Two cases differ from the ids given: a settlement that is
- * read stays true for now, and one that was withdrawn earlier becomes void with the last of its readings.
+ * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns all
+ * that are void from here on, not those that were void before. Two cases differ from the ids given: a
+ * settlement that is read stays true for now, and one that was withdrawn earlier becomes void with the last
+ * of its readings.
  */
 export async function writeVoids(
   tx: Transaction,
@@ -311,7 +319,8 @@ export async function writeVoids(
   nowMs: UnixMillis,
 ): Promise<readonly VoidedSettlement[]> {
   const sorted = [...ids].sort();
-  // In the order in which claims are locked, with what is read: its last reader may go here, and another one elsewhere.
+  // In the order in which claims are locked, with what is read: its last reader may go here, and another one
+  // elsewhere.
   await tx`
     SELECT FROM settlements WHERE settlement_id = ANY(${sorted}::text[])
       OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${sorted}::text[])))

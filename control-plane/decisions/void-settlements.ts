@@ -16,7 +16,10 @@ import {
   writeVoids,
 } from './settlement-store.ts';
 
-/** A settlement whose client was answered before its outcome was known, or a reading with which nobody was answered. */
+/**
+ * A settlement whose client was answered before its outcome was known, or a reading with which nobody was
+ * answered.
+ */
 export interface UnknownSettlement {
   readonly id: SettlementId;
   /** Leases that the sidecar took from for it; what each lease of money was charged. */
@@ -24,16 +27,21 @@ export interface UnknownSettlement {
   readonly amountMicroUsd: number | null;
 }
 
-/** What is left to do in the same transaction, in the order of the locks: the records go into their chains, then the units go back. */
+/**
+ * What is left to do in the same transaction, in the order of the locks: the records go into their chains,
+ * then the units go back.
+ */
 export interface Undone {
   readonly records: readonly NewRecord[];
   readonly units: readonly HeldUnits[];
 }
 
 /**
- * Voids settlements and readings (contract §5): what was not committed never will be; what was is undone, as soon as no other request may be answered
- * with it: it waits for the voids of those. The key of a PERMIT is free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a SUSPEND opened is over,
- * and the sweep of approvals attests that and frees its money. The units of a PERMIT are free again, also where it was never committed.
+ * Voids settlements and readings (contract §5): what was not committed never will be; what was is undone, as
+ * soon as no other request may be answered with it: it waits for the voids of those. The key of a PERMIT is
+ * free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a
+ * SUSPEND opened is over, and the sweep of approvals attests that and frees its money. The units of a PERMIT
+ * are free again, also where it was never committed.
  */
 export async function voidSettlements(
   tx: Transaction,

@@ -9,12 +9,13 @@ import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor
 type Fragment = PendingQuery<Row[]>;
 
 /**
- * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are (contract §10). Both queries are
- * made for a million entries: docs/catalogs.md shows the plans. They are read one after the other, not from one snapshot: a catalog that
- * is published in between counts in one and not the other.
+ * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are
+ * (contract §10). Both queries are made for a million entries: docs/catalogs.md shows the plans. They are
+ * read one after the other, not from one snapshot: a catalog that is published in between counts in one and
+ * not the other.
  *
- * Strangers ask, so all of them together have `limits.discoveriesAtOnceMax` connections, one each. Throws `overloaded` beyond that and a
- * short queue, `invalid_request` for a cursor of another query.
+ * Strangers ask, so all of them together have `limits.discoveriesAtOnceMax` connections, one each. Throws
+ * `overloaded` beyond that and a short queue, `invalid_request` for a cursor of another query.
  */
 export async function discoverGates(
   { sql, discoveries }: Pick<DiscoveryDeps, 'sql' | 'discoveries'>,
@@ -35,7 +36,9 @@ export async function discoverGates(
   });
 }
 
-/** A capability with a colon is a permission key; without, an area or a category. No entry is found by both. */
+/**
+ * A capability with a colon is a permission key; without, an area or a category. No entry is found by both.
+ */
 const columnsOf = (sql: Database, { capability }: DiscoveryQuery): readonly Fragment[] =>
   capability.includes(':') ? [sql`permission_key`] : [sql`area`, sql`category`];
 
@@ -51,7 +54,8 @@ export function offersQuery(
 ): PendingQuery<OfferRow[]> {
   const { limit, offset } = query;
   const order = orderOf(sql, query);
-  // Each part is read off its index alone and stops when it has enough; where the entries say more, only the page is looked up.
+  // Each part is read off its index alone and stops when it has enough; where the entries say more, only the
+  // page is looked up.
   const parts = columnsOf(sql, query).flatMap((column) =>
     partsOf(sql, query, after).map(
       (part) => sql`(
@@ -114,9 +118,10 @@ interface Part {
 }
 
 /**
- * Ranges of the index that make up the results together. From the first page on they are one; but the index by price, read backwards, has
- * its nulls first, so that priced and unpriced entries are read apart. Behind a place they are what has its figure, what has a figure
- * behind it, and what has none: as one condition with OR, the index would be read from its start.
+ * Ranges of the index that make up the results together. From the first page on they are one; but the index
+ * by price, read backwards, has its nulls first, so that priced and unpriced entries are read apart. Behind a
+ * place they are what has its figure, what has a figure behind it, and what has none: as one condition with
+ * OR, the index would be read from its start.
  */
 function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null): readonly Part[] {
   const figure = figureOf(sql, query);
@@ -180,7 +185,10 @@ function countEntries(sql: Database, query: DiscoveryQuery) {
   return sql<TotalRow[]>`SELECT ${counts.reduce((all, each) => sql`${all} + ${each}`)} AS total`;
 }
 
-/** Areas and categories are counted under one name, permission keys cannot be either: the term alone is enough. */
+/**
+ * Areas and categories are counted under one name, permission keys cannot be either: the term alone is
+ * enough.
+ */
 function sumCounts(sql: Database, query: DiscoveryQuery) {
   const { capability, currency, pricing_model: model, min_security_profile: minLevel } = query;
   return sql<TotalRow[]>`

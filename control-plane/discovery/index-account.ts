@@ -4,9 +4,11 @@ import type { Database, Transaction } from '../base/database.ts';
 import { indexGates } from './index-gates.ts';
 
 /**
- * Makes discovery forget the gates of an account that has been suspended, and answer them again when it is active (contract §10). To be called
- * after the commit of that: however many gates there are, a suspension waits for none of this. Whoever publishes meanwhile has either
- * seen the new status, or is waited for here at the lock of the gate. Called twice it does no harm, and what a crash has left undone is done by the next call.
+ * Makes discovery forget the gates of an account that has been suspended, and answer them again when it is
+ * active (contract §10). To be called after the commit of that: however many gates there are, a suspension
+ * waits for none of this. Whoever publishes meanwhile has either seen the new status, or is waited for here
+ * at the lock of the gate. Called twice it does no harm, and what a crash has left undone is done by the next
+ * call.
  */
 export async function indexAccount(sql: Database, accountId: AccountId): Promise<void> {
   let after: string | null = '';

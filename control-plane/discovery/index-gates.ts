@@ -14,9 +14,10 @@ interface Counted {
 }
 
 /**
- * Makes discovery answer of these gates what stands in the database now: each newest catalog with the gate's level, and nothing of a gate that is
- * deleted, of the test world, or of an account that is suspended. The caller holds the locks of the gates, and tells the feed of an account only
- * after this: the rows of the counts, which gates of all accounts share, are locked until the commit.
+ * Makes discovery answer of these gates what stands in the database now: each newest catalog with the gate's
+ * level, and nothing of a gate that is deleted, of the test world, or of an account that is suspended. The
+ * caller holds the locks of the gates, and tells the feed of an account only after this: the rows of the
+ * counts, which gates of all accounts share, are locked until the commit.
  */
 export async function indexGates(tx: Transaction, gateIds: readonly GateId[]): Promise<void> {
   const gone = await removeEntries(tx, gateIds);
@@ -48,8 +49,8 @@ const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
 /**
- * One statement, and in it one order of the rows: two gates that are indexed at once never wait for each other in a circle.
- * A term that nobody offers any more keeps its row, at 0.
+ * One statement, and in it one order of the rows: two gates that are indexed at once never wait for each
+ * other in a circle. A term that nobody offers any more keeps its row, at 0.
  */
 async function count(
   tx: Transaction,

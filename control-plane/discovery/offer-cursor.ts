@@ -12,13 +12,17 @@ export interface OfferPlace {
 }
 
 /**
- * An opaque place in the results of one query: base64url of JSON with a check that ties it to the query, so that a cursor which was cut,
- * changed or taken to another query is refused instead of leading to a wrong page. It is no secret: it names an offer that was answered.
+ * An opaque place in the results of one query: base64url of JSON with a check that ties it to the query, so
+ * that a cursor which was cut, changed or taken to another query is refused instead of leading to a wrong
+ * page. It is no secret: it names an offer that was answered.
  */
 export const renderOfferCursor = (place: OfferPlace, query: DiscoveryQuery): string =>
   encodeBase64url(Buffer.from(JSON.stringify([...membersOf(place), checkOf(place, query)])));
 
-/** The place in the cursor of a query; null where the query has none. Throws `invalid_request` for a cursor of anything else. */
+/**
+ * The place in the cursor of a query; null where the query has none. Throws `invalid_request` for a cursor of
+ * anything else.
+ */
 export function placeOfQuery(query: DiscoveryQuery): OfferPlace | null {
   const { cursor, offset } = query;
   if (cursor === undefined) return null;

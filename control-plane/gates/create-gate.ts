@@ -20,7 +20,10 @@ export interface FirstCatalog {
   readonly onRecord: (catalog: Catalog) => object;
 }
 
-/** Creates a gate, which the sidecars of its account guard from the push on, and publishes the catalog that comes with it. */
+/**
+ * Creates a gate, which the sidecars of its account guard from the push on, and publishes the catalog that
+ * comes with it.
+ */
 export async function createGate(
   tx: Transaction,
   change: WriteChange,

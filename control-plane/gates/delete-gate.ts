@@ -11,7 +11,10 @@ import type { TagCondition } from '../http/entity-tag.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
-/** Deletes a gate for good, and voids its open approvals; its records and the versions of its catalog stay. Resolves to the moment of it. */
+/**
+ * Deletes a gate for good, and voids its open approvals; its records and the versions of its catalog stay.
+ * Resolves to the moment of it.
+ */
 export async function deleteGate(
   deps: AppendingDeps,
   caller: Caller,

@@ -92,8 +92,8 @@ export async function findGate(
 }
 
 /**
- * Locks the gate against every other change of it. A decision that keeps the gate's policy as it is (`holdPolicy`) is waited for; rows that only
- * refer to the gate are not.
+ * Locks the gate against every other change of it. A decision that keeps the gate's policy as it is
+ * (`holdPolicy`) is waited for; rows that only refer to the gate are not.
  */
 export async function lockGate(tx: Transaction, owner: Owner, gateId: GateId): Promise<Gate | null> {
   const [row] = await tx<GateRow[]>`
@@ -137,8 +137,8 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
 }
 
 /**
- * Whether the gate still has the policy of this version; if so, it keeps it until the transaction ends. An approval that is opened under it is
- * therefore seen, and voided, by the change that comes next.
+ * Whether the gate still has the policy of this version; if so, it keeps it until the transaction ends. An
+ * approval that is opened under it is therefore seen, and voided, by the change that comes next.
  */
 export async function holdPolicy(
   tx: Transaction,

@@ -4,7 +4,10 @@ import { assert } from '../../shared/errors/assert.ts';
 /** A JSON object as it is answered. */
 export type AnswerBody = Readonly<Record<string, unknown>>;
 
-/** What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (contract §12). */
+/**
+ * What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (contract
+ * §12).
+ */
 const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret']);
 /** The first key of a new account: it lies one object deeper than the others. */
 const inner = 'api_key';
@@ -12,8 +15,8 @@ const inner = 'api_key';
 const token = 'jwt';
 
 /**
- * The answer as it may be stored. Members are taken by name at the top and in `api_key` only: deeper down the same names belong to others,
- * such as the `key` of a permission in a catalog.
+ * The answer as it may be stored. Members are taken by name at the top and in `api_key` only: deeper down the
+ * same names belong to others, such as the `key` of a permission in a catalog.
  */
 export function withoutSecrets(body: AnswerBody, seal: (text: string) => string): AnswerBody {
   const kept = Object.entries(body)

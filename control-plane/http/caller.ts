@@ -7,7 +7,9 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 
-/** Who is calling: the API key of the request, or the one that its access token stands for, and whose it is. */
+/**
+ * Who is calling: the API key of the request, or the one that its access token stands for, and whose it is.
+ */
 export interface Caller {
   readonly accountId: AccountId;
   readonly keyId: ApiKeyId;
@@ -15,7 +17,10 @@ export interface Caller {
   readonly scopes: readonly Scope[];
   /** When the key expires; null: never. No key that it makes expires later. */
   readonly expiresAtMs: UnixMillis | null;
-  /** The key with which every key ends that this caller makes: it came with an access token, or its own key ends so. Null: none. */
+  /**
+   * The key with which every key ends that this caller makes: it came with an access token, or its own key
+   * ends so. Null: none.
+   */
   readonly madeKeysEndWith: ApiKeyId | null;
   /** Whether it is a live key of the operator's account, which manages the others (contract §2). */
   readonly isOperator: boolean;
@@ -30,7 +35,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a key needs for this route; null: no key at all. Every route declares it. */
     scope?: Scope | null;
-    /** In place of an API key: an access token of the authorization server, which opens nothing else (contract §13). Such a route declares no scope. */
+    /**
+     * In place of an API key: an access token of the authorization server, which opens nothing else (contract
+     * §13). Such a route declares no scope.
+     */
     credential?: 'access_token';
     /** Besides the scope: only keys of the operator. */
     operatorOnly?: boolean;

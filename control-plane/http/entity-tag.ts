@@ -27,8 +27,9 @@ function parseTags(text: string): readonly GivenTag[] | null {
 }
 
 /**
- * `If-Match` (RFC 9110 §13.1.1): `*`, or the tags one of which must be that of what is there; a weak tag matches nothing. Without the
- * header everything goes. Throws `invalid_request` for anything else: a guard that is not understood must not be passed over.
+ * `If-Match` (RFC 9110 §13.1.1): `*`, or the tags one of which must be that of what is there; a weak tag
+ * matches nothing. Without the header everything goes. Throws `invalid_request` for anything else: a guard
+ * that is not understood must not be passed over.
  */
 export function readIfMatch(header: string | undefined): TagCondition {
   if (header === undefined || header.trim() === '*') return () => true;
@@ -38,7 +39,10 @@ export function readIfMatch(header: string | undefined): TagCondition {
   return (current) => tags.some(({ tag, isWeak }) => !isWeak && tag === current);
 }
 
-/** `If-None-Match` (RFC 9110 §13.1.2): whether the sender already has what is there. What cannot be read matches nothing. */
+/**
+ * `If-None-Match` (RFC 9110 §13.1.2): whether the sender already has what is there. What cannot be read
+ * matches nothing.
+ */
 export function isKnownTo(header: string | undefined, currentTag: string): boolean {
   if (header === undefined) return false;
   if (header.trim() === '*') return true;

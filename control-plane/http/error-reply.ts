@@ -7,15 +7,19 @@ import type { BaseDeps } from '../base/deps.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { requestIdMaker } from './request-id.ts';
 
-/** The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is asked. */
+/**
+ * The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is
+ * asked.
+ */
 export interface ErrorReplies {
   readonly reply: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
   readonly replyToBrokenHttp: (socket: Duplex) => void;
 }
 
 /**
- * One answer to everything that can go wrong: the specified body with a code of the catalogue (contract §12). What went
- * wrong on our side is logged and counted under the request's id; its message never leaves the house.
+ * One answer to everything that can go wrong: the specified body with a code of the catalogue (contract §12).
+ * What went wrong on our side is logged and counted under the request's id; its message never leaves the
+ * house.
  */
 export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
   const failures = new Counter({
@@ -51,7 +55,8 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
       if (answered.code === 'unauthorized' && !reply.hasHeader('www-authenticate')) {
         reply.header('www-authenticate', 'Bearer realm="agent-trust"');
       }
-      // Fastify closes the connection after every refused body, because more of it might follow. Once it has been read, nothing does.
+      // Fastify closes the connection after every refused body, because more of it might follow. Once it has
+      // been read, nothing does.
       if (request.raw.complete) reply.removeHeader('connection');
       reply.type('application/json; charset=utf-8').send(renderError(answered, request.id));
     },

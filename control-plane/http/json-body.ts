@@ -5,9 +5,10 @@ import { limits } from '../../shared/model/limits.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
 
 /**
- * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is read on to
- * `limits.bodyDiscardBytesMax`, so that its sender gets the 400 instead of a broken connection; a yet longer one is answered and the
- * connection closed. No body at all counts as `{}`: each field that is then missing is named by validation.
+ * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is
+ * read on to `limits.bodyDiscardBytesMax`, so that its sender gets the 400 instead of a broken connection; a
+ * yet longer one is answered and the connection closed. No body at all counts as `{}`: each field that is
+ * then missing is named by validation.
  */
 export function installJsonBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -23,7 +24,10 @@ export async function readJson(request: FastifyRequest, payload: IncomingMessage
   return bytes.length === 0 ? undefined : parseJsonText(decodeUtf8(bytes));
 }
 
-/** The byte order mark is kept, because JSON has none: it is refused like any other character before the value. */
+/**
+ * The byte order mark is kept, because JSON has none: it is refused like any other character before the
+ * value.
+ */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function decodeUtf8(bytes: Uint8Array): string {

@@ -2,7 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { Histogram } from 'prom-client';
 import type { BaseDeps } from '../base/deps.ts';
 
-/** Times every request by route, never by address: an address holds ids, and a label per id would be without bound. */
+/**
+ * Times every request by route, never by address: an address holds ids, and a label per id would be without
+ * bound.
+ */
 export function installRequestMetrics(
   app: FastifyInstance,
   { metrics, logger }: Pick<BaseDeps, 'metrics' | 'logger'>,

@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { BaseDeps } from '../base/deps.ts';
 
-/** A `req_` id per request. Never taken from a header: two requests must not share one, and it goes into our logs. */
+/**
+ * A `req_` id per request. Never taken from a header: two requests must not share one, and it goes into our
+ * logs.
+ */
 export const requestIdMaker =
   ({ random, clock }: Pick<BaseDeps, 'random' | 'clock'>) =>
   (): string =>

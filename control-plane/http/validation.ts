@@ -10,12 +10,13 @@ type Validation = { readonly value: unknown } | { readonly error: ApiError };
 type Validator = (data: unknown) => Validation;
 
 /**
- * Bodies are taken as they are: no coercion, no defaults, and no dropped fields but optional ones that are null. Query parameters are text, so integers are read from
- * decimal digits and defaults are filled in; an unknown parameter is refused like an unknown field, because a misspelt
- * filter would otherwise answer everything. A parameter that is given twice is refused.
+ * Bodies are taken as they are: no coercion, no defaults, and no dropped fields but optional ones that are
+ * null. Query parameters are text, so integers are read from decimal digits and defaults are filled in; an
+ * unknown parameter is refused like an unknown field, because a misspelt filter would otherwise answer
+ * everything. A parameter that is given twice is refused.
  *
- * Answers are described by schemas too, but written as they are: a serialiser made from a schema would silently drop a field or
- * round a number where the two differ.
+ * Answers are described by schemas too, but written as they are: a serialiser made from a schema would
+ * silently drop a field or round a number where the two differ.
  */
 export function installValidation(app: FastifyInstance): void {
   app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
@@ -26,7 +27,10 @@ export function installValidation(app: FastifyInstance): void {
   app.addHook('preValidation', async (request) => refuseBrokenQuery(request.raw.url ?? ''));
 }
 
-/** Fastify takes a percent-encoding that is none literally, where the path answers 400: a filter would silently look for something else. */
+/**
+ * Fastify takes a percent-encoding that is none literally, where the path answers 400: a filter would
+ * silently look for something else.
+ */
 function refuseBrokenQuery(url: string): void {
   const start = url.indexOf('?');
   if (start === -1) return;
@@ -50,7 +54,10 @@ const answering =
     }
   };
 
-/** A choice of shapes is left to the route: its parser knows which was meant, where a schema could only say "none of them". */
+/**
+ * A choice of shapes is left to the route: its parser knows which was meant, where a schema could only say
+ * "none of them".
+ */
 function storableBodyReader(schema: TSchema): (data: unknown) => unknown {
   const read = Type.IsUnion(schema) ? (data: unknown) => data : bodyReader(schema);
   return (data) => {
@@ -60,7 +67,10 @@ function storableBodyReader(schema: TSchema): (data: unknown) => unknown {
   };
 }
 
-/** PostgreSQL can hold U+0000 neither in text nor in jsonb; said here, it is the caller's error and has a name. */
+/**
+ * PostgreSQL can hold U+0000 neither in text nor in jsonb; said here, it is the caller's error and has a
+ * name.
+ */
 export function refuseNul(value: unknown, at: string): void {
   if (typeof value === 'string') {
     if (value.includes('\0')) throw invalidRequest(at || 'body', 'A text must not contain U+0000.');

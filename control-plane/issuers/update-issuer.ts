@@ -18,7 +18,10 @@ import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
-/** A suspended issuer's passports are blocked everywhere, so its standing goes to the sidecars of all accounts. */
+/**
+ * A suspended issuer's passports are blocked everywhere, so its standing goes to the sidecars of all
+ * accounts.
+ */
 export async function updateIssuer(
   deps: SigningDeps,
   caller: Caller,

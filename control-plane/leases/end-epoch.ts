@@ -21,24 +21,28 @@ interface EndedEpoch {
 }
 
 /**
- * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. The row of the epoch is locked, and all its records
- * were taken. `nothingLost`: the sidecar's word that every PERMIT that was answered is among them (EpochEnd).
+ * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. The row of the epoch
+ * is locked, and all its records were taken. `nothingLost`: the sidecar's word that every PERMIT that was
+ * answered is among them (EpochEnd).
  *
  * What a holder of the epoch was leased is in one of these places, and only the last goes back:
  *   given back, or passed to an approval   in its lease no more
- *   taken by a PERMIT in the spool         posted when its record was taken; a number that was given up (VoidRun) or a PERMIT that does not
- *                                          say what it took makes the epoch not whole, and everything is kept
+ *   taken by a PERMIT in the spool         posted when its record was taken; a number that was given up
+ *                                          (VoidRun) or a PERMIT that does not say what it took makes the
+ *                                          epoch not whole, and everything is kept
  *   taken by a PERMIT that was settled     posted in the transaction of the settlement
  *   neither                                nobody was answered a PERMIT for it, and nobody will be
  *
  * Calls that the dead process left under way, and how each meets this transaction:
- *   a lease call     has locked the holder: it comes before, and its grant goes back; or after, and there is no holder any more
- *   a settlement     locks its leases (lease-posts.ts): it comes before, and is seen here; or after, and finds no lease
+ *   a lease call     has locked the holder: it comes before, and its grant goes back; or after, and there is
+ *                    no holder any more
+ *   a settlement     locks its leases (lease-posts.ts): it comes before, and is seen here; or after, and
+ *                    finds no lease
  *   a suspend        locks the holder, and finds nothing to pass on after this
  * Whoever calls has seen to it that the process itself has ended: see SpoolEpoch.isCertain.
  *
- * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key, several calls of the ledger long
- * where a holder had many.
+ * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key,
+ * several calls of the ledger long where a holder had many.
  */
 export async function endEpoch(
   tx: Transaction,
@@ -70,7 +74,10 @@ interface UnusedUnits {
   readonly units: number;
 }
 
-/** Removes the leases with what was posted of them, and returns what is left of each window, in the order of the ledger's key. */
+/**
+ * Removes the leases with what was posted of them, and returns what is left of each window, in the order of
+ * the ledger's key.
+ */
 async function removeLeases(tx: Transaction, holders: readonly string[]): Promise<readonly UnusedUnits[]> {
   // A statement of its own: the next one sees what was posted by whoever this one had to wait for.
   await tx`SELECT FROM quota_leases WHERE holder = ANY(${[...holders]}::text[]) ORDER BY lease_id FOR UPDATE`;

@@ -9,21 +9,27 @@ import { moveUnits } from './ledger.ts';
 export interface WindowAsk {
   readonly counter: CounterKey;
   readonly window: WindowName;
-  /** The limit as it is now. Lowered below what is given out already, it only keeps further units back (contract §6). */
+  /**
+   * The limit as it is now. Lowered below what is given out already, it only keeps further units back
+   * (contract §6).
+   */
   readonly limit: number;
   readonly unitsMin: number;
   readonly unitsMax: number;
 }
 
 /**
- * Windows that are granted together or not at all. One request against a minute and a day is two windows of one unit each
- * (`unitsMin` = `unitsMax` = 1); whatever is left is one window with a low `unitsMin`.
+ * Windows that are granted together or not at all. One request against a minute and a day is two windows of
+ * one unit each (`unitsMin` = `unitsMax` = 1); whatever is left is one window with a low `unitsMin`.
  */
 export type LeaseAsk = readonly WindowAsk[];
 
 export interface WindowGrant {
   readonly window: QuotaWindow;
-  /** Units that now belong to whoever asked, until the window ends or they are given back. 0 where the ask was refused. */
+  /**
+   * Units that now belong to whoever asked, until the window ends or they are given back. 0 where the ask was
+   * refused.
+   */
   readonly granted: number;
   /** All units given out in this window, those of this call included. */
   readonly leased: number;
@@ -36,9 +42,10 @@ export interface LeaseGrant {
 }
 
 /**
- * Gives out units of calendar windows to the control plane itself, which keeps no lease: each is used as soon as it is granted. `nowMs`, the
- * clock of the control plane, names the windows; nobody can ask for one that has ended or has not begun. Answers are in the order of the asks.
- * What `moveUnits` says about transactions, bounds and unknown outcomes holds here.
+ * Gives out units of calendar windows to the control plane itself, which keeps no lease: each is used as soon
+ * as it is granted. `nowMs`, the clock of the control plane, names the windows; nobody can ask for one that
+ * has ended or has not begun. Answers are in the order of the asks. What `moveUnits` says about transactions,
+ * bounds and unknown outcomes holds here.
  */
 export async function grantLeases(
   sql: Database | Transaction,

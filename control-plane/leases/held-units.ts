@@ -3,7 +3,10 @@ import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import { counterOfLease, type LeaseReturn } from '../../shared/wire/lease-call.ts';
 
-/** Units of one calendar window that somebody has, a holder or an approval: no longer free for others, until they come back or the window ends. */
+/**
+ * Units of one calendar window that somebody has, a holder or an approval: no longer free for others, until
+ * they come back or the window ends.
+ */
 export interface HeldUnits {
   readonly counter: CounterKey;
   readonly window: WindowName;

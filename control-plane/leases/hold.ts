@@ -7,11 +7,14 @@ import { type HolderName, holderHas, lockHolder, takeFromHolder } from './holder
 import { moveUnits } from './ledger.ts';
 
 /**
- * Passes units from a holder to an approval: the ledger counts them as before, and the holder can no longer give them back. Answers what really was
- * the holder's, in the order of `held`, each window with its units: fewer than named, or 0, where the ledger knows of fewer, and then nothing may be
- * permitted on their strength. Units of a window that has ended may be passed on and are worth nothing. No window may occur twice.
+ * Passes units from a holder to an approval: the ledger counts them as before, and the holder can no longer
+ * give them back. Answers what really was the holder's, in the order of `held`, each window with its units:
+ * fewer than named, or 0, where the ledger knows of fewer, and then nothing may be permitted on their
+ * strength. Units of a window that has ended may be passed on and are worth nothing. No window may occur
+ * twice.
  *
- * Locks the holder until the transaction ends, and waits while that holder has a lease call under way. Therefore before any quota windows.
+ * Locks the holder until the transaction ends, and waits while that holder has a lease call under way.
+ * Therefore before any quota windows.
  */
 export async function transferFromHolder(
   tx: Transaction,
@@ -25,8 +28,8 @@ export async function transferFromHolder(
 }
 
 /**
- * Whether all of this is really the holder's, which is locked until the transaction ends, so that it stays so. Before approvals, in the order of the
- * locks. Nothing is asked of a holder for nothing.
+ * Whether all of this is really the holder's, which is locked until the transaction ends, so that it stays
+ * so. Before approvals, in the order of the locks. Nothing is asked of a holder for nothing.
  */
 export async function lockHeld(
   tx: Transaction,
@@ -39,9 +42,10 @@ export async function lockHeld(
 }
 
 /**
- * Frees units that approvals held or a void released, once: the ledger cannot tell a repeat from a second hold, so this belongs into the transaction that
- * ends what held them. Of a window that has ended nothing is left to free. Locks quota windows: one call for all that the transaction frees, its last
- * statement. When in doubt, keep the units; they are free again when their window ends.
+ * Frees units that approvals held or a void released, once: the ledger cannot tell a repeat from a second
+ * hold, so this belongs into the transaction that ends what held them. Of a window that has ended nothing is
+ * left to free. Locks quota windows: one call for all that the transaction frees, its last statement. When in
+ * doubt, keep the units; they are free again when their window ends.
  */
 export async function freeUnits(
   tx: Database | Transaction,

@@ -35,10 +35,12 @@ export interface LastCall {
 }
 
 /**
- * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it: some that are silent and hold nothing go, and
- * of this sidecar those that were silent longest where it has more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has
- * driven out. What they held is counted until its windows end, because nobody can give it back any more; one that calls nevertheless is
- * `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has ended: a call that was late.
+ * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it:
+ * some that are silent and hold nothing go, and of this sidecar those that were silent longest where it has
+ * more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has driven out. What
+ * they held is counted until its windows end, because nobody can give it back any more; one that calls
+ * nevertheless is `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has
+ * ended: a call that was late.
  */
 export async function beginHolder(
   tx: Transaction,
@@ -68,8 +70,8 @@ export async function beginHolder(
 }
 
 /**
- * The last call of a holder, locked until the transaction ends: calls of one holder go one after the other, and nobody else changes what it
- * holds. Null: this sidecar has no such holder.
+ * The last call of a holder, locked until the transaction ends: calls of one holder go one after the other,
+ * and nobody else changes what it holds. Null: this sidecar has no such holder.
  */
 export async function lockHolder(
   tx: Transaction,
@@ -81,7 +83,10 @@ export async function lockHolder(
   return row ?? null;
 }
 
-/** Whether the holder, whose row is locked, has as many units of each of these windows. No window may occur twice. */
+/**
+ * Whether the holder, whose row is locked, has as many units of each of these windows. No window may occur
+ * twice.
+ */
 export async function holderHas(
   tx: Transaction,
   holder: string,
@@ -99,8 +104,9 @@ export async function holderHas(
 }
 
 /**
- * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of each, in the order given. No window may
- * occur twice. The ledger is not touched: whoever calls gives the units back there, or to somebody else.
+ * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of
+ * each, in the order given. No window may occur twice. The ledger is not touched: whoever calls gives the
+ * units back there, or to somebody else.
  */
 export async function takeFromHolder(
   tx: Transaction,
@@ -131,9 +137,9 @@ export async function takeFromHolder(
 }
 
 /**
- * Removes leases of windows that ended some time ago, of any holder: money that was taken just before the end of a window may be on its way into an
- * approval. A statement of its own, which waits for nobody: inside a lease call it could hold the
- * lease of another holder while it waits for a window which that one has locked.
+ * Removes leases of windows that ended some time ago, of any holder: money that was taken just before the end
+ * of a window may be on its way into an approval. A statement of its own, which waits for nobody: inside a
+ * lease call it could hold the lease of another holder while it waits for a window which that one has locked.
  */
 export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void> {
   await sql`
@@ -153,8 +159,9 @@ export interface LeaseRow {
 }
 
 /**
- * Writes what a call was answered, and that the holder has what it was granted; with one statement, because quota windows are locked by now.
- * Returns the leases that were granted of; `isNew`: the holder had nothing of that window before.
+ * Writes what a call was answered, and that the holder has what it was granted; with one statement, because
+ * quota windows are locked by now. Returns the leases that were granted of; `isNew`: the holder had nothing
+ * of that window before.
  */
 export async function saveCall(
   tx: Transaction,

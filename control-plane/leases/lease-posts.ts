@@ -8,11 +8,12 @@ export interface TakingRecord {
 }
 
 /**
- * Notes what these PERMITs took: one unit of a lease of requests, the amount of a lease of money. To be called in the transaction that makes
- * the records true, so that each counts once. A lease that is gone, or is of another sidecar than the record, is passed over: there is
- * nothing that could be given back.
+ * Notes what these PERMITs took: one unit of a lease of requests, the amount of a lease of money. To be
+ * called in the transaction that makes the records true, so that each counts once. A lease that is gone, or
+ * is of another sidecar than the record, is passed over: there is nothing that could be given back.
  *
- * Waits for nobody but an EpochEnd of the same holder, and locks nothing that others wait for: rows are only added.
+ * Waits for nobody but an EpochEnd of the same holder, and locks nothing that others wait for: rows are only
+ * added.
  */
 export async function postUnits(tx: Transaction, records: readonly TakingRecord[]): Promise<void> {
   const posts = new Map<string, { source: string; leaseId: number; requests: number; money: number }>();
@@ -41,8 +42,9 @@ export async function postUnits(tx: Transaction, records: readonly TakingRecord[
 }
 
 /**
- * Of these leases those that are still there. They then stay until the transaction ends: what was taken from them cannot be given back to others
- * meanwhile. For one that is gone, the spool of its holder has ended without the decision that took from it, which must not become true any more.
+ * Of these leases those that are still there. They then stay until the transaction ends: what was taken from
+ * them cannot be given back to others meanwhile. For one that is gone, the spool of its holder has ended
+ * without the decision that took from it, which must not become true any more.
  */
 export async function findHeldLeases(tx: Transaction, took: readonly number[]): Promise<ReadonlySet<number>> {
   if (took.length === 0) return new Set();
@@ -52,7 +54,10 @@ export async function findHeldLeases(tx: Transaction, took: readonly number[]): 
   return new Set(held.map(({ leaseId }) => leaseId));
 }
 
-/** Subtracts what was posted from what the holder may still give back, and removes the posts. The holder's row is locked. */
+/**
+ * Subtracts what was posted from what the holder may still give back, and removes the posts. The holder's row
+ * is locked.
+ */
 export async function foldPosts(tx: Transaction, holder: string): Promise<void> {
   await tx`
     WITH folded AS (

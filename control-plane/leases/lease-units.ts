@@ -42,20 +42,26 @@ export type LeaseCallOutcome =
  *      │ └──denied, expired──────────> held ──PERMIT───┘           held: by an approval
  *      └────the control plane's own PERMIT or SUSPEND──^
  *
- * `quota_windows.leased` counts all units that are not free: leased, held and posted. It grows only by a grant, which stays within the limit, and
- * shrinks only by what comes back from one who has it and says that nobody will use it. So posted + held never pass the limit, whatever happens to
- * anybody. `quota_leases` counts what each holder was leased and has not passed on; `lease_posts` counts what its records took of that. So nobody
- * can give back, or pass to an approval, what he never had. When the window ends every unit of it ends, wherever it is, and the next window begins with all free.
+ * `quota_windows.leased` counts all units that are not free: leased, held and posted. It grows only by a
+ * grant, which stays within the limit, and shrinks only by what comes back from one who has it and says that
+ * nobody will use it. So posted + held never pass the limit, whatever happens to anybody. `quota_leases`
+ * counts what each holder was leased and has not passed on; `lease_posts` counts what its records took of
+ * that. So nobody can give back, or pass to an approval, what he never had. When the window ends every unit
+ * of it ends, wherever it is, and the next window begins with all free.
  *
  * Who crashes, and where, only ever leaves units counted that nobody will use, at most until the window ends:
- *   the holder                       it starts anew under another name; what no record took of the old leases goes back when its spool has been shipped
- *                                    to the end and nothing of it can be missing (end-epoch.ts)
+ *   the holder                       it starts anew under another name; what no record took of the old leases
+ *                                    goes back when its spool has been shipped to the end and nothing of it
+ *                                    can be missing (end-epoch.ts)
  *   the control plane before commit  nothing has happened; the holder sends the same call again
- *   after it, or the answer is lost  the holder sends the same call again and is answered the same: nothing moves twice
- *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it uses nothing of what it has
+ *   after it, or the answer is lost  the holder sends the same call again and is answered the same: nothing
+ *                                    moves twice
+ *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it
+ *                                        uses nothing of what it has
  *
- * One call is one transaction, in this order, so that no two ever wait for each other in a circle: the row of the holder, what it holds, and last, with
- * one statement for what comes back and what is given out, the quota windows in the order of their key (see ledger.ts).
+ * One call is one transaction, in this order, so that no two ever wait for each other in a circle: the row of
+ * the holder, what it holds, and last, with one statement for what comes back and what is given out, the
+ * quota windows in the order of their key (see ledger.ts).
  */
 export async function leaseUnits(
   sql: Database,
@@ -65,7 +71,8 @@ export async function leaseUnits(
 ): Promise<LeaseCallOutcome> {
   const { outcome, made } = await sql.begin(async (tx) => {
     const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq } = call;
-    // Without a lock, as for records: a call that passes just before another process connects counts as having come before.
+    // Without a lock, as for records: a call that passes just before another process connects counts as
+    // having come before.
     const sender = await readConnectionStanding(tx, { sidecarId, connectionId, accountId });
     if (sender !== 'newest') return unmoved({ kind: sender });
     if (seq === 1) {
@@ -120,7 +127,10 @@ function leaseIdsOf(
   });
 }
 
-/** Times are told by the clock of now, also where the grant was made before: a window must not seem to end later because an answer was lost. */
+/**
+ * Times are told by the clock of now, also where the grant was made before: a window must not seem to end
+ * later because an answer was lost.
+ */
 const answerOf = (
   { answer }: LastCall,
   leaseIds: readonly (number | undefined)[],
@@ -186,7 +196,10 @@ const toWish = (ask: LeaseWish, limit: number | null, nowMs: UnixMillis): Wish =
   limit,
 });
 
-/** One move for each window, also where it is given back and asked for in one call; the asks are numbered by their place. */
+/**
+ * One move for each window, also where it is given back and asked for in one call; the asks are numbered by
+ * their place.
+ */
 function movesOf(returned: readonly HeldUnits[], wishes: readonly Wish[]): readonly WindowMove[] {
   const moves = new Map<string, WindowMove>();
   for (const { counter, window, startsAtMs, units } of returned) {

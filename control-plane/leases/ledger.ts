@@ -35,14 +35,16 @@ export interface MovedWindow {
 }
 
 /**
- * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <= limit`, whoever else asks at the same moment
- * (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order of the moves; null for a move without an ask. No window may occur twice in one call, and
- * there are at most `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not there, are passed over, and
- * no window falls below zero.
+ * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <=
+ * limit`, whoever else asks at the same moment (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order
+ * of the moves; null for a move without an ask. No window may occur twice in one call, and there are at most
+ * `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not
+ * there, are passed over, and no window falls below zero.
  *
- * A grant stands once this resolves; given a transaction, once that commits. Inside one it is the only call that locks quota windows, and as near to
- * its end as can be, because the windows stay locked until then. Where the outcome is unknown (the connection broke), count the units as
- * given out: they are free again when the window ends.
+ * A grant stands once this resolves; given a transaction, once that commits. Inside one it is the only call
+ * that locks quota windows, and as near to its end as can be, because the windows stay locked until then.
+ * Where the outcome is unknown (the connection broke), count the units as given out: they are free again when
+ * the window ends.
  */
 export async function moveUnits(
   sql: Database | Transaction,
@@ -125,24 +127,30 @@ interface MovedRow extends MovedWindow {
 }
 
 /**
- * Decides and writes in one statement. Where any window that is asked for has no row yet it changes nothing and answers nothing.
+ * Decides and writes in one statement. Where any window that is asked for has no row yet it changes nothing
+ * and answers nothing.
  *
  * Why no window can pass its limit:
- * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for whoever holds the lock and then reads
- *    the row again, so `leased` is the true sum of all grants so far, and stays so, because nobody else can change a row that we hold.
- * 2. `offered` takes off what comes back and offers each window at most `most` less the rest, so that rest + offer <= most. A group is granted only
- *    if each of its windows can offer what it needs at least.
- * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask begins at 1 and sees it.
- * A crash before the commit undoes a grant of which nobody has heard yet; a crash after it leaves units counted that nobody uses.
+ * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for whoever
+ *    holds the lock and then reads the row again, so `leased` is the true sum of all grants so far, and stays
+ *    so, because nobody else can change a row that we hold.
+ * 2. `offered` takes off what comes back and offers each window at most `most` less the rest, so that rest +
+ *    offer <= most. A group is granted only if each of its windows can offer what it needs at least.
+ * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask
+ *    begins at 1 and sees it.
+ * A crash before the commit undoes a grant of which nobody has heard yet; a crash after it leaves units
+ * counted that nobody uses.
  *
- * Why concurrent calls never wait for each other in a circle: whether units are given out, come back or both, all of a call's rows are locked by
- * this one statement, in one order, that of the primary key. The sort keys never change, so the order in which rows are locked is the order in which they
- * were sorted. Nothing is locked unless every row that is asked for is there, so that nobody waits for a row that another transaction is just making
- * while it holds one that the other wants.
+ * Why concurrent calls never wait for each other in a circle: whether units are given out, come back or both,
+ * all of a call's rows are locked by this one statement, in one order, that of the primary key. The sort keys
+ * never change, so the order in which rows are locked is the order in which they were sorted. Nothing is
+ * locked unless every row that is asked for is there, so that nobody waits for a row that another transaction
+ * is just making while it holds one that the other wants.
  *
- * Rejected: an upsert with the limit in its WHERE. It is shorter, but decides window by window and cannot take back the first when
- * the second is full. Rejected: one statement for what comes back and one for what is given out. Each would lock in order, but a call that does both would
- * hold the last row of the first while it wants the first row of the second.
+ * Rejected: an upsert with the limit in its WHERE. It is shorter, but decides window by window and cannot
+ * take back the first when the second is full. Rejected: one statement for what comes back and one for what
+ * is given out. Each would lock in order, but a call that does both would hold the last row of the first
+ * while it wants the first row of the second.
  */
 const moveOpened = (sql: Database | Transaction, wanted: readonly Wanted[]) =>
   sql<MovedRow[]>`
@@ -183,14 +191,16 @@ const moveOpened = (sql: Database | Transaction, wanted: readonly Wanted[]) =>
     SELECT place, is_granted AS "isGranted", granted, rest + granted AS leased FROM summed`;
 
 /**
- * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long ago: whoever makes the table grow also
- * trims it, by at least twice as much, so it holds about what was used within `limits.quotaWindowKeptMs`.
+ * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long
+ * ago: whoever makes the table grow also trims it, by at least twice as much, so it holds about what was used
+ * within `limits.quotaWindowKeptMs`.
  *
- * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only when it has ended long ago by
- * this clock and by the database's, and none that may have gone is ever made again, however wrong this clock may be.
+ * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only
+ * when it has ended long ago by this clock and by the database's, and none that may have gone is ever made
+ * again, however wrong this clock may be.
  *
- * The rows go by their ctid, here and wherever a table with a key of several columns is trimmed: a join on the key would be planned as a look at all rows.
- * They are locked by then, so they stay where they are.
+ * The rows go by their ctid, here and wherever a table with a key of several columns is trimmed: a join on
+ * the key would be planned as a look at all rows. They are locked by then, so they stay where they are.
  */
 async function openWindows(
   sql: Database | Transaction,

@@ -10,8 +10,8 @@ export interface ReadWindow {
 }
 
 /**
- * The current windows of these counters, in the order given. Takes nothing, locks nothing and promises nothing: what is free here may be gone in the next
- * moment. For a gate test, and to say how much is used.
+ * The current windows of these counters, in the order given. Takes nothing, locks nothing and promises
+ * nothing: what is free here may be gone in the next moment. For a gate test, and to say how much is used.
  */
 export async function readWindows(
   sql: Database | Transaction,

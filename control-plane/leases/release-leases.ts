@@ -12,9 +12,10 @@ export interface UnusedTake {
 }
 
 /**
- * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each window once. A lease that is gone, or is of
- * another sidecar, is passed over: its units stay counted. What was not posted is posted here, so that its holder cannot give it back besides; never more
- * than the lease has.
+ * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each
+ * window once. A lease that is gone, or is of another sidecar, is passed over: its units stay counted. What
+ * was not posted is posted here, so that its holder cannot give it back besides; never more than the lease
+ * has.
  *
  * Locks leases in the order of their ids; before approvals, chains and quota windows.
  */

@@ -7,7 +7,10 @@ import { callerOf } from '../http/caller.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import { leaseUnits } from './lease-units.ts';
 
-/** How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the answers mean. */
+/**
+ * How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the
+ * answers mean.
+ */
 export function leaseRoutes(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(

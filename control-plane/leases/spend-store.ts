@@ -20,8 +20,8 @@ export interface SpendLimit {
 }
 
 /**
- * By gate and passport, those that have such limits. A deleted gate has none any more, and a limit of nothing is passed over: there
- * is nothing to approach.
+ * By gate and passport, those that have such limits. A deleted gate has none any more, and a limit of nothing
+ * is passed over: there is nothing to approach.
  */
 export async function findSpendLimits(
   tx: Transaction,
@@ -50,8 +50,9 @@ function limitsOf(constraints: unknown, of: 'gate' | 'passport', owner: Owner): 
 }
 
 /**
- * A sum ends here, in micro-USD: the most that is exact. Nine times the highest limit, so that only records which no limit has let through add
- * up to it; theirs must not keep the records of others out of their chains.
+ * A sum ends here, in micro-USD: the most that is exact. Nine times the highest limit, so that only records
+ * which no limit has let through add up to it; theirs must not keep the records of others out of their
+ * chains.
  */
 export const spentMax = Number.MAX_SAFE_INTEGER;
 
@@ -71,11 +72,12 @@ export interface PassedWindow {
 }
 
 /**
- * Adds to the windows, and answers those in which an alert is due: what is spent has reached `alertUnits`, and no alert was given in that window
- * before, also under another limit. The rows stay locked, so of two transactions that pass the mark together the second finds it given.
+ * Adds to the windows, and answers those in which an alert is due: what is spent has reached `alertUnits`,
+ * and no alert was given in that window before, also under another limit. The rows stay locked, so of two
+ * transactions that pass the mark together the second finds it given.
  *
- * Whoever makes the table grow also trims it. A window goes only twice as long after its end as it is added to, so that none is ever begun
- * anew and gives its alert a second time.
+ * Whoever makes the table grow also trims it. A window goes only twice as long after its end as it is added
+ * to, so that none is ever begun anew and gives its alert a second time.
  */
 export async function addToWindows(
   tx: Transaction,

@@ -13,12 +13,14 @@ export interface LedgerWindow {
 }
 
 /**
- * For each list of windows, whether a holder has units of one of them that it neither used on record nor gave back. While that is so, a copy of a
- * request may still be about to use them: a limit that they would keep is not final yet. The holder that asks counts too: a settlement of its own may
- * be on its way, or void and not shipped.
+ * For each list of windows, whether a holder has units of one of them that it neither used on record nor gave
+ * back. While that is so, a copy of a request may still be about to use them: a limit that they would keep is
+ * not final yet. The holder that asks counts too: a settlement of its own may be on its way, or void and not
+ * shipped.
  *
- * Only holders of connected sidecars count, of each sidecar the newest: nobody settles for the others. What a live holder used is on record within
- * `limits.shipIntervalMs`, and what it does not use comes back within 2 s, so this passes.
+ * Only holders of connected sidecars count, of each sidecar the newest: nobody settles for the others. What a
+ * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within 2
+ * s, so this passes.
  */
 export async function holdersHaveUnused(
   tx: Transaction,

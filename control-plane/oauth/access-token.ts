@@ -17,11 +17,12 @@ export interface TokenKey {
 }
 
 /**
- * The API key that an access token stands for, with those scopes of the token that the key holds. Null: not a token of this service, over,
- * revoked, or its key is no more. Nothing is cached, so that a revocation binds at once.
+ * The API key that an access token stands for, with those scopes of the token that the key holds. Null: not a
+ * token of this service, over, revoked, or its key is no more. Nothing is cached, so that a revocation binds
+ * at once.
  *
- * Tokens are opaque (RFC 6749 §1.4) and looked up. Rejected: JWTs. Every use looks at the key in any case, the library cannot revoke a JWT, and one
- * more signing key would have to be kept, rotated and explained.
+ * Tokens are opaque (RFC 6749 §1.4) and looked up. Rejected: JWTs. Every use looks at the key in any case,
+ * the library cannot revoke a JWT, and one more signing key would have to be kept, rotated and explained.
  */
 export async function findKeyByToken(
   deps: Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,
@@ -39,6 +40,9 @@ export async function findKeyByToken(
   return { key: { ...key, scopes: granted }, clientId: found.clientId ?? null };
 }
 
-/** Scopes as OAuth writes them, with a space between (RFC 6749 §3.3). Those that this service does not have are left out. */
+/**
+ * Scopes as OAuth writes them, with a space between (RFC 6749 §3.3). Those that this service does not have
+ * are left out.
+ */
 export const readScopes = (text: unknown): readonly Scope[] =>
   typeof text !== 'string' ? [] : [...new Set(text.split(' ').flatMap((scope) => parseScope(scope) ?? []))];

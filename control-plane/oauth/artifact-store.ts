@@ -23,8 +23,9 @@ interface ArtifactRow {
 }
 
 /**
- * Writes an artifact, or writes it anew. In passing it removes some that have expired (they go faster than they come, and no request pays for
- * many), and the oldest of its kind and parent where there are more than `limits.oauthArtifactsPerParentMax`.
+ * Writes an artifact, or writes it anew. In passing it removes some that have expired (they go faster than
+ * they come, and no request pays for many), and the oldest of its kind and parent where there are more than
+ * `limits.oauthArtifactsPerParentMax`.
  */
 export async function putArtifact(
   deps: StoreDeps,
@@ -67,8 +68,8 @@ export async function findArtifact(
 }
 
 /**
- * An access token, found only together with what gave it: a key's own token needs nothing more, that of a person its grant. So a token that was
- * being written while its grant was revoked opens nothing either.
+ * An access token, found only together with what gave it: a key's own token needs nothing more, that of a
+ * person its grant. So a token that was being written while its grant was revoked opens nothing either.
  */
 export async function findAccessToken(deps: StoreDeps, id: string): Promise<AdapterPayload | null> {
   const { sql } = deps;

@@ -28,12 +28,14 @@ export interface AuthorizationServer {
 /**
  * The authorization server for `/mcp` (contract §13), on `oidc-provider`. Two ways to a token:
  *
- *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing is registered, nothing more is stored.
- *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id` (an https URL). On the consent page
- *     a person shows an API key, for which the token then stands. Older clients, which know no documents, register first (registration-routes.ts).
+ *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing
+ *     is registered, nothing more is stored.
+ *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id`
+ *     (an https URL). On the consent page a person shows an API key, for which the token then stands. Older
+ *     clients, which know no documents, register first (registration-routes.ts).
  *
- * Either way the token has no more scopes than the key and ends with it. There are no accounts, no logins and no sessions here: every
- * authorization asks for the key anew.
+ * Either way the token has no more scopes than the key and ends with it. There are no accounts, no logins and
+ * no sessions here: every authorization asks for the key anew.
  *
  * Loaded at the first use: the library takes half a second, and most processes never need it.
  */
@@ -69,8 +71,9 @@ async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
 }
 
 /**
- * Anybody can describe a client, with any redirect address. A request that is refused before a person was asked therefore sends nobody there, or this
- * server would lend its name to any link (RFC 9700 §4.11.2): it is answered with a page. Only a program on the person's own computer is told.
+ * Anybody can describe a client, with any redirect address. A request that is refused before a person was
+ * asked therefore sends nobody there, or this server would lend its name to any link (RFC 9700 §4.11.2): it
+ * is answered with a page. Only a program on the person's own computer is told.
  */
 function stayHere(ctx: KoaContextWithOIDC, error: Error & { allow_redirect?: boolean }): void {
   const { oidc } = ctx;
@@ -168,8 +171,9 @@ function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Confi
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
-      // Asked only where a document is not kept already: known clients go on while strangers are refused.
-      // The consent page has no context: it shows a client whose document was fetched when its request began, maybe by another replica.
+      // Asked only where a document is not kept already: known clients go on while strangers are refused. The
+      // consent page has no context: it shows a client whose document was fetched when its request began,
+      // maybe by another replica.
       allowFetch: (ctx: KoaContextWithOIDC | undefined) =>
         ctx === undefined || documents.take(ctx.req.socket.remoteAddress) === null,
       cacheDuration: {
@@ -209,7 +213,10 @@ const registeredMetadata = ({ clientId, clientName, redirectUris }: RegisteredCl
   response_modes: ['query'],
 });
 
-/** API keys and clients that registered are known beforehand. Sessions are forgotten: whoever comes back shows the key again. */
+/**
+ * API keys and clients that registered are known beforehand. Sessions are forgotten: whoever comes back shows
+ * the key again.
+ */
 function adapterFor(deps: OAuthDeps, model: string, alreadyUsed: () => Error): Adapter {
   if (model === 'Session') return forgetfulAdapter;
   if (model !== 'Client') return databaseAdapter(deps, model, alreadyUsed);

@@ -4,7 +4,10 @@ import type { OAuthDeps } from './deps.ts';
 /** The tools endpoint, which is also the audience of every access token (RFC 8707): `{PUBLIC_URL}/mcp`. */
 export const toolsUrl = ({ baseUrl }: Pick<OAuthDeps, 'baseUrl'>): string => baseUrl.replace(/\/v1$/, '/mcp');
 
-/** Where clients read which authorization server to ask (RFC 9728 §3.1: the well-known part comes before the path of the resource). */
+/**
+ * Where clients read which authorization server to ask (RFC 9728 §3.1: the well-known part comes before the
+ * path of the resource).
+ */
 function resourceMetadataUrl(deps: Pick<OAuthDeps, 'baseUrl'>): string {
   const { origin, pathname } = new URL(toolsUrl(deps));
   return `${origin}/.well-known/oauth-protected-resource${pathname}`;

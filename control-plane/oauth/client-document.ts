@@ -5,8 +5,9 @@ import type { OAuthDeps } from './deps.ts';
 type Fetch = (input: string | URL | Request) => Promise<Response>;
 
 /**
- * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization server's library, in place of `fetch`: any
- * stranger chooses these addresses, so the guard of webhooks stands before them. Throws for what the guard refuses or nobody answers.
+ * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization
+ * server's library, in place of `fetch`: any stranger chooses these addresses, so the guard of webhooks
+ * stands before them. Throws for what the guard refuses or nobody answers.
  */
 export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): Fetch {
   const underWay: string[] = [];
@@ -27,7 +28,8 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
       });
       if (answer.status !== 200) return new Response(null, { status: 502 });
       if (answer.isCut) throw new Error('the client document is too large');
-      // So says the draft: what somebody uploads to a site that takes it for text or a page must not speak for that site.
+      // So says the draft: what somebody uploads to a site that takes it for text or a page must not speak
+      // for that site.
       if (!jsonPattern.test(answer.headers['content-type'] ?? ''))
         throw new Error('the client document is not JSON');
       const cacheControl = answer.headers['cache-control'];
@@ -46,11 +48,12 @@ const jsonPattern = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];
 
 /**
- * What of a client's document counts here. The rest (pictures, policies, keys, grants that we do not have) would only give reasons to refuse
- * a client that this server can serve. Null: it is no JSON object.
+ * What of a client's document counts here. The rest (pictures, policies, keys, grants that we do not have)
+ * would only give reasons to refuse a client that this server can serve. Null: it is no JSON object.
  *
- * Documents seldom say `application_type`, and the library lets only native clients use any port of a loopback address (RFC 8252 §7.3): whoever
- * has a redirect that is not https is native. A plain http address that is not loopback is then refused.
+ * Documents seldom say `application_type`, and the library lets only native clients use any port of a
+ * loopback address (RFC 8252 §7.3): whoever has a redirect that is not https is native. A plain http address
+ * that is not loopback is then refused.
  */
 function readClientDocument(bytes: Uint8Array): object | null {
   const document = readJsonObject(bytes);
@@ -67,5 +70,8 @@ function readClientDocument(bytes: Uint8Array): object | null {
   };
 }
 
-/** Without control characters and those that turn the direction of text: a name must not look like something else. */
+/**
+ * Without control characters and those that turn the direction of text: a name must not look like something
+ * else.
+ */
 export const legible = (name: string): string => name.replaceAll(/\p{C}/gu, '').slice(0, limits.nameCharsMax);

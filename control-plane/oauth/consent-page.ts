@@ -117,8 +117,9 @@ function page(title: string, body: string, formAction: string): Page {
 }
 
 /**
- * Browsers hold the redirects that follow a form against `form-action` too: without its target the answer would never reach the client. Of an IPv6
- * address, of a scheme of an app, and of a host with characters that would end the directive, the policy names the scheme only.
+ * Browsers hold the redirects that follow a form against `form-action` too: without its target the answer
+ * would never reach the client. Of an IPv6 address, of a scheme of an app, and of a host with characters that
+ * would end the directive, the policy names the scheme only.
  */
 function formTarget(redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);

@@ -30,11 +30,12 @@ interface Waiting {
 }
 
 /**
- * The page on which a person lets a client in. Until there are logins, an API key is what proves that they may: it is compared and forgotten, and
- * only its id is kept.
+ * The page on which a person lets a client in. Until there are logins, an API key is what proves that they
+ * may: it is compared and forgotten, and only its id is kept.
  *
- * A form counts only from the browser in which the authorization was begun (its cookie is bound to this very address and not sent along from
- * other sites) and only with the token that the page carried. Everything that a stranger chose is escaped.
+ * A form counts only from the browser in which the authorization was begun (its cookie is bound to this very
+ * address and not sent along from other sites) and only with the token that the page carried. Everything that
+ * a stranger chose is escaped.
  */
 export function consentRoutes(
   deps: OAuthDeps,

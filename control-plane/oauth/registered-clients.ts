@@ -18,9 +18,10 @@ const idPattern = /^client_[A-Za-z0-9_-]{22}$/;
 const isRegisteredId = (clientId: string): boolean => idPattern.test(clientId);
 
 /**
- * Registers a client until `limits.oauthRegistrationKeptMs` from now, or for as long as its grants where a person lets it in before. In passing it
- * removes some that have expired, and the oldest unused ones where there are more than `limits.oauthUnusedClientsMax`: however many strangers register,
- * the table stays bounded, and a client that is in use is never pushed out.
+ * Registers a client until `limits.oauthRegistrationKeptMs` from now, or for as long as its grants where a
+ * person lets it in before. In passing it removes some that have expired, and the oldest unused ones where
+ * there are more than `limits.oauthUnusedClientsMax`: however many strangers register, the table stays
+ * bounded, and a client that is in use is never pushed out.
  */
 export async function registerClient(
   { sql, clock, random }: StoreDeps & Pick<OAuthDeps, 'random'>,

@@ -11,9 +11,10 @@ import { endpoints } from './endpoints.ts';
 import { registerClient } from './registered-clients.ts';
 
 /**
- * Dynamic client registration (RFC 7591) for clients that know no metadata documents (contract §13). Every client is public: whatever else it
- * asks for (a secret, other grants) is replaced by what this server has, as RFC 7591 §3.2.1 allows. Nothing is fetched, nothing is shown to anybody but
- * the person who decides, and the page there says that nobody has checked who it is.
+ * Dynamic client registration (RFC 7591) for clients that know no metadata documents (contract §13). Every
+ * client is public: whatever else it asks for (a secret, other grants) is replaced by what this server has,
+ * as RFC 7591 §3.2.1 allows. Nothing is fetched, nothing is shown to anybody but the person who decides, and
+ * the page there says that nobody has checked who it is.
  *
  * Written here and not by the library, which would give out secrets and access tokens for registrations.
  */

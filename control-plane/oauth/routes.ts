@@ -8,7 +8,10 @@ import { registrationRoutes } from './registration-routes.ts';
 
 const config = { scope: null } as const;
 
-/** The authorization server of `/mcp` (contract §13): what it says of itself, its consent page, and the endpoints of its library. */
+/**
+ * The authorization server of `/mcp` (contract §13): what it says of itself, its consent page, and the
+ * endpoints of its library.
+ */
 export function oauthRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const server = authorizationServer(deps);
   return async (app) => {
@@ -27,7 +30,10 @@ const libraryEndpoints = [
   { method: 'POST', url: endpoints.revocation },
 ] as const;
 
-/** Hands requests over as they come from the socket: the library reads the body itself, and answers in the words of OAuth. */
+/**
+ * Hands requests over as they come from the socket: the library reads the body itself, and answers in the
+ * words of OAuth.
+ */
 function libraryRoutes(
   deps: Pick<OAuthDeps, 'baseUrl'>,
   server: () => Promise<AuthorizationServer>,
@@ -52,8 +58,8 @@ function libraryRoutes(
 }
 
 /**
- * The library takes its own address, and whether cookies are for https only, from the request. Here both are those of PUBLIC_URL, whatever a
- * client or a proxy has written into the headers.
+ * The library takes its own address, and whether cookies are for https only, from the request. Here both are
+ * those of PUBLIC_URL, whatever a client or a proxy has written into the headers.
  */
 function standAt({ host, protocol }: URL, { raw }: FastifyRequest): void {
   for (const name of Object.keys(raw.headers)) {

@@ -15,8 +15,9 @@ interface Refusals {
 }
 
 /**
- * What a token is good for: its audience is the tools endpoint and nothing else (RFC 8707), and it says for how long it is valid. Fixes the scopes of
- * the request as well, because the library asks here before it looks at them.
+ * What a token is good for: its audience is the tools endpoint and nothing else (RFC 8707), and it says for
+ * how long it is valid. Fixes the scopes of the request as well, because the library asks here before it
+ * looks at them.
  */
 export async function tokenTerms(
   deps: Pick<OAuthDeps, 'sql' | 'clock' | 'baseUrl' | 'offeredScopes'>,
@@ -58,7 +59,10 @@ function settleForKey(
   if (oidc.params) oidc.params['scope'] = (asked === undefined ? held : readScopes(asked)).join(' ');
 }
 
-/** Nobody knows yet which key will be shown: by default it is what the tools need, without the scopes that can make keys. What this service does not have is left out. */
+/**
+ * Nobody knows yet which key will be shown: by default it is what the tools need, without the scopes that can
+ * make keys. What this service does not have is left out.
+ */
 function settleForPerson(
   { oidc }: KoaContextWithOIDC,
   { offeredScopes }: Pick<OAuthDeps, 'offeredScopes'>,

@@ -26,8 +26,9 @@ export interface DescribedOperation {
 }
 
 /**
- * Makes the published document of what the framework generated from the routes' schemas: names the schemas, describes every field
- * and parameter, and adds what no schema says, namely headers, refusals and examples. Pure.
+ * Makes the published document of what the framework generated from the routes' schemas: names the schemas,
+ * describes every field and parameter, and adds what no schema says, namely headers, refusals and examples.
+ * Pure.
  */
 export function completeDocument(
   generated: Document,

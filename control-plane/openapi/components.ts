@@ -69,8 +69,8 @@ import { ReadinessAnswer } from '../operations/routes.ts';
 import { eventSchemaName } from './webhook-operations.ts';
 
 /**
- * The schemas that have a name in the published document. They are the ones that validate; a schema without a name is written out where it
- * is used. Of two equal ones the later gives its name to both.
+ * The schemas that have a name in the published document. They are the ones that validate; a schema without a
+ * name is written out where it is used. Of two equal ones the later gives its name to both.
  */
 export const namedSchemas = {
   Error: ErrorAnswer,

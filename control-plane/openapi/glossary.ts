@@ -1,8 +1,9 @@
 import type { Parameter, Schema } from './document.ts';
 
 /**
- * What each field and parameter means. One name means one thing wherever it stands; the few that do not are told apart by the
- * schema that they stand in (`Decision.limit`). A test demands an entry for every field of the document, and a field for every entry.
+ * What each field and parameter means. One name means one thing wherever it stands; the few that do not are
+ * told apart by the schema that they stand in (`Decision.limit`). A test demands an entry for every field of
+ * the document, and a field for every entry.
  */
 export const glossary: Readonly<Record<string, string>> = {
   // Passports

@@ -11,8 +11,9 @@ import { tags } from './tags.ts';
 const pagesPath = '/docs';
 
 /**
- * `/openapi.json` and the pages at `/docs`, both public (contract §12), generated from the schemas by which requests are validated. Comes
- * before the routes, because it listens to their registration, and before whatever asks each route for its scope.
+ * `/openapi.json` and the pages at `/docs`, both public (contract §12), generated from the schemas by which
+ * requests are validated. Comes before the routes, because it listens to their registration, and before
+ * whatever asks each route for its scope.
  */
 export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseUrl' | 'gateHost'>): void {
   // The pages' routes are registered by their library, which knows nothing of scopes.
@@ -55,8 +56,8 @@ const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['
 });
 
 /**
- * The pages load nothing from elsewhere, run no inline script, and may be framed by nobody. They may call the control plane from the
- * reader's browser, with the key that the reader types in; sidecars answer no browser.
+ * The pages load nothing from elsewhere, run no inline script, and may be framed by nobody. They may call the
+ * control plane from the reader's browser, with the key that the reader types in; sidecars answer no browser.
  */
 const pagesPolicy = (server: string): string =>
   [

@@ -12,7 +12,10 @@ export interface OperationText {
   readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
-  /** What can go wrong with this operation in particular; the rest is derived from its route, in route-errors.ts. */
+  /**
+   * What can go wrong with this operation in particular; the rest is derived from its route, in
+   * route-errors.ts.
+   */
   readonly errors?: readonly ErrorCode[];
   /** A body that the route reads by itself, not by validation. */
   readonly body?: TSchema;
@@ -28,8 +31,8 @@ export interface OperationText {
 const ofPublicReads = ['invalid_request', 'internal_error', 'overloaded', 'service_unavailable'] as const;
 
 /**
- * Every public operation, by method and route. A route that is missing here is left out of the document, and test/api/openapi.test.ts
- * says so: only what sidecars call (`/v1/sync/*`) is meant to be missing.
+ * Every public operation, by method and route. A route that is missing here is left out of the document, and
+ * test/api/openapi.test.ts says so: only what sidecars call (`/v1/sync/*`) is meant to be missing.
  */
 export const operations: Readonly<Record<string, OperationText>> = {
   'POST /v1/passports': {

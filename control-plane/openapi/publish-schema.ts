@@ -3,9 +3,9 @@ import type { Schema } from './document.ts';
 import { describeField } from './glossary.ts';
 
 /**
- * A schema as it is published: the one that validates, said in the way that readers and generators of OpenAPI 3.1 know best. It
- * accepts exactly the same values. A part that is one of the named ones becomes a reference to it. `owner`: whose fields they are, for
- * words that the glossary keeps for that one.
+ * A schema as it is published: the one that validates, said in the way that readers and generators of OpenAPI
+ * 3.1 know best. It accepts exactly the same values. A part that is one of the named ones becomes a reference
+ * to it. `owner`: whose fields they are, for words that the glossary keeps for that one.
  */
 export type PublishSchema = (schema: Schema, owner?: string) => Schema;
 
@@ -55,7 +55,10 @@ function mapParts(schema: Schema, change: PublishSchema): Schema {
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A choice of objects that one of their fields tells apart, `discriminator.propertyName` (OpenAPI 3.1 §4.8.25). */
+/**
+ * A choice of objects that one of their fields tells apart, `discriminator.propertyName` (OpenAPI 3.1
+ * §4.8.25).
+ */
 interface Discriminated extends Schema {
   readonly discriminator: { readonly propertyName: string };
   readonly oneOf: readonly { readonly properties: Readonly<Record<string, { readonly const: string }>> }[];
@@ -64,7 +67,10 @@ interface Discriminated extends Schema {
 const isDiscriminated = (schema: Schema): schema is Discriminated =>
   isSchema(schema['discriminator']) && Array.isArray(schema['oneOf']);
 
-/** Generators read which value means which named schema from `mapping`. Where nothing is named, the constants in the parts have to do. */
+/**
+ * Generators read which value means which named schema from `mapping`. Where nothing is named, the constants
+ * in the parts have to do.
+ */
 function withMapping({ discriminator, oneOf }: Discriminated, referred: Schema): Schema {
   const choices = referred['oneOf'] as readonly { readonly $ref?: string }[];
   const mapping = oneOf.flatMap(({ properties }, place) => {
@@ -79,8 +85,9 @@ function withMapping({ discriminator, oneOf }: Discriminated, referred: Schema):
 }
 
 /**
- * An `enum` gets its type; a choice between one simple type and null becomes that type or null; a discriminated choice is `oneOf`; "any
- * member" is said plainly. What is closed is what callers send, where null for an optional field means absent (`bodyReader`).
+ * An `enum` gets its type; a choice between one simple type and null becomes that type or null; a
+ * discriminated choice is `oneOf`; "any member" is said plainly. What is closed is what callers send, where
+ * null for an optional field means absent (`bodyReader`).
  */
 function simplify(schema: Schema): Schema {
   const inner = orNullWhereOptional(mapParts(schema, simplify));
@@ -105,7 +112,8 @@ function simplify(schema: Schema): Schema {
       return { ...rest, ...value, type: [value.type, 'null'], ...orNull };
     }
   }
-  // `Type.Record`: the generator writes its pattern as additionalProperties, and the named schemas did not go through it.
+  // `Type.Record`: the generator writes its pattern as additionalProperties, and the named schemas did not go
+  // through it.
   const { patternProperties, ...rest } = inner;
   const members = isSchema(patternProperties) ? Object.values(patternProperties)[0] : additionalProperties;
   return isSchema(members) && Object.keys(members).length === 0

@@ -1,6 +1,9 @@
 import type { Example } from './document.ts';
 
-/** What stands in the examples for ids and tokens that each reader has of their own. A test puts its own there and sends every example. */
+/**
+ * What stands in the examples for ids and tokens that each reader has of their own. A test puts its own there
+ * and sends every example.
+ */
 export const exampleIds = {
   issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
   gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',

@@ -1,4 +1,7 @@
-/** How the published pages group the operations: the tags of the contract's subjects, then one for each other room. */
+/**
+ * How the published pages group the operations: the tags of the contract's subjects, then one for each other
+ * room.
+ */
 export const tags = [
   { name: 'Discovery', description: 'Finding gates by what they offer. Public.' },
   { name: 'Passports', description: 'Signed identity credentials of agents.' },

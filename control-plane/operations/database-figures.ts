@@ -16,10 +16,11 @@ interface Figures {
 }
 
 /**
- * Gauges that come from the database, the same at every replica. They cost little however full the tables are (each statement reads an index as
- * far as a limit), and never make `/metrics` wait for a database that is slow or away: they are read at most once in
- * `limits.databaseFiguresIntervalMs`, one read at a time, which the database ends after `limits.databaseFiguresMsMax`. Until then, and when
- * it fails, the last values are shown; `agent_trust_database_figures_age_seconds` says how old they are, NaN before the first.
+ * Gauges that come from the database, the same at every replica. They cost little however full the tables are
+ * (each statement reads an index as far as a limit), and never make `/metrics` wait for a database that is
+ * slow or away: they are read at most once in `limits.databaseFiguresIntervalMs`, one read at a time, which
+ * the database ends after `limits.databaseFiguresMsMax`. Until then, and when it fails, the last values are
+ * shown; `agent_trust_database_figures_age_seconds` says how old they are, NaN before the first.
  */
 export function installDatabaseFigures(deps: FigureDeps): void {
   const { clock, metrics } = deps;
@@ -124,7 +125,10 @@ async function atMost(timeMs: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The oldest due delivery is found by walking from endpoint to endpoint, as claiming does: one look at the index for each. */
+/**
+ * The oldest due delivery is found by walking from endpoint to endpoint, as claiming does: one look at the
+ * index for each.
+ */
 const readFigures = ({ sql }: FigureDeps): Promise<Figures> =>
   sql.begin('READ ONLY', async (tx): Promise<Figures> => {
     await tx`SELECT set_config('statement_timeout', ${String(limits.databaseFiguresMsMax)}, true)`;

@@ -8,8 +8,8 @@ import { databaseFailure } from '../storage/database-away.ts';
 const config = { scope: null } as const;
 
 /**
- * What the people and programs that run this one ask, without a key and outside `/v1` (contract §1). `/livez`: this process answers.
- * `/readyz`: it can serve, 503 if not. `/metrics`: Prometheus text.
+ * What the people and programs that run this one ask, without a key and outside `/v1` (contract §1).
+ * `/livez`: this process answers. `/readyz`: it can serve, 503 if not. `/metrics`: Prometheus text.
  */
 export function operationsRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
@@ -75,7 +75,10 @@ async function inTime<T>(asked: Promise<T>): Promise<T> {
   }
 }
 
-/** Fails as well where the tables are missing: one query shows both that the database is there and that it is ours. */
+/**
+ * Fails as well where the tables are missing: one query shows both that the database is there and that it is
+ * ours.
+ */
 async function readSidecars({ sql, clock }: AppendingDeps): Promise<NonNullable<Readiness['sidecars']>> {
   const [row] = await sql<{ connected: number; clock_offset_ms_max: number }[]>`
     SELECT count(*) AS connected, coalesce(max(abs(clock_offset_ms)), 0) AS clock_offset_ms_max

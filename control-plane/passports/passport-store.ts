@@ -12,7 +12,9 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
-/** A passport with what else it depends on: the standing of its issuer, and that of the key that signed it. */
+/**
+ * A passport with what else it depends on: the standing of its issuer, and that of the key that signed it.
+ */
 export interface StoredPassport extends Passport {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
@@ -41,8 +43,8 @@ const toPassport = (row: PassportRow, nowMs: UnixMillis): StoredPassport => ({
 });
 
 /**
- * Writes a passport unless its agent_id belongs to one that is active or suspended: then false, also where the other one
- * is being issued at this very moment. One that has expired gives its agent_id up here.
+ * Writes a passport unless its agent_id belongs to one that is active or suspended: then false, also where
+ * the other one is being issued at this very moment. One that has expired gives its agent_id up here.
  */
 export async function insertPassport(
   tx: Transaction,

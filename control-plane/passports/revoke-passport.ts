@@ -25,8 +25,8 @@ export interface Revocation {
 }
 
 /**
- * Revokes a passport for good; it resolves once that is durable and published. An expired one may be revoked too. Doing
- * it again answers the first revocation unchanged and changes nothing.
+ * Revokes a passport for good; it resolves once that is durable and published. An expired one may be revoked
+ * too. Doing it again answers the first revocation unchanged and changes nothing.
  */
 export async function revokePassport(
   deps: SigningDeps,

@@ -10,7 +10,10 @@ import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { lockPassport, setPassportStatus } from './passport-store.ts';
 
-/** Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (contract §3). */
+/**
+ * Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (contract
+ * §3).
+ */
 export const suspendPassport = (
   deps: SigningDeps,
   caller: Caller,

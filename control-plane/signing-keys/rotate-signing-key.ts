@@ -27,18 +27,21 @@ export interface Rotation {
 }
 
 /**
- * Replaces the key that signs for a purpose (contract §11). The next one is published at once and takes over after `limits.signingKeyLeadMs`: by
- * then every replica signs with it at the same moment, and everybody who verifies knows it. The old one is retired and verifies for ever.
+ * Replaces the key that signs for a purpose (contract §11). The next one is published at once and takes over
+ * after `limits.signingKeyLeadMs`: by then every replica signs with it at the same moment, and everybody who
+ * verifies knows it. The old one is retired and verifies for ever.
  *
  *     new ──published──> coming ──not_before──> current ──the next one's not_before──> retired
  *                           └────────────── declared compromised ──────┴──────> compromised, at once
  *
- * `isCompromised`: the current key may be in other hands. It proves nothing from now on, whatever it signed before, and must not sign for
- * another minute, so the next one takes over at once. A key that is still coming lay beside it and has signed nothing yet: it goes the same way.
+ * `isCompromised`: the current key may be in other hands. It proves nothing from now on, whatever it signed
+ * before, and must not sign for another minute, so the next one takes over at once. A key that is still
+ * coming lay beside it and has signed nothing yet: it goes the same way.
  *
- * Of calls that come together, on any replicas, one rotates; the others, and a repetition within `limits.signingKeyLeadMs`, are answered
- * with what it did. Otherwise a call that is repeated because its answer was lost would burn the key that has just been made. Only a
- * compromise is never put off by an ordinary rotation.
+ * Of calls that come together, on any replicas, one rotates; the others, and a repetition within
+ * `limits.signingKeyLeadMs`, are answered with what it did. Otherwise a call that is repeated because its
+ * answer was lost would burn the key that has just been made. Only a compromise is never put off by an
+ * ordinary rotation.
  */
 export async function rotateSigningKey(
   deps: Pick<
@@ -70,7 +73,8 @@ export async function rotateSigningKey(
     const next = makeSigningKey(deps, { purpose, notBeforeMs: takesOverAtMs, createdAtMs: nowMs });
     await insertSigningKey(tx, next);
     for (const key of ending) await endSigningKey(tx, end(key));
-    // The new key first: where it is the feed's own that ends, it vouches for its successor while it is still believed.
+    // The new key first: where it is the feed's own that ends, it vouches for its successor while it is still
+    // believed.
     for (const key of [next, ...ending.map(end)]) {
       await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
     }
@@ -93,7 +97,8 @@ export async function rotateSigningKey(
 function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): Rotation | null {
   const next = keys.find(({ retiredAtMs }) => retiredAtMs === null);
   if (next === undefined || nowMs - next.createdAtMs >= limits.signingKeyLeadMs) return null;
-  // A key that was still coming when its purpose was compromised ends at the same moment, but never was anybody's predecessor.
+  // A key that was still coming when its purpose was compromised ends at the same moment, but never was
+  // anybody's predecessor.
   const previous = keys.find(
     (key) => key.retiredAtMs === next.notBeforeMs && key.notBeforeMs <= next.notBeforeMs,
   );
@@ -101,7 +106,10 @@ function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): R
   return { next: publicHalf(next), previous: publicHalf(previous), isNew: false };
 }
 
-/** So that this replica knows its own doing before it answers. Where that fails it learns of it like the others. */
+/**
+ * So that this replica knows its own doing before it answers. Where that fails it learns of it like the
+ * others.
+ */
 async function reloadOwn({
   signingKeys,
   logger,

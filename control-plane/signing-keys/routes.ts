@@ -11,7 +11,10 @@ import { rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
 
-/** The public keys of this service, for whoever wants to verify its passports and records without it (contract §11). */
+/**
+ * The public keys of this service, for whoever wants to verify its passports and records without it (contract
+ * §11).
+ */
 export function jwksRoutes(deps: SigningDeps): FastifyPluginAsync {
   return async (app) => {
     app.get(
@@ -25,7 +28,10 @@ export function jwksRoutes(deps: SigningDeps): FastifyPluginAsync {
 
 const config = { scope: 'admin:*', operatorOnly: true } as const;
 
-/** The keys with which this service signs, for its operator alone (contract §11). 201: a new key; 200: an earlier call's, see rotateSigningKey. */
+/**
+ * The keys with which this service signs, for its operator alone (contract §11). 201: a new key; 200: an
+ * earlier call's, see rotateSigningKey.
+ */
 export function signingKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(

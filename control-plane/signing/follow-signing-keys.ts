@@ -5,11 +5,13 @@ import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 import type { SigningDeps } from './deps.ts';
 
 /**
- * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every `limits.signingKeysReadIntervalMs`, and at once
- * when the push tells of a change. A coming key is therefore known here long before it signs. A compromised one may sign here until then; what it
- * signs in that time is blocked everywhere, like all that it ever signed.
+ * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every
+ * `limits.signingKeysReadIntervalMs`, and at once when the push tells of a change. A coming key is therefore
+ * known here long before it signs. A compromised one may sign here until then; what it signs in that time is
+ * blocked everywhere, like all that it ever signed.
  *
- * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it begins and when it ends.
+ * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it
+ * begins and when it ends.
  */
 export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' | 'logger'>): {
   stop(): Promise<void>;

@@ -15,9 +15,10 @@ import { currentKey, hasEnded, type SigningKey, type SigningKeys } from './signi
 type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'>;
 
 /**
- * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start all of them, of which the
- * private halves are stored only sealed. Replicas that start at once end with the same keys. Throws MasterKeyError where
- * MASTER_KEY is not the one with which the stored keys were sealed. What changes later is seen by `reload`.
+ * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start
+ * all of them, of which the private halves are stored only sealed. Replicas that start at once end with the
+ * same keys. Throws MasterKeyError where MASTER_KEY is not the one with which the stored keys were sealed.
+ * What changes later is seen by `reload`.
  */
 export async function loadSigningKeys(deps: KeyDeps): Promise<SigningKeys> {
   const stored = await deps.sql.begin(async (tx) => {

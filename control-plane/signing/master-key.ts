@@ -14,8 +14,9 @@ export class MasterKeyError extends StartError {
 const masterKeyBytes = 32;
 
 /**
- * MASTER_KEY of an installation with an embedded database: `<dataDir>/master-key`, 0600, made on the first start. Never made for a database that
- * was set up with another one: the new file would only hide that the old one is lost. Throws MasterKeyError.
+ * MASTER_KEY of an installation with an embedded database: `<dataDir>/master-key`, 0600, made on the first
+ * start. Never made for a database that was set up with another one: the new file would only hide that the
+ * old one is lost. Throws MasterKeyError.
  */
 export async function masterKeyOf(
   dataDir: string,
@@ -43,9 +44,9 @@ const checkContext = `installation/${checkName}`;
 const checkText = Buffer.from('agent-trust');
 
 /**
- * Notes on the first start which master key belongs to this database, and compares on every later one: a changed key must show at start,
- * and not when the first passport is to be signed. The caller holds a lock, so that two first starts do not both write.
- * Throws MasterKeyError.
+ * Notes on the first start which master key belongs to this database, and compares on every later one: a
+ * changed key must show at start, and not when the first passport is to be signed. The caller holds a lock,
+ * so that two first starts do not both write. Throws MasterKeyError.
  */
 export async function checkMasterKey(
   tx: Transaction,

@@ -33,7 +33,10 @@ export function makeSigningKey(
   };
 }
 
-/** Ready to sign. Throws MasterKeyError where the private half does not open, or is not that of the public one. */
+/**
+ * Ready to sign. Throws MasterKeyError where the private half does not open, or is not that of the public
+ * one.
+ */
 export function openSigningKey(
   { ed25519, sealer }: Pick<SigningDeps, 'ed25519' | 'sealer'>,
   { kid, publicKey, sealedPrivateKey }: StoredSigningKey,

@@ -9,7 +9,10 @@ export interface StoredSigningKey extends VerificationKey {
   readonly createdAtMs: UnixMillis;
 }
 
-/** Whoever adds keys holds this until the end of the transaction: all replicas make and rotate them one after the other. */
+/**
+ * Whoever adds keys holds this until the end of the transaction: all replicas make and rotate them one after
+ * the other.
+ */
 export async function lockSigningKeys(tx: Transaction): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.signingKeys})`;
 }
@@ -21,7 +24,9 @@ export const readSigningKeys = (sql: Database | Transaction): Promise<StoredSign
       not_before_ms AS "notBeforeMs", retired_at_ms AS "retiredAtMs", compromised, created_at_ms AS "createdAtMs"
     FROM signing_keys ORDER BY not_before_ms, kid`;
 
-/** Of an export, from its own snapshot: a key that another replica has put into use meanwhile is among them. */
+/**
+ * Of an export, from its own snapshot: a key that another replica has put into use meanwhile is among them.
+ */
 export async function readAttestationKeyIds(tx: Transaction): Promise<string[]> {
   const rows = await tx<{ kid: string }[]>`
     SELECT kid FROM signing_keys WHERE purpose = 'attestation' ORDER BY not_before_ms, kid`;

@@ -14,23 +14,29 @@ export interface SigningKey {
 
 /** The service's own keys: one current per purpose, and all that ever verified. */
 export interface SigningKeys {
-  /** To be asked for every signature, and within the transaction that stores it: another key takes over by the clock. */
+  /**
+   * To be asked for every signature, and within the transaction that stores it: another key takes over by the
+   * clock.
+   */
   current(purpose: KeyPurpose): SigningKey;
-  /** Of a purpose, for what must be believed by whoever knows only an older key: the current one, then the retired that are not compromised. */
+  /**
+   * Of a purpose, for what must be believed by whoever knows only an older key: the current one, then the
+   * retired that are not compromised.
+   */
   vouching(purpose: KeyPurpose): readonly SigningKey[];
   /** Current, coming and retired keys of all purposes. The same array until one of them changes. */
   all(): readonly VerificationKey[];
   /**
-   * Takes up what the database knows now. Calls work one after the other, so that an older state never replaces a newer one.
-   * Rejects where that fails, and everything stays as it was.
+   * Takes up what the database knows now. Calls work one after the other, so that an older state never
+   * replaces a newer one. Rejects where that fails, and everything stays as it was.
    */
   reload(): Promise<void>;
 }
 
 /**
- * The one key of a purpose that signs at this moment: the newest whose time has come, and never one that is retired or compromised. A
- * replica whose clock is behind may find none whose time has come; it takes the next one then, which everybody knows already.
- * `keys`: of that purpose, oldest first.
+ * The one key of a purpose that signs at this moment: the newest whose time has come, and never one that is
+ * retired or compromised. A replica whose clock is behind may find none whose time has come; it takes the
+ * next one then, which everybody knows already. `keys`: of that purpose, oldest first.
  */
 export function currentKey<Key extends VerificationKey>(keys: readonly Key[], nowMs: UnixMillis): Key {
   const usable = keys.filter((key) => !hasEnded(key, nowMs));
@@ -38,6 +44,8 @@ export function currentKey<Key extends VerificationKey>(keys: readonly Key[], no
   return must(current, 'every purpose has a key that is not retired');
 }
 
-/** Whether a key signs nothing any more. What it signed before verifies for ever, unless it is compromised. */
+/**
+ * Whether a key signs nothing any more. What it signed before verifies for ever, unless it is compromised.
+ */
 export const hasEnded = ({ compromised, retiredAtMs }: VerificationKey, nowMs: UnixMillis): boolean =>
   compromised || (retiredAtMs !== null && retiredAtMs <= nowMs);

@@ -5,7 +5,10 @@ import type { Database } from '../base/database.ts';
 import { socketMaker } from './watched-socket.ts';
 
 export interface ConnectOptions {
-  /** `postgres://user:password@host:port/database`, or for a Unix socket `postgres:///database?host=/folder&user=name`, as libpq has it. */
+  /**
+   * `postgres://user:password@host:port/database`, or for a Unix socket
+   * `postgres:///database?host=/folder&user=name`, as libpq has it.
+   */
   readonly url: string;
   /** Connections of this pool; default `limits.databaseConnectionsMax`. */
   readonly connectionsMax?: number;
@@ -15,7 +18,10 @@ export interface ConnectOptions {
 
 const bigintOid = 20;
 
-/** postgres.js hands over a `bigint` as text, so that nothing is lost; ours all fit, and one that does not is our mistake. */
+/**
+ * postgres.js hands over a `bigint` as text, so that nothing is lost; ours all fit, and one that does not is
+ * our mistake.
+ */
 function parseBigint(text: string): number {
   const value = Number(text);
   return must(Number.isSafeInteger(value) ? value : null, 'a bigint of the database stays below 2^53');
@@ -31,12 +37,13 @@ const types = {
 };
 
 /**
- * A pool of connections, opened as they are needed: this call does no I/O, and throws only for a malformed URL. Columns of type `bigint`
- * and `bigint[]` arrive as numbers; `numeric` (what `sum(bigint)` gives) still arrives as text, so cast it in the query.
+ * A pool of connections, opened as they are needed: this call does no I/O, and throws only for a malformed
+ * URL. Columns of type `bigint` and `bigint[]` arrive as numbers; `numeric` (what `sum(bigint)` gives) still
+ * arrives as text, so cast it in the query.
  *
- * A query on a database that is away fails at once where the connection is refused, and otherwise after `limits.databaseConnectMsMax`;
- * on a connection that falls silent it fails after `silenceMsMax`, with an unknown outcome. It is not repeated here. The pool connects
- * again by itself. `end()` closes it.
+ * A query on a database that is away fails at once where the connection is refused, and otherwise after
+ * `limits.databaseConnectMsMax`; on a connection that falls silent it fails after `silenceMsMax`, with an
+ * unknown outcome. It is not repeated here. The pool connects again by itself. `end()` closes it.
  */
 export function connect(options: ConnectOptions): Database {
   const { url, socketFolder, user } = splitUrl(options.url);

@@ -5,8 +5,9 @@ import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /**
- * The processes of PostgreSQL that work in a folder: all of them have made it their current directory, also sessions whose server was
- * killed. `postmaster.pid` names the server alone, and its number may meanwhile belong to somebody else. Linux only.
+ * The processes of PostgreSQL that work in a folder: all of them have made it their current directory, also
+ * sessions whose server was killed. `postmaster.pid` names the server alone, and its number may meanwhile
+ * belong to somebody else. Linux only.
  */
 async function processesIn(folder: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
@@ -23,7 +24,10 @@ async function processesIn(folder: string): Promise<number[]> {
   return pids.filter((_, index) => held[index]).map(Number);
 }
 
-/** Resolves true when no process works in the folder (a real path) any more, false when `timeoutMs` is over first. */
+/**
+ * Resolves true when no process works in the folder (a real path) any more, false when `timeoutMs` is over
+ * first.
+ */
 async function waitUntilFree(folder: string, timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   while ((await processesIn(folder)).length > 0) {
@@ -34,8 +38,9 @@ async function waitUntilFree(folder: string, timeoutMs: number): Promise<boolean
 }
 
 /**
- * Ends what an earlier run left working in the folder: first as a shutdown in order (SIGINT), after `timeoutMs` at once (SIGQUIT).
- * The caller holds the folder, so whatever works in it has lost its parent. Throws, naming the processes, where they do not end.
+ * Ends what an earlier run left working in the folder: first as a shutdown in order (SIGINT), after
+ * `timeoutMs` at once (SIGQUIT). The caller holds the folder, so whatever works in it has lost its parent.
+ * Throws, naming the processes, where they do not end.
  */
 export async function endProcessesIn(folder: string, timeoutMs: number): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {

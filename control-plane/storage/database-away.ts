@@ -18,8 +18,8 @@ const awayCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) behind which the same call may succeed later:
- * the server goes down or comes up, or too many want the same thing at once.
+ * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) behind which the same call may succeed
+ * later: the server goes down or comes up, or too many want the same thing at once.
  */
 const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['08', 'service_unavailable'],

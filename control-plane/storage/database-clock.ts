@@ -7,12 +7,15 @@ import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 
 /**
- * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all of them share this one
- * clock, and no other. It stands still within a transaction.
+ * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all
+ * of them share this one clock, and no other. It stands still within a transaction.
  */
 export const databaseNowMs = (sql: Database | Transaction) => sql`(extract(epoch FROM now()) * 1000)::bigint`;
 
-/** Readings at the start: the first one pays for a connection, and the quickest of the others makes the time exact. */
+/**
+ * Readings at the start: the first one pays for a connection, and the quickest of the others makes the time
+ * exact.
+ */
 const firstReadings = 4;
 
 /** From here on `clock` tells PostgreSQL's time, to within half of the quickest answer (contract §6). */
@@ -21,8 +24,9 @@ export async function readDatabaseClock(sql: Database, clock: CarriedClock): Pro
 }
 
 /**
- * Keeps `clock` at PostgreSQL's time: read once every `limits.clockReadIntervalMs`, so that a clock there which is set, or another
- * database after a failover, is followed within that time. While the database is away the time goes on. Nothing here ever throws.
+ * Keeps `clock` at PostgreSQL's time: read once every `limits.clockReadIntervalMs`, so that a clock there
+ * which is set, or another database after a failover, is followed within that time. While the database is
+ * away the time goes on. Nothing here ever throws.
  */
 export function followDatabaseClock(
   deps: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },

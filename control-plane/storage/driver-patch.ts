@@ -3,13 +3,17 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StartError } from '../../shared/runtime/start-error.ts';
 
-/** Lines of deploy/patches/postgres+3.4.9.patch. Goes together with the patch when a release of the driver has the repair. */
+/**
+ * Lines of deploy/patches/postgres+3.4.9.patch. Goes together with the patch when a release of the driver has
+ * the repair.
+ */
 const repairs = ['function resetWrite() {', 'const x = socket !== null && socket.write(chunk, fn)'];
 
 /**
- * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a dying connection costs a query and
- * without which it can end the process. An installation loses it silently: with `--ignore-scripts`, or as a dependency of another package,
- * where the script that applies it finds no driver in its own folder.
+ * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a
+ * dying connection costs a query and without which it can end the process. An installation loses it silently:
+ * with `--ignore-scripts`, or as a dependency of another package, where the script that applies it finds no
+ * driver in its own folder.
  */
 export function refuseUnpatchedDriver(): void {
   // The file that `import 'postgres'` loads lies beside the one with the repair.

@@ -27,9 +27,10 @@ export interface EmbeddedPlace {
 const sharedHome = '/var/lib/agent-trust';
 
 /**
- * Finds the binaries and makes `<dataDir>/postgres`, owned by the user as whom PostgreSQL will run. Where we are root and that user cannot
- * reach one of them, the binaries are copied to /var/lib/agent-trust, and `<dataDir>/postgres` becomes a link to a folder there: the
- * data directory still says which database is its own.
+ * Finds the binaries and makes `<dataDir>/postgres`, owned by the user as whom PostgreSQL will run. Where we
+ * are root and that user cannot reach one of them, the binaries are copied to /var/lib/agent-trust, and
+ * `<dataDir>/postgres` becomes a link to a folder there: the data directory still says which database is its
+ * own.
  */
 export async function prepareEmbeddedPlace(dataDir: string): Promise<EmbeddedPlace> {
   await mkdir(dataDir, { recursive: true });
@@ -52,7 +53,10 @@ export async function prepareEmbeddedPlace(dataDir: string): Promise<EmbeddedPla
   };
 }
 
-/** Lets the user through our own folder, and through ours alone. Null: it gets there; else the folder before it that is closed. */
+/**
+ * Lets the user through our own folder, and through ours alone. Null: it gets there; else the folder before
+ * it that is closed.
+ */
 async function openDataDir(user: SystemUser, dataDir: string): Promise<string | null> {
   const closed = await firstClosedFolder(user, dataDir);
   const { uid, mode } = await stat(dataDir);

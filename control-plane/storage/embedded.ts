@@ -20,7 +20,10 @@ export interface EmbeddedOptions {
 export interface EmbeddedPostgres {
   /** For `connect`. Stays the same when the server is started again. */
   readonly url: string;
-  /** Why and where the server is kept elsewhere, as a sentence for whoever starts it; null: it is in its usual place. */
+  /**
+   * Why and where the server is kept elsewhere, as a sentence for whoever starts it; null: it is in its usual
+   * place.
+   */
   readonly relocation: string | null;
   /** Ends all sessions and the server, and resolves when no process of it is left. */
   stop(): Promise<void>;
@@ -41,11 +44,13 @@ const restartFirstMs = 100;
 const restartLastMs = 30_000;
 
 /**
- * Starts a real PostgreSQL server, making its cluster on the first start. It listens on a Unix socket only, in a folder that nobody else
- * may enter, and it ends when this process ends, kill -9 included. A server that ends by itself is started again, at the same address.
+ * Starts a real PostgreSQL server, making its cluster on the first start. It listens on a Unix socket only,
+ * in a folder that nobody else may enter, and it ends when this process ends, kill -9 included. A server that
+ * ends by itself is started again, at the same address.
  *
- * Recovers from whatever an earlier run left behind: a half made cluster is made again, a server whose parent died is ended first, and the
- * crash recovery of PostgreSQL does the rest. Throws StartError with the server's own last words where it does not start at all.
+ * Recovers from whatever an earlier run left behind: a half made cluster is made again, a server whose parent
+ * died is ended first, and the crash recovery of PostgreSQL does the rest. Throws StartError with the
+ * server's own last words where it does not start at all.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const place = await prepareEmbeddedPlace(options.dataDir);
@@ -58,7 +63,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     relocation: place.relocation,
     stop: async () => {
       await supervised.stop();
-      // Sessions of a server that was killed end a moment after it, and a server whose guard was killed has to be told.
+      // Sessions of a server that was killed end a moment after it, and a server whose guard was killed has
+      // to be told.
       await endProcessesIn(place.cluster, stopMsMax);
       if (socketDirectory !== place.cluster) await rm(socketDirectory, { recursive: true, force: true });
     },
@@ -123,7 +129,10 @@ async function startServer(
   }
 }
 
-/** Made under another name and renamed when it is whole: a crash in between leaves nothing that looks like a cluster. */
+/**
+ * Made under another name and renamed when it is whole: a crash in between leaves nothing that looks like a
+ * cluster.
+ */
 async function makeCluster(place: EmbeddedPlace, isDisposable: boolean): Promise<void> {
   if ((await readOrNull(join(place.cluster, 'PG_VERSION'))) !== null) return;
   const unfinished = `${place.cluster}.unfinished`;
@@ -152,7 +161,8 @@ async function makeCluster(place: EmbeddedPlace, isDisposable: boolean): Promise
 
 async function clearLeftovers(cluster: string, socketDirectory: string): Promise<void> {
   await endProcessesIn(cluster, stopMsMax);
-  // Nobody uses the folder: these are of a server that was killed. PostgreSQL's own check may take a zombie for a living one.
+  // Nobody uses the folder: these are of a server that was killed. PostgreSQL's own check may take a zombie
+  // for a living one.
   const leftovers = [
     join(cluster, 'postmaster.pid'),
     join(socketDirectory, socketName),
@@ -161,7 +171,10 @@ async function clearLeftovers(cluster: string, socketDirectory: string): Promise
   for (const path of leftovers) await rm(path, { force: true });
 }
 
-/** The cluster itself is a folder that only its user may enter; where its path is too long for a socket, a fresh one like it. */
+/**
+ * The cluster itself is a folder that only its user may enter; where its path is too long for a socket, a
+ * fresh one like it.
+ */
 async function chooseSocketDirectory({ cluster, run }: EmbeddedPlace): Promise<string> {
   if (Buffer.byteLength(join(cluster, socketName)) <= socketPathBytesMax) return cluster;
   const directory = await mkdtemp(join(tmpdir(), 'agent-trust-'));

@@ -11,7 +11,10 @@ export interface GuardedCommand {
 }
 
 export interface GuardedProcess {
-  /** Resolves with the exit code when the command has ended. Null: it could not be started, or a signal ended its guard. */
+  /**
+   * Resolves with the exit code when the command has ended. Null: it could not be started, or a signal ended
+   * its guard.
+   */
   readonly exited: Promise<number | null>;
   readonly isRunning: boolean;
   /** The last lines that the command wrote, for an error message. */
@@ -21,10 +24,11 @@ export interface GuardedProcess {
 }
 
 /**
- * The shell holds the reading end of a pipe whose writing end only our process has: however we end, kill -9 included, the pipe closes,
- * and the command gets SIGINT. It runs in a session of its own, so that Ctrl-C in a terminal reaches us first and we stop it in order.
- * A shell starts a background command with /dev/null as its input, hence the copy of the pipe on descriptor 3; and with SIGINT ignored,
- * hence the repetition: the first signals may come before the command has installed its own handler.
+ * The shell holds the reading end of a pipe whose writing end only our process has: however we end, kill -9
+ * included, the pipe closes, and the command gets SIGINT. It runs in a session of its own, so that Ctrl-C in
+ * a terminal reaches us first and we stop it in order. A shell starts a background command with /dev/null as
+ * its input, hence the copy of the pipe on descriptor 3; and with SIGINT ignored, hence the repetition: the
+ * first signals may come before the command has installed its own handler.
  */
 const guardScript = `
 exec 3<&0
@@ -40,7 +44,9 @@ exit $code`;
 
 const linesKept = 20;
 
-/** Runs a command that ends when we end. It does not restart anything. Linux and other systems with /bin/sh. */
+/**
+ * Runs a command that ends when we end. It does not restart anything. Linux and other systems with /bin/sh.
+ */
 export function startGuarded(options: GuardedCommand): GuardedProcess {
   const child = spawn('/bin/sh', ['-c', guardScript, 'guard', options.command, ...options.args], {
     cwd: '/',

@@ -1,6 +1,6 @@
 /**
- * The advisory locks of the database: any numbers that nothing else in it uses, each for one thing, each held to the end of its
- * transaction. `test/unit/architecture.test.ts` sees to it that there are no others.
+ * The advisory locks of the database: any numbers that nothing else in it uses, each for one thing, each held
+ * to the end of its transaction. `test/unit/architecture.test.ts` sees to it that there are no others.
  */
 export const advisoryLocks = {
   /** Migrations run on one replica at a time. */
@@ -11,7 +11,10 @@ export const advisoryLocks = {
   firstAccount: 7_236_503,
 } as const;
 
-/** Seeds of locks that are made of the hash of a text: they set the locks of one kind apart from those of another. */
+/**
+ * Seeds of locks that are made of the hash of a text: they set the locks of one kind apart from those of
+ * another.
+ */
 export const advisoryLockSeeds = {
   /** One lock for each idempotency key of an API key. */
   idempotencyKeys: 7_236_504,

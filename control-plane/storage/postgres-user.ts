@@ -15,8 +15,8 @@ export interface SystemUser {
 const postgresUserName = 'postgres';
 
 /**
- * PostgreSQL refuses to run as root. Null: we are not root, and it runs as whoever we are. As root: the system's `postgres` user, which
- * is made where it is missing. Throws where that cannot be done.
+ * PostgreSQL refuses to run as root. Null: we are not root, and it runs as whoever we are. As root: the
+ * system's `postgres` user, which is made where it is missing. Throws where that cannot be done.
  */
 export async function postgresUser(): Promise<SystemUser | null> {
   if (process.getuid?.() !== 0) return null;
@@ -57,8 +57,8 @@ async function findUser(name: string): Promise<SystemUser | null> {
 }
 
 /**
- * The outermost folder on the way to `path`, itself included, that the user may not enter; null: it reaches `path`. Asked of the system
- * itself, as that user, so that access lists count as well as mode bits.
+ * The outermost folder on the way to `path`, itself included, that the user may not enter; null: it reaches
+ * `path`. Asked of the system itself, as that user, so that access lists count as well as mode bits.
  */
 export async function firstClosedFolder(user: SystemUser, path: string): Promise<string | null> {
   const folders = [path];

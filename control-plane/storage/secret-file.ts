@@ -4,8 +4,9 @@ import { dirname } from 'node:path';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /**
- * The secret in this file, which `make` gives if there is none yet. The file is readable by its owner alone, whole from the moment it
- * appears, and on disk when this resolves; of two that make it at once, both get the same. White space around it is ignored.
+ * The secret in this file, which `make` gives if there is none yet. The file is readable by its owner alone,
+ * whole from the moment it appears, and on disk when this resolves; of two that make it at once, both get the
+ * same. White space around it is ignored.
  */
 export async function readOrMakeSecretFile(path: string, make: () => string): Promise<string> {
   const existing = await readSecretFile(path);

@@ -15,19 +15,23 @@ export interface ExportBounds {
   readonly exportMsMax: number;
 }
 
-/** What `pieces` reads in one snapshot for an account, as a stream that is read from PostgreSQL no faster than its reader takes it. */
+/**
+ * What `pieces` reads in one snapshot for an account, as a stream that is read from PostgreSQL no faster than
+ * its reader takes it.
+ */
 export type ExportSnapshot = (
   accountId: AccountId,
   pieces: (tx: Transaction) => AsyncIterable<Buffer>,
 ) => Promise<Readable>;
 
 /**
- * All of an export is read in one REPEATABLE READ transaction: it is the state of one moment, and each chain's header agrees with its
- * records whatever is appended meanwhile.
+ * All of an export is read in one REPEATABLE READ transaction: it is the state of one moment, and each
+ * chain's header agrees with its records whatever is appended meanwhile.
  *
- * The promise is kept when there is something to read: what goes wrong before rejects it. Whatever ends the export later (the reader leaves
- * or stalls, the database goes away, the time is over) ends the transaction, frees its connection and breaks the stream off; the
- * file then lacks its end, and no verifier takes it for whole. Rejects with `overloaded` when too many exports are running.
+ * The promise is kept when there is something to read: what goes wrong before rejects it. Whatever ends the
+ * export later (the reader leaves or stalls, the database goes away, the time is over) ends the transaction,
+ * frees its connection and breaks the stream off; the file then lacks its end, and no verifier takes it for
+ * whole. Rejects with `overloaded` when too many exports are running.
  */
 export function snapshotExporter(
   deps: Pick<BaseDeps, 'sql' | 'logger'>,

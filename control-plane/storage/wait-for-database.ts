@@ -8,9 +8,10 @@ import { databaseFailure } from './database-away.ts';
 const versionNumMin = 150_000;
 
 /**
- * Resolves when the database answers and is recent enough. One that is away, or just starting, is asked `limits.databaseStartTries`
- * times; then, and at once where it answers with a refusal (a wrong password, no such database), this throws StartError. Of `url`
- * only host and port are named. Rejects with an AbortError when `signal` ends the waiting.
+ * Resolves when the database answers and is recent enough. One that is away, or just starting, is asked
+ * `limits.databaseStartTries` times; then, and at once where it answers with a refusal (a wrong password, no
+ * such database), this throws StartError. Of `url` only host and port are named. Rejects with an AbortError
+ * when `signal` ends the waiting.
  */
 export async function waitForDatabase(
   sql: Database,

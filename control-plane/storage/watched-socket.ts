@@ -10,11 +10,13 @@ interface Place {
 }
 
 /**
- * Makes the sockets of a pool, each of which is destroyed when nothing has passed it in either direction for `silenceMsMax`. The driver has
- * no deadline for an answer, and a link that just falls silent brings no error: the queries on it would hang, and with them requests
- * and the end of the program. They are rejected with CONNECTION_CLOSED instead, and the pool connects anew.
+ * Makes the sockets of a pool, each of which is destroyed when nothing has passed it in either direction for
+ * `silenceMsMax`. The driver has no deadline for an answer, and a link that just falls silent brings no
+ * error: the queries on it would hang, and with them requests and the end of the program. They are rejected
+ * with CONNECTION_CLOSED instead, and the pool connects anew.
  *
- * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this does (`limits.databaseIdleMsMax`).
+ * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this
+ * does (`limits.databaseIdleMsMax`).
  */
 export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
   let made = 0;
@@ -36,8 +38,9 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
 }
 
 /**
- * The driver takes its listeners off when it is done with a socket, and now and then off one that is still connecting. An error that nobody listens
- * for ends the process; of these nobody wants to know, because the query has been rejected or waits for the next connection.
+ * The driver takes its listeners off when it is done with a socket, and now and then off one that is still
+ * connecting. An error that nobody listens for ends the process; of these nobody wants to know, because the
+ * query has been rejected or waits for the next connection.
  */
 class DriverSocket extends Socket {
   /** Arguments are passed on as they came: where there are none, the listeners of every event go. */
@@ -47,7 +50,10 @@ class DriverSocket extends Socket {
   }
 }
 
-/** By looks from outside: the driver removes every listener of a socket that it puts under TLS, also one for timeouts. */
+/**
+ * By looks from outside: the driver removes every listener of a socket that it puts under TLS, also one for
+ * timeouts.
+ */
 function destroyWhenSilent(socket: Socket, silenceMsMax: number): void {
   const lookMs = Math.min(silenceMsMax / 4, secondMs);
   let passed = -1;

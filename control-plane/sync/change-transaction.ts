@@ -13,20 +13,25 @@ import type { SigningDeps } from '../signing/deps.ts';
 
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
-/** Tells the sidecars of this feed; resolves to the revision of the change once it is written, before it is committed. */
+/**
+ * Tells the sidecars of this feed; resolves to the revision of the change once it is written, before it is
+ * committed.
+ */
 export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
 
 /**
- * A transaction whose changes sidecars must see (ARCHITECTURE.md, "The change feed"): what `work` writes and what it tells the feeds
- * is committed together or not at all. Resolves to what `work` returns, after the commit and the push.
+ * A transaction whose changes sidecars must see (ARCHITECTURE.md, "The change feed"): what `work` writes and
+ * what it tells the feeds is committed together or not at all. Resolves to what `work` returns, after the
+ * commit and the push.
  *
- * Revisions of a feed have no holes and stand in commit order, because a writer holds the row of the feed's head from its
- * first change until its commit: the next writer gets its number only then. A head is therefore a lock that all writers of that
- * feed share: call `change` as late in `work` as possible, and do nothing slow after it. Heads are locked in one order,
- * accounts by id and then global, so that two writers never wait for each other; a call out of order is a bug and throws.
+ * Revisions of a feed have no holes and stand in commit order, because a writer holds the row of the feed's
+ * head from its first change until its commit: the next writer gets its number only then. A head is therefore
+ * a lock that all writers of that feed share: call `change` as late in `work` as possible, and do nothing
+ * slow after it. Heads are locked in one order, accounts by id and then global, so that two writers never
+ * wait for each other; a call out of order is a bug and throws.
  *
- * Where the outcome of the commit is unknown (the connection broke), this rejects and nothing is pushed. If it was committed after all,
- * sidecars learn of it from the next heartbeat.
+ * Where the outcome of the commit is unknown (the connection broke), this rejects and nothing is pushed. If
+ * it was committed after all, sidecars learn of it from the next heartbeat.
  */
 export async function changeTransaction<T>(
   deps: ChangeDeps,
@@ -66,7 +71,8 @@ async function writeChange(
   const rows = await tx<{ revision: number }[]>`
     UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
   const { revision } = must(rows[0], 'every account has a feed from its creation on');
-  // A statement of its own: one that waited for the head does not see what the writer before it committed meanwhile.
+  // A statement of its own: one that waited for the head does not see what the writer before it committed
+  // meanwhile.
   const [last] = await tx<{ signature: string }[]>`
     SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`;
   const place = { feedId, revision, previous: last?.signature ?? '' };

@@ -42,8 +42,9 @@ export async function readMark(
 }
 
 /**
- * The entries that follow `after`, at most `countMax`. Null where only a snapshot helps: they are not all kept any more, or the position is
- * one of another history, as after a restore. Nothing that is handed out has a hole.
+ * The entries that follow `after`, at most `countMax`. Null where only a snapshot helps: they are not all
+ * kept any more, or the position is one of another history, as after a restore. Nothing that is handed out
+ * has a hole.
  */
 export async function readEntries(
   sql: Database,
@@ -70,8 +71,9 @@ export async function readEntries(
 }
 
 /**
- * Removes changes older than `limits.changeRetentionMs`, a bounded number at a time; replicas do not wait for each other. The
- * newest of each feed stays: the next one names it, and sidecars show by it which history they have.
+ * Removes changes older than `limits.changeRetentionMs`, a bounded number at a time; replicas do not wait for
+ * each other. The newest of each feed stays: the next one names it, and sidecars show by it which history
+ * they have.
  */
 export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<number> {
   const removed = await sql`

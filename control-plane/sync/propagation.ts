@@ -14,16 +14,18 @@ export interface Propagation {
   /** Those of them that have the change in force. */
   readonly acknowledged: number;
   /**
-   * Sidecars that were connected within `limits.sidecarSilentMs` and are not now: each may go on with what it knew, as long as the trust
-   * level of its gates allows. The last heard of first, at most `limits.silentSidecarsMax`.
+   * Sidecars that were connected within `limits.sidecarSilentMs` and are not now: each may go on with what it
+   * knew, as long as the trust level of its gates allows. The last heard of first, at most
+   * `limits.silentSidecarsMax`.
    */
   readonly silent: readonly SidecarId[];
 }
 
 /**
- * Counts at once, then waits until every connected sidecar has acknowledged the revision or `waitMs` (0..5000) is over. It speaks of the
- * sidecars of the owner's account, and of those at whose gates passports of the owner were shown; a stranger's are neither counted nor
- * waited for. A sidecar is connected while it was heard of within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
+ * Counts at once, then waits until every connected sidecar has acknowledged the revision or `waitMs`
+ * (0..5000) is over. It speaks of the sidecars of the owner's account, and of those at whose gates passports
+ * of the owner were shown; a stranger's are neither counted nor waited for. A sidecar is connected while it
+ * was heard of within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
  */
 export async function propagationOf(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus'>,

@@ -13,9 +13,10 @@ interface Reader {
 }
 
 /**
- * What a sidecar has not applied yet, waiting up to `waitMs` for the first of it. The heads come from the database each time: a
- * push that got lost costs the rest of the wait and no more. Global entries come before those of the account, each feed in its order:
- * a new sync key is announced in the global feed, and may have signed what follows in the other.
+ * What a sidecar has not applied yet, waiting up to `waitMs` for the first of it. The heads come from the
+ * database each time: a push that got lost costs the rest of the wait and no more. Global entries come before
+ * those of the account, each feed in its order: a new sync key is announced in the global feed, and may have
+ * signed what follows in the other.
  */
 export async function readChanges(
   deps: ReadDeps,

@@ -1,6 +1,9 @@
 import type { FastifyReply } from 'fastify';
 
-/** The specified error body, with a code and members that only our own programs know: no row of the public catalogue. */
+/**
+ * The specified error body, with a code and members that only our own programs know: no row of the public
+ * catalogue.
+ */
 export function refuse(
   reply: FastifyReply,
   status: number,

@@ -16,7 +16,10 @@ import { takeSnapshot } from './take-snapshot.ts';
 const config = { scope: 'sidecars:connect' } as const;
 const connectionSecretBytes = 16;
 
-/** What sidecars ask of the control plane (ARCHITECTURE.md, "The change feed"); shared/wire/sync.ts says what each call means. Not a public interface. */
+/**
+ * What sidecars ask of the control plane (ARCHITECTURE.md, "The change feed"); shared/wire/sync.ts says what
+ * each call means. Not a public interface.
+ */
 export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   /** Notes what a connection has applied and tells whoever waits for it. False: the connection is unknown. */
   const note = async (connection: Connection, applied: Position): Promise<boolean> => {

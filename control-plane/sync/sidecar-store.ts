@@ -16,10 +16,10 @@ export interface Connection {
 }
 
 /**
- * Makes a new connection the only one of its sidecar id, and returns its id; what an earlier one had acknowledged is forgotten. The id begins
- * with the time, and no two of a sidecar have the same, so that of two it can be told which is newer.
- * Throws `invalid_request` where the sidecar id belongs to another account, `overloaded` where the account has
- * `limits.sidecarsPerAccountMax` other sidecars connected.
+ * Makes a new connection the only one of its sidecar id, and returns its id; what an earlier one had
+ * acknowledged is forgotten. The id begins with the time, and no two of a sidecar have the same, so that of
+ * two it can be told which is newer. Throws `invalid_request` where the sidecar id belongs to another
+ * account, `overloaded` where the account has `limits.sidecarsPerAccountMax` other sidecars connected.
  */
 export async function connectSidecar(
   sql: Database,
@@ -51,9 +51,10 @@ export async function connectSidecar(
 }
 
 /**
- * Whoever asks for a wait at a revocation waits for every connected sidecar, and no plan counts what sidecars call: so an account has only so
- * many. Of the silent ones the longest silent are forgotten, those that never shipped a record first; one that comes back connects like a new one. Two
- * that connect at once may both find the last place, which does no harm.
+ * Whoever asks for a wait at a revocation waits for every connected sidecar, and no plan counts what sidecars
+ * call: so an account has only so many. Of the silent ones the longest silent are forgotten, those that never
+ * shipped a record first; one that comes back connects like a new one. Two that connect at once may both find
+ * the last place, which does no harm.
  */
 async function makeRoom(
   sql: Database,
@@ -79,7 +80,10 @@ async function makeRoom(
       LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
 
-/** Forgets sidecars that were not heard of for `limits.sidecarForgottenMs`, a bounded number at a time; replicas do not wait for each other. */
+/**
+ * Forgets sidecars that were not heard of for `limits.sidecarForgottenMs`, a bounded number at a time;
+ * replicas do not wait for each other.
+ */
 export async function trimSidecars(sql: Database): Promise<number> {
   const removed = await sql`
     DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
@@ -90,8 +94,9 @@ export async function trimSidecars(sql: Database): Promise<number> {
 }
 
 /**
- * What a connection is to the database. `unknown`: neither it nor a newer one is there, as after a restore; whoever speaks may simply connect
- * anew. `superseded`: a newer process has taken the sidecar id over, and the two would drive each other out for ever if this one did.
+ * What a connection is to the database. `unknown`: neither it nor a newer one is there, as after a restore;
+ * whoever speaks may simply connect anew. `superseded`: a newer process has taken the sidecar id over, and
+ * the two would drive each other out for ever if this one did.
  */
 export type ConnectionStanding = 'newest' | 'superseded' | 'unknown';
 
@@ -108,9 +113,10 @@ export async function readConnectionStanding(
 }
 
 /**
- * Notes that the sidecar lives and what it has applied. An acknowledgement that was overtaken by a later one takes nothing back; a position
- * that is not in the history of this database does, because what was acknowledged is then in force nowhere. False: the connection is unknown.
- * Throws `precondition_failed` where a newer connection has taken over the sidecar id.
+ * Notes that the sidecar lives and what it has applied. An acknowledgement that was overtaken by a later one
+ * takes nothing back; a position that is not in the history of this database does, because what was
+ * acknowledged is then in force nowhere. False: the connection is unknown. Throws `precondition_failed` where
+ * a newer connection has taken over the sidecar id.
  */
 export async function noteSidecar(
   sql: Database,
@@ -136,8 +142,8 @@ export async function noteSidecar(
 }
 
 /**
- * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were shown. One step of an index for
- * each such gate, at most `limits.servingGatesMax` of them.
+ * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were
+ * shown. One step of an index for each such gate, at most `limits.servingGatesMax` of them.
  */
 export async function findServingAccounts(sql: Database, { accountId, mode }: Owner): Promise<AccountId[]> {
   const nextGate = (after: PendingQuery<Row[]>) => sql`
@@ -156,7 +162,10 @@ export async function findServingAccounts(sql: Database, { accountId, mode }: Ow
   return [accountId, ...rows.map((row) => row.accountId)];
 }
 
-/** Of the sidecars of these accounts: how many are connected and have this revision of the global feed in force, and which fell silent. */
+/**
+ * Of the sidecars of these accounts: how many are connected and have this revision of the global feed in
+ * force, and which fell silent.
+ */
 export async function lookAtSidecars(
   sql: Database,
   accountIds: readonly AccountId[],

@@ -22,8 +22,9 @@ import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 
 /**
- * Everything that a sidecar of this account needs, as of one moment: one REPEATABLE READ transaction, so that the state is exactly
- * what the changes up to the named revisions made of it. Both modes are in it, because a sidecar serves all gates of its account.
+ * Everything that a sidecar of this account needs, as of one moment: one REPEATABLE READ transaction, so that
+ * the state is exactly what the changes up to the named revisions made of it. Both modes are in it, because a
+ * sidecar serves all gates of its account.
  */
 export async function takeSnapshot(
   deps: Pick<SigningDeps, 'sql' | 'signingKeys'>,
@@ -85,7 +86,8 @@ const digestOf = (tx: Transaction, column: 'passport_id' | 'issuer_id' | 'accoun
   tx`substring(sha256(convert_to(${tx(column)}, 'UTF8')) FOR ${idDigestBytes}::int)`;
 
 async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<PassportStandingGroup[]> {
-  // One that is marked as expired gave its agent_id up, and may have been suspended before: whose clock is behind must not take it for active.
+  // One that is marked as expired gave its agent_id up, and may have been suspended before: whose clock is
+  // behind must not take it for active.
   const groups = await tx<(Omit<PassportStandingGroup, 'passports'> & { digests: Uint8Array })[]>`
     SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
       ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,

@@ -13,10 +13,11 @@ const url = '/mcp';
 
 /**
  * `POST /mcp`: the tools over JSON-RPC (contract §13). Serves the current revision of the Model Context
- * Protocol, the one of 2025 with or without its handshake, and a bare `tools/call`, which sends no header but its
- * token. Each request is answered by itself, as JSON: there are no sessions and no streams.
+ * Protocol, the one of 2025 with or without its handshake, and a bare `tools/call`, which sends no header but
+ * its token. Each request is answered by itself, as JSON: there are no sessions and no streams.
  *
- * Opened by an access token of this service's own authorization server, and by nothing else; what it may do is looked at for each tool.
+ * Opened by an access token of this service's own authorization server, and by nothing else; what it may do
+ * is looked at for each tool.
  */
 export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
   // At the first use: the protocol library takes a while to load, and most processes never need it.
@@ -73,7 +74,10 @@ export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
   };
 }
 
-/** A page of another site in somebody's browser must not reach the tools, whatever it got hold of (the protocol's "Security Warning"). */
+/**
+ * A page of another site in somebody's browser must not reach the tools, whatever it got hold of (the
+ * protocol's "Security Warning").
+ */
 function refuseForeignSite(
   { baseUrl }: Pick<ToolDeps, 'baseUrl'>,
   request: FastifyRequest,
@@ -101,7 +105,10 @@ function refuseMissingScope(
   });
 }
 
-/** A body that cannot be read is answered as JSON-RPC has it, with no id, because none could be read. Null: another error. */
+/**
+ * A body that cannot be read is answered as JSON-RPC has it, with no id, because none could be read. Null:
+ * another error.
+ */
 function jsonRpcRefusal(error: unknown): object | null {
   if (!(error instanceof ApiError)) return null;
   if (error.code === 'invalid_json') return jsonRpcError(-32_700, `Parse error: ${error.message}`);

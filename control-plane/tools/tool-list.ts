@@ -24,8 +24,8 @@ export const tools: readonly Tool[] = [
 export const findTool = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
 
 /**
- * What a token must hold to call every one of them, but for those that make API keys: a client gets such a scope only where it asks for it by
- * name (contract §13), and many ask for all that a server lists.
+ * What a token must hold to call every one of them, but for those that make API keys: a client gets such a
+ * scope only where it asks for it by name (contract §13), and many ask for all that a server lists.
  */
 export const offeredScopes: readonly Scope[] = [...new Set(tools.flatMap(({ scope }) => scope ?? []))].filter(
   (scope) => !makesKeys(scope),

@@ -17,7 +17,10 @@ import type { ToolDeps } from './deps.ts';
 import type { Tool } from './tool.ts';
 import { findTool, tools } from './tool-list.ts';
 
-/** Whose request it is: made when its access token was verified, and handed through the protocol library to the tool. */
+/**
+ * Whose request it is: made when its access token was verified, and handed through the protocol library to
+ * the tool.
+ */
 export interface ToolCaller {
   readonly caller: Caller;
   readonly requestId: RequestId;
@@ -63,10 +66,12 @@ function asObject(schema: object) {
 }
 
 /**
- * The server of one exchange. Stateless: nothing is kept between two requests, so that any replica answers any of them.
+ * The server of one exchange. Stateless: nothing is kept between two requests, so that any replica answers
+ * any of them.
  *
- * What a tool refuses is a result with `isError`, in the words of the API's error body, so that the model that called can do better; only a tool
- * that does not exist is an error of the protocol. `report` hears of what failed by our own fault.
+ * What a tool refuses is a result with `isError`, in the words of the API's error body, so that the model
+ * that called can do better; only a tool that does not exist is an error of the protocol. `report` hears of
+ * what failed by our own fault.
  */
 export function toolServer(
   deps: ToolDeps,
@@ -97,7 +102,10 @@ export function toolServer(
   return server;
 }
 
-/** A gate's description may be written to move the model that reads it. Programs see the mark, models the sentence before the data. */
+/**
+ * A gate's description may be written to move the model that reads it. Programs see the mark, models the
+ * sentence before the data.
+ */
 const foreignMark = 'agent-trust/untrusted-data';
 const foreignNotice = {
   type: 'text' as const,

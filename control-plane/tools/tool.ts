@@ -5,7 +5,10 @@ import type { Caller } from '../http/caller.ts';
 import { refuseNul } from '../http/validation.ts';
 import type { ToolDeps } from './deps.ts';
 
-/** What a client is told about a tool beforehand, so that it can ask a person first (contract §13). Hints: they protect nobody. */
+/**
+ * What a client is told about a tool beforehand, so that it can ask a person first (contract §13). Hints:
+ * they protect nobody.
+ */
 interface ToolHints {
   readonly readOnlyHint: boolean;
   /** What it does cannot be undone. */
@@ -19,13 +22,19 @@ interface ToolWords {
   /** For a model: what it does, and when to use it. */
   readonly description: string;
   readonly hints: ToolHints;
-  /** Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data (contract §13). */
+  /**
+   * Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data
+   * (contract §13).
+   */
   readonly holdsForeignText?: boolean;
   /** What the access token must hold. Null: nothing. */
   readonly scope: Scope | null;
 }
 
-/** A tool of `/mcp`: one call of the public API under a name, with its arguments and its structured result as schemas. */
+/**
+ * A tool of `/mcp`: one call of the public API under a name, with its arguments and its structured result as
+ * schemas.
+ */
 export interface Tool extends ToolWords {
   readonly input: TObject;
   readonly output: TObject;
@@ -33,7 +42,10 @@ export interface Tool extends ToolWords {
   readonly call: (deps: ToolDeps, caller: Caller, args: unknown) => Promise<object>;
 }
 
-/** Arguments are read by the schema that is published, as bodies are: unknown ones are refused by name, never ignored. */
+/**
+ * Arguments are read by the schema that is published, as bodies are: unknown ones are refused by name, never
+ * ignored.
+ */
 export function defineTool<Input extends TObject>(
   tool: ToolWords & {
     readonly input: Input;

@@ -19,8 +19,9 @@ export interface Attempt {
 }
 
 /**
- * Sends a delivery once, signed with every secret that counts now. Any 2xx is success; a redirect is not followed and is a failure. Never
- * throws for what the endpoint or the network does; throws where the secret cannot be opened.
+ * Sends a delivery once, signed with every secret that counts now. Any 2xx is success; a redirect is not
+ * followed and is a failure. Never throws for what the endpoint or the network does; throws where the secret
+ * cannot be opened.
  */
 export async function attemptDelivery(
   deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
@@ -73,7 +74,10 @@ async function send(
   }
 }
 
-/** For the owner of the endpoint: why there was no answer, without what a message of the network may carry along. */
+/**
+ * For the owner of the endpoint: why there was no answer, without what a message of the network may carry
+ * along.
+ */
 function describe(error: unknown): string {
   if (error instanceof TargetRefused) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : null;
@@ -114,8 +118,8 @@ const answerOf = ({ body, isCut }: GuardedAnswer) => ({
 });
 
 /**
- * How long to wait before attempt number `tries + 1` of the schedule, cut or stretched by a tenth so that what failed together does not come
- * back together. Null: there is no further attempt.
+ * How long to wait before attempt number `tries + 1` of the schedule, cut or stretched by a tenth so that
+ * what failed together does not come back together. Null: there is no further attempt.
  */
 export function pauseBefore(tries: number, random: Random): number | null {
   const pauseMs = attemptPausesMs[tries];
@@ -124,7 +128,10 @@ export function pauseBefore(tries: number, random: Random): number | null {
   return pauseMs * (0.9 + 0.2 * chance);
 }
 
-/** RFC 9110 §10.2.3: seconds, or a date. Null where there is none that can be read; never more than `limits.webhookRetryAfterMsMax`. */
+/**
+ * RFC 9110 §10.2.3: seconds, or a date. Null where there is none that can be read; never more than
+ * `limits.webhookRetryAfterMsMax`.
+ */
 export function retryAfterMs({ headers }: Pick<GuardedAnswer, 'headers'>, nowMs: UnixMillis): number | null {
   const text = headers['retry-after']?.trim() ?? '';
   const askedMs = /^\d+$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;

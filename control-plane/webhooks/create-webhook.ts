@@ -17,8 +17,9 @@ export interface WebhookWithSecret {
 }
 
 /**
- * Subscribes an endpoint; it gets what happens from the commit on. Throws `invalid_request` for a URL that would never be called. One whose name
- * resolves to a private address is found out when it is called: what a name resolves to today says nothing about tomorrow.
+ * Subscribes an endpoint; it gets what happens from the commit on. Throws `invalid_request` for a URL that
+ * would never be called. One whose name resolves to a private address is found out when it is called: what a
+ * name resolves to today says nothing about tomorrow.
  */
 export async function createWebhook(
   tx: Transaction,

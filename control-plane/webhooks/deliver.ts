@@ -13,12 +13,14 @@ type DeliverDeps = Pick<
 >;
 
 /**
- * Delivers what is due, as long as this replica runs; every replica does so. Nothing here ever throws: trouble with the database is logged when
- * it begins and when it ends, and what was under way meanwhile is delivered again when its lease is over.
+ * Delivers what is due, as long as this replica runs; every replica does so. Nothing here ever throws:
+ * trouble with the database is logged when it begins and when it ends, and what was under way meanwhile is
+ * delivered again when its lease is over.
  *
- * One loop writes down what has come back, claims what there is room for and sends it, without waiting for answers. What keeps one endpoint from
- * delaying another: each has its own queue and its own number of attempts at once (`limits.webhookConcurrencyMax`), halved with every attempt
- * that fails in a row and small where little is left for all, and the queues are served in turn.
+ * One loop writes down what has come back, claims what there is room for and sends it, without waiting for
+ * answers. What keeps one endpoint from delaying another: each has its own queue and its own number of
+ * attempts at once (`limits.webhookConcurrencyMax`), halved with every attempt that fails in a row and small
+ * where little is left for all, and the queues are served in turn.
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
@@ -42,7 +44,10 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
 
   const running = run();
   return {
-    /** Resolves when nothing is under way any more: what has not come back within `limits.webhookDrainMs` is given back to the queue. */
+    /**
+     * Resolves when nothing is under way any more: what has not come back within `limits.webhookDrainMs` is
+     * given back to the queue.
+     */
     stop: async () => {
       isStopping = true;
       wakeup.wake();
@@ -92,8 +97,9 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
   };
 
   /**
-   * Writes, claims from the queues of the last look and looks at the next ones, all at once: one round trip to the database each time. A look that
-   * is a moment old does no harm, because claiming takes only what is due. Resolves to whether there may be more to do at once.
+   * Writes, claims from the queues of the last look and looks at the next ones, all at once: one round trip
+   * to the database each time. A look that is a moment old does no harm, because claiming takes only what is
+   * due. Resolves to whether there may be more to do at once.
    */
   const step = async (): Promise<boolean> => {
     const { slots, lookAgainAfter } = chooseSlots(underWay, seen);

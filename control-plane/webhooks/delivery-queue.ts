@@ -8,15 +8,18 @@ import type { WebhookSecrets } from './webhook-store.ts';
 /** The queue of one endpoint: its earliest delivery. */
 export interface Queue {
   readonly webhookId: WebhookId;
-  /** Something is due, and the endpoint takes it now: it is there, enabled, of an active account, and has not asked for a pause. */
+  /**
+   * Something is due, and the endpoint takes it now: it is there, enabled, of an active account, and has not
+   * asked for a pause.
+   */
   readonly isDue: boolean;
   /** The endpoint is there no more. */
   readonly isDeleted: boolean;
 }
 
 /**
- * The next queues behind that endpoint, in the order of their ids; an endpoint for which nothing waits has none. The index is walked from
- * endpoint to endpoint, so that the length of a queue costs nothing.
+ * The next queues behind that endpoint, in the order of their ids; an endpoint for which nothing waits has
+ * none. The index is walked from endpoint to endpoint, so that the length of a queue costs nothing.
  */
 export async function readQueues(
   sql: Database | Transaction,
@@ -42,16 +45,17 @@ export async function readQueues(
 }
 
 /**
- * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing (contract §2), and this would tell it what
- * they no longer can. Rejected: to emit nothing for it. Its owner can neither end the suspension nor look up afterwards what was missed.
+ * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing
+ * (contract §2), and this would tell it what they no longer can. Rejected: to emit nothing for it. Its owner
+ * can neither end the suspension nor look up afterwards what was missed.
  */
 const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   w.status = 'enabled' AND coalesce(w.paused_until_ms, 0) <= ${nowMs}
   AND (SELECT a.status FROM accounts a WHERE a.account_id = w.account_id) = 'active'`;
 
 /**
- * Removes what waits for endpoints that were deleted, some of it at a time: nobody can read it any more, and each queue that is left would be
- * looked at until it is old, before those of others.
+ * Removes what waits for endpoints that were deleted, some of it at a time: nobody can read it any more, and
+ * each queue that is left would be looked at until it is old, before those of others.
  */
 export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]): Promise<void> {
   await sql`
@@ -77,10 +81,13 @@ export interface ClaimedDelivery extends WebhookSecrets {
 }
 
 /**
- * Claims what is due at each of these endpoints, at most as many as it has slots, the longest due first. What another replica is claiming at
- * this moment is passed over, not waited for, and so is an endpoint that takes nothing more since its queue was looked at. A lease is nothing but a later time of the next attempt: whoever dies leaves nothing to be cleaned up.
+ * Claims what is due at each of these endpoints, at most as many as it has slots, the longest due first. What
+ * another replica is claiming at this moment is passed over, not waited for, and so is an endpoint that takes
+ * nothing more since its queue was looked at. A lease is nothing but a later time of the next attempt:
+ * whoever dies leaves nothing to be cleaned up.
  *
- * What was picked goes through an array, because the planner takes an array for short: from a join it expects a tenth of the table, and reads all of it.
+ * What was picked goes through an array, because the planner takes an array for short: from a join it expects
+ * a tenth of the table, and reads all of it.
  */
 export async function claimDeliveries(
   sql: Database | Transaction,
@@ -125,7 +132,8 @@ export interface Settlement {
 }
 
 /**
- * Writes down attempts and their outcome. One that was claimed or queued anew meanwhile is passed over: what comes of that counts.
+ * Writes down attempts and their outcome. One that was claimed or queued anew meanwhile is passed over: what
+ * comes of that counts.
  */
 export async function settleDeliveries(
   sql: Database | Transaction,

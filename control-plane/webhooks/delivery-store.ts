@@ -37,7 +37,10 @@ export async function listDeliveries(
   return { items, total: must(counted[0], 'a count has a row').total };
 }
 
-/** What has failed is few among many, and has an index of its own; the planner sees that only where the words are those of the index. */
+/**
+ * What has failed is few among many, and has an index of its own; the planner sees that only where the words
+ * are those of the index.
+ */
 function withStatus(sql: Database | Transaction, status: DeliveryStatus | null) {
   if (status === null) return sql``;
   if (status === 'failed') return sql`AND d.status <> 'succeeded' AND d.attempts > 0 AND d.status = 'failed'`;
@@ -74,7 +77,10 @@ async function withAttempts(
   }));
 }
 
-/** Due at once, from the beginning of the schedule. One whose attempt is under way is left alone: it is being sent. */
+/**
+ * Due at once, from the beginning of the schedule. One whose attempt is under way is left alone: it is being
+ * sent.
+ */
 export async function requeueDelivery(
   tx: Transaction,
   deliveryId: DeliveryId,
@@ -86,8 +92,8 @@ export async function requeueDelivery(
 }
 
 /**
- * The same for the oldest of all that were made since then and have failed, for good or so far. Resolves to how many; where it is
- * `limits.webhookRecoveredPerCallMax`, there may be more.
+ * The same for the oldest of all that were made since then and have failed, for good or so far. Resolves to
+ * how many; where it is `limits.webhookRecoveredPerCallMax`, there may be more.
  */
 export async function requeueFailed(
   tx: Transaction,

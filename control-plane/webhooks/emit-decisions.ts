@@ -5,7 +5,10 @@ import type { Transaction } from '../base/database.ts';
 import type { WebhookDeps } from './deps.ts';
 import { emitTo, findSubscribers, type NewEvent } from './emit-events.ts';
 
-/** A decision whose record goes into its chain in this transaction, with those who may read the record: the same are told of it. */
+/**
+ * A decision whose record goes into its chain in this transaction, with those who may read the record: the
+ * same are told of it.
+ */
 interface ReadableRecord {
   readonly attestation: AttestationRecord;
   readonly reader: Owner;
@@ -13,8 +16,9 @@ interface ReadableRecord {
 }
 
 /**
- * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (contract §14), for a whole batch at once. Gate tests cause
- * none, and neither does a record that resolves or voids another: an approval has events of its own. Where nobody subscribes it costs one look-up for the batch.
+ * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (contract §14), for a whole batch
+ * at once. Gate tests cause none, and neither does a record that resolves or voids another: an approval has
+ * events of its own. Where nobody subscribes it costs one look-up for the batch.
  */
 export async function emitDecisions(
   tx: Transaction,
@@ -54,7 +58,8 @@ function decisionEvent(each: ReadableRecord, agents: ReadonlyMap<PassportId, str
     to: readersOf(each),
     data: {
       passport_id: passportId,
-      // Null for a passport without a row as well: the records are worth more than a name in a message about them.
+      // Null for a passport without a row as well: the records are worth more than a name in a message about
+      // them.
       agent_id: passportId === null ? null : (agents.get(passportId) ?? null),
       gate_id: attestation.gateId,
       // In the lower-case words of the gate test (contract §14).

@@ -18,8 +18,9 @@ export interface NewEvent {
 }
 
 /**
- * Puts events into the outbox, in the transaction that causes them: they are delivered if it commits, and never were if it does not.
- * Where nobody subscribes this is one look-up on an index and no write; for an empty list it is nothing at all.
+ * Puts events into the outbox, in the transaction that causes them: they are delivered if it commits, and
+ * never were if it does not. Where nobody subscribes this is one look-up on an index and no write; for an
+ * empty list it is nothing at all.
  *
  * Call it as late as the rows that many transactions share allow: it takes no lock that anybody waits for.
  */
@@ -104,7 +105,10 @@ export interface QueuedEvent {
   readonly to: readonly Subscriber[];
 }
 
-/** Writes events and a delivery for each endpoint, all due at once, with two statements. Resolves to the ids of the deliveries. */
+/**
+ * Writes events and a delivery for each endpoint, all due at once, with two statements. Resolves to the ids
+ * of the deliveries.
+ */
 export async function queueEvents(
   tx: Transaction,
   { random }: Pick<WebhookDeps, 'random'>,

@@ -27,28 +27,40 @@ export interface GuardedAnswer {
   readonly isCut: boolean;
 }
 
-/** The target is one that this service does not call, whoever asks. The message says why, and holds no more of the URL than its host. */
+/**
+ * The target is one that this service does not call, whoever asks. The message says why, and holds no more of
+ * the URL than its host.
+ */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused';
 }
 
 /**
- * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in (contract §14):
+ * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in
+ * (contract §14):
  *
  *   - https only, no user or password in the URL.
- *   - Only globally routable unicast addresses. Where the host is an address it is judged as written; URL parsing has brought the decimal,
- *     hexadecimal and octal spellings of IPv4 into one form before. `localhost` and the names below it are refused as written too.
- *   - Where it is a name, every address that it resolves to is judged, in the look-up of the very connection that is made: the connection goes
- *     to the addresses that were judged, and there is no second look-up whose answer could differ.
+ *   - Only globally routable unicast addresses. Where the host is an address it is judged as written; URL
+ *     parsing has brought the decimal, hexadecimal and octal spellings of IPv4 into one form before.
+ *     `localhost` and the names below it are refused as written too.
+ *   - Where it is a name, every address that it resolves to is judged, in the look-up of the very connection
+ *     that is made: the connection goes to the addresses that were judged, and there is no second look-up
+ *     whose answer could differ.
  *   - Redirects are answers like others and are not followed.
  *   - Time and size are bounded.
  *
  * Connections are kept for `limits.webhookKeepAliveMs` and used again, never for another host or port.
  */
 export interface GuardedFetch {
-  /** Throws TargetRefused for what can be refused without looking up a name; a name that resolves to a wrong address is found by `request`. */
+  /**
+   * Throws TargetRefused for what can be refused without looking up a name; a name that resolves to a wrong
+   * address is found by `request`.
+   */
   checkTarget(url: string): void;
-  /** Throws TargetRefused, and whatever else keeps an answer from coming. Any answer is returned, whatever its status. */
+  /**
+   * Throws TargetRefused, and whatever else keeps an answer from coming. Any answer is returned, whatever its
+   * status.
+   */
   request(url: string, options: GuardedRequest): Promise<GuardedAnswer>;
   /** Ends all connections at once. */
   close(): Promise<void>;
@@ -57,7 +69,9 @@ export interface GuardedFetch {
 export interface GuardedFetchOptions {
   /** WEBHOOK_ALLOW_PRIVATE: http and any address. For tests and development. */
   readonly allowPrivate: boolean;
-  /** Addresses of a name. Default: what DNS says, or what this machine says where private targets are allowed. */
+  /**
+   * Addresses of a name. Default: what DNS says, or what this machine says where private targets are allowed.
+   */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
   /** PEM of certificate authorities instead of the usual ones; for tests. */
   readonly ca?: string;
@@ -106,7 +120,10 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
 
 const userAgent = 'agent-trust/1 (+webhooks)';
 
-/** AbortSignal.timeout and AbortSignal.any stay behind when the request is long over; with thousands a second that adds up. */
+/**
+ * AbortSignal.timeout and AbortSignal.any stay behind when the request is long over; with thousands a second
+ * that adds up.
+ */
 function deadlineOf(timeoutMs: number, signal: AbortSignal | undefined) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
@@ -148,7 +165,10 @@ const localhost = /(^|\.)localhost\.?$/;
 const notRoutable = (host: string): TargetRefused =>
   new TargetRefused(`${host} is not, or does not resolve to, a public address`);
 
-/** Looks a name up for a connection that is about to be made, which then goes to one of these addresses and to no other. */
+/**
+ * Looks a name up for a connection that is about to be made, which then goes to one of these addresses and to
+ * no other.
+ */
 export function judgingLookup(
   resolve: (host: string) => Promise<readonly string[]>,
   allowPrivate: boolean,
@@ -173,8 +193,8 @@ export function judgingLookup(
 }
 
 /**
- * DNS itself, without a thread: the operating system's look-up has four threads for the whole process, and four names whose servers do not
- * answer would hold up everybody else's deliveries.
+ * DNS itself, without a thread: the operating system's look-up has four threads for the whole process, and
+ * four names whose servers do not answer would hold up everybody else's deliveries.
  */
 function askDns(): (host: string) => Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: limits.webhookTimeoutMs / 4, tries: 2 });

@@ -23,9 +23,10 @@ export interface Disabled {
 }
 
 /**
- * Keeps since when an endpoint has been failing, and disables it where it is gone or has failed for `limits.webhookFailingMsMax` without a
- * success in between (contract §14). Resolves to those that were disabled just now. What waits for them waits on. Nothing is written for
- * an endpoint that works and did before, nor for one that has begun anew since: another URL, or enabled again by its owner.
+ * Keeps since when an endpoint has been failing, and disables it where it is gone or has failed for
+ * `limits.webhookFailingMsMax` without a success in between (contract §14). Resolves to those that were
+ * disabled just now. What waits for them waits on. Nothing is written for an endpoint that works and did
+ * before, nor for one that has begun anew since: another URL, or enabled again by its owner.
  */
 export async function noteStandings(
   sql: Database,

@@ -1,6 +1,7 @@
 /**
- * What may be kept of an endpoint's answer. It is written by strangers and read by people who look for a mistake: what looks like a secret
- * is taken out, because an error page likes to show the configuration of the program that made it.
+ * What may be kept of an endpoint's answer. It is written by strangers and read by people who look for a
+ * mistake: what looks like a secret is taken out, because an error page likes to show the configuration of
+ * the program that made it.
  */
 export function redactAnswer(body: Uint8Array, { isCut }: { readonly isCut: boolean }): string {
   const text = new TextDecoder().decode(body);

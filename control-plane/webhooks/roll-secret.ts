@@ -16,9 +16,10 @@ import {
 } from './webhook-store.ts';
 
 /**
- * Replaces the secret of an endpoint. For `overlapMs` the old one signs every attempt too, so that the receiver can change at any moment in between;
- * rolled again meanwhile, by whoever lost the answer, each signs on for as long as was promised for it. With 0 nothing but the new one signs any
- * more, whatever was promised: a secret may have become known. Throws `invalid_request` where one more would be too many.
+ * Replaces the secret of an endpoint. For `overlapMs` the old one signs every attempt too, so that the
+ * receiver can change at any moment in between; rolled again meanwhile, by whoever lost the answer, each
+ * signs on for as long as was promised for it. With 0 nothing but the new one signs any more, whatever was
+ * promised: a secret may have become known. Throws `invalid_request` where one more would be too many.
  */
 export async function rollSecret(
   deps: WebhookDeps,

@@ -4,9 +4,10 @@ import ipaddr from 'ipaddr.js';
 export const isIpLiteral = (host: string): boolean => ipaddr.isValid(host);
 
 /**
- * Whether the address belongs to one machine on the public internet. False for everything else: private, shared, loopback, link-local,
- * multicast, documentation and reserved ranges, and IPv6 that stands for an IPv4 address (NAT64, 6to4, Teredo), because it leads
- * wherever a translator takes it. IPv4-mapped IPv6 is judged as the IPv4 address that the operating system makes of it. Text that is no address: false.
+ * Whether the address belongs to one machine on the public internet. False for everything else: private,
+ * shared, loopback, link-local, multicast, documentation and reserved ranges, and IPv6 that stands for an
+ * IPv4 address (NAT64, 6to4, Teredo), because it leads wherever a translator takes it. IPv4-mapped IPv6 is
+ * judged as the IPv4 address that the operating system makes of it. Text that is no address: false.
  */
 export function isGloballyRoutable(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -16,7 +17,10 @@ export function isGloballyRoutable(text: string): boolean {
   return address.range() === 'unicast' && isGlobalIpv6(address.toByteArray());
 }
 
-/** RFC 4291 §2.4: all global unicast that was ever given out lies in 2000::/3. Inside it are ranges that the library does not list or calls unicast. */
+/**
+ * RFC 4291 §2.4: all global unicast that was ever given out lies in 2000::/3. Inside it are ranges that the
+ * library does not list or calls unicast.
+ */
 function isGlobalIpv6(bytes: readonly number[]): boolean {
   const [first = 0, second = 0, third = 0] = bytes;
   const isGlobalUnicast = (first & 0xe0) === 0x20;

@@ -17,7 +17,10 @@ import { findWebhook } from './webhook-store.ts';
 
 type SendDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>;
 
-/** Sends an event with sample data, as if it had happened, to this endpoint and to no other. Default: the first event that it subscribes to. */
+/**
+ * Sends an event with sample data, as if it had happened, to this endpoint and to no other. Default: the
+ * first event that it subscribes to.
+ */
 export async function sendTest(
   deps: SendDeps,
   caller: Caller,
@@ -36,7 +39,10 @@ export async function sendTest(
   });
 }
 
-/** Sends a delivery again, whatever came of it, at once and on a schedule of its own. The receiver knows it by the same `webhook-id`. */
+/**
+ * Sends a delivery again, whatever came of it, at once and on a schedule of its own. The receiver knows it by
+ * the same `webhook-id`.
+ */
 export async function resend(
   deps: SendDeps,
   caller: Caller,

@@ -5,10 +5,12 @@ import type { Database } from '../base/database.ts';
 import { disableUnread } from './webhook-store.ts';
 
 /**
- * Removes what is older than `limits.webhookDeliveryKeptMs`, some of it at a time, and disables endpoints from which nobody fetches. Resolves to
- * whether nothing old is left. Ids begin with the time of their making, so what is old is the beginning of an index.
+ * Removes what is older than `limits.webhookDeliveryKeptMs`, some of it at a time, and disables endpoints
+ * from which nobody fetches. Resolves to whether nothing old is left. Ids begin with the time of their
+ * making, so what is old is the beginning of an index.
  *
- * First go the deliveries, so that nobody sends an event that is about to go; then what belongs to none any more.
+ * First go the deliveries, so that nobody sends an event that is about to go; then what belongs to none any
+ * more.
  */
 export async function trimDeliveries(sql: Database, nowMs: UnixMillis): Promise<boolean> {
   await disableUnread(sql, { beforeMs: nowMs - limits.webhookUnreadMsMax, nowMs });

@@ -4,7 +4,10 @@ import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
 import type { ClaimedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 
-/** The attempts of this replica: those that have not come back, and those that have and are not yet written down. */
+/**
+ * The attempts of this replica: those that have not come back, and those that have and are not yet written
+ * down.
+ */
 export interface UnderWay {
   /** Begins an attempt; it counts from this moment on. */
   start(delivery: ClaimedDelivery): void;
@@ -62,7 +65,8 @@ export function attemptsUnderWay(
         end(delivery, load, attempt.hasSucceeded);
       },
       (error: unknown) => {
-        // A secret that does not open: our trouble. It is tried again when the lease is over, and until then it keeps its slot.
+        // A secret that does not open: our trouble. It is tried again when the lease is over, and until then
+        // it keeps its slot.
         deps.logger.error({ err: error, webhook_id: webhookId }, 'a webhook could not be signed');
         setTimeout(() => end(delivery, load, false), limits.webhookLeaseMs).unref();
       },
@@ -90,8 +94,9 @@ export function attemptsUnderWay(
 }
 
 /**
- * Halved with every failure in a row: an endpoint that hangs holds one attempt, and still shows when it is back. And the fewer are left for
- * all, the fewer for each: otherwise as many endpoints as there are in one account, when they hang together, would hold all of them.
+ * Halved with every failure in a row: an endpoint that hangs holds one attempt, and still shows when it is
+ * back. And the fewer are left for all, the fewer for each: otherwise as many endpoints as there are in one
+ * account, when they hang together, would hold all of them.
  */
 function freeSlots(load: Load | undefined, room: number): number {
   const { underWay, failures } = load ?? { underWay: 0, failures: 0 };

@@ -17,8 +17,9 @@ import { webhookOnRecord } from './webhook-on-record.ts';
 import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
 
 /**
- * Changes what is present. What waits for an endpoint that is disabled waits on, and goes out when it is enabled again, unless it has become too
- * old. Another URL, or enabling, begins anew: what failed before counts no more.
+ * Changes what is present. What waits for an endpoint that is disabled waits on, and goes out when it is
+ * enabled again, unless it has become too old. Another URL, or enabling, begins anew: what failed before
+ * counts no more.
  */
 export async function updateWebhook(
   deps: WebhookDeps,

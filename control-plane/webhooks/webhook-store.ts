@@ -69,14 +69,18 @@ export async function updateWebhookRow(tx: Transaction, webhook: Webhook): Promi
     WHERE webhook_id = ${webhook.webhookId}`;
 }
 
-/** What the endpoint asked for, how long it has failed, and what attempts under way will have come to: all that counts no more. */
+/**
+ * What the endpoint asked for, how long it has failed, and what attempts under way will have come to: all
+ * that counts no more.
+ */
 export async function beginAnew(tx: Transaction, webhookId: WebhookId): Promise<void> {
   await tx`UPDATE webhooks SET ${anew(tx)} WHERE webhook_id = ${webhookId}`;
 }
 
 /** The same for all endpoints of an account to which anything is sent. */
 export async function beginAllAnew(tx: Transaction, accountId: AccountId): Promise<void> {
-  // In the order in which outcomes are noted: two transactions that lock the same rows must not wait for each other.
+  // In the order in which outcomes are noted: two transactions that lock the same rows must not wait for each
+  // other.
   await tx`
     UPDATE webhooks SET ${anew(tx)} WHERE webhook_id = ANY (ARRAY(
       SELECT webhook_id FROM webhooks WHERE account_id = ${accountId} AND url IS NOT NULL ORDER BY webhook_id FOR UPDATE))`;
@@ -91,7 +95,10 @@ export interface PreviousSecret {
   readonly endsAtMs: UnixMillis;
 }
 
-/** What deliveries are signed with: the newest, and those before it until their time is over, the one that was replaced first at the front. */
+/**
+ * What deliveries are signed with: the newest, and those before it until their time is over, the one that was
+ * replaced first at the front.
+ */
 export interface WebhookSecrets {
   readonly sealedSecret: string;
   readonly previousSecrets: readonly PreviousSecret[];
@@ -114,14 +121,16 @@ export async function writeSecrets(
     WHERE webhook_id = ${webhookId}`;
 }
 
-/** None of its deliveries goes out any more: those that wait are removed soon, the others when they are old. */
+/**
+ * None of its deliveries goes out any more: those that wait are removed soon, the others when they are old.
+ */
 export async function deleteWebhookRow(tx: Transaction, webhookId: WebhookId): Promise<void> {
   await tx`DELETE FROM webhooks WHERE webhook_id = ${webhookId}`;
 }
 
 /**
- * Somebody fetches from an endpoint without a URL; written at most once a minute. One that was disabled because nobody did is enabled again: a
- * machine that slept would else go on fetching and be told of nothing.
+ * Somebody fetches from an endpoint without a URL; written at most once a minute. One that was disabled
+ * because nobody did is enabled again: a machine that slept would else go on fetching and be told of nothing.
  */
 export async function touchFetched(sql: Database, webhookId: WebhookId, nowMs: UnixMillis): Promise<void> {
   await sql`

@@ -7,8 +7,8 @@ import { noteStandings, type Standing } from './note-standings.ts';
 type WriteDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'logger' | 'metrics' | 'replicaId'>;
 
 /**
- * Writes down what attempts have come to, and what they say about their endpoints. Where it throws, whether anything was written is unknown;
- * writing the same once more does nothing where it was.
+ * Writes down what attempts have come to, and what they say about their endpoints. Where it throws, whether
+ * anything was written is unknown; writing the same once more does nothing where it was.
  */
 export function attemptWriter(deps: WriteDeps): (attempts: readonly Attempt[]) => Promise<void> {
   const { sql, clock, logger, replicaId } = deps;

@@ -15,8 +15,8 @@ export interface ChainHead {
 export const emptyChain: ChainHead = { sequence: 0, hash: null };
 
 /**
- * Puts a record behind the head of its chain and signs it. The caller holds the chain's lock, and the result's sequence and
- * hash are the next head. `sign` answers base64url Ed25519 over the ASCII message.
+ * Puts a record behind the head of its chain and signs it. The caller holds the chain's lock, and the
+ * result's sequence and hash are the next head. `sign` answers base64url Ed25519 over the ASCII message.
  */
 export function linkAttestation(
   record: AttestationRecord,
@@ -53,9 +53,10 @@ export type RecordVerdict =
   | { readonly kind: 'invalid'; readonly fault: RecordFault };
 
 /**
- * Verifies one record in its public form: its hash, its signature by an attestation key, and its place behind `previous`, the head
- * before it. `previous` null: the record alone, its place unexamined. Never throws, whatever `wire` is. A valid signature says that
- * the service wrote the record, not that it is still the whole truth: see docs/verify.md.
+ * Verifies one record in its public form: its hash, its signature by an attestation key, and its place behind
+ * `previous`, the head before it. `previous` null: the record alone, its place unexamined. Never throws,
+ * whatever `wire` is. A valid signature says that the service wrote the record, not that it is still the
+ * whole truth: see docs/verify.md.
  */
 export function verifyAttestation(wire: unknown, previous: ChainHead | null, keys: Keyset): RecordVerdict {
   const attestation = parseAttestation(wire);

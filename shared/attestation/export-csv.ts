@@ -32,9 +32,10 @@ const csvColumns = [
 export const csvHeader = csvColumns.join(',');
 
 /**
- * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in the order of jsonl, without
- * manifest, headers of chains and end, which are no rows. So a file that breaks off cannot be told from a whole one, and nothing verifies
- * it. Null is an empty cell; names of checks stand side by side with a space between; findings of personal data are JSON, none an empty cell.
+ * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in
+ * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a file that breaks
+ * off cannot be told from a whole one, and nothing verifies it. Null is an empty cell; names of checks stand
+ * side by side with a space between; findings of personal data are JSON, none an empty cell.
  */
 export function csvWriter(): ExportWriter {
   return {
@@ -60,9 +61,10 @@ function cellsOf(attestation: Attestation): string[] {
 }
 
 /**
- * Spreadsheets run what begins like this as a formula (OWASP "CSV Injection"), and the caller of a gate chooses permission keys; a
- * signature may begin with `-` by itself. An apostrophe before it makes it text. No cell begins with one otherwise, so that a program takes
- * it off again without a doubt. The wide forms count as the narrow ones in East Asian locales.
+ * Spreadsheets run what begins like this as a formula (OWASP "CSV Injection"), and the caller of a gate
+ * chooses permission keys; a signature may begin with `-` by itself. An apostrophe before it makes it text.
+ * No cell begins with one otherwise, so that a program takes it off again without a doubt. The wide forms
+ * count as the narrow ones in East Asian locales.
  */
 const formulaStart = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 

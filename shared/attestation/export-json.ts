@@ -9,8 +9,8 @@ import {
 } from './export.ts';
 
 /*
- * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in lines, so that whoever
- * verifies it needs no more memory than for jsonl:
+ * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in
+ * lines, so that whoever verifies it needs no more memory than for jsonl:
  *
  *     {"manifest":{...},"chains":[
  *     {"chain_id":...,"attestations":[
@@ -22,8 +22,9 @@ import {
  *     ]}
  *     ],"end":{...}}
  *
- * Each line is one of the jsonl export in other brackets, or closes a chain. Both are written and read by way of those lines: what verifies
- * as the one verifies as the other, there is one spelling of each, and every changed byte shows.
+ * Each line is one of the jsonl export in other brackets, or closes a chain. Both are written and read by way
+ * of those lines: what verifies as the one verifies as the other, there is one spelling of each, and every
+ * changed byte shows.
  */
 
 /** What stands around the content of a line, in each format. */
@@ -61,15 +62,19 @@ export function jsonWriter(): ExportWriter {
 export const isJsonStart = (line: string): boolean =>
   rebracket(line, ofManifest.json, ofManifest.jsonl) !== null;
 
-/** A line of JSON: the same as a line of jsonl, or one that only closes a chain, or one that does not belong there. */
+/**
+ * A line of JSON: the same as a line of jsonl, or one that only closes a chain, or one that does not belong
+ * there.
+ */
 export type LineRead =
   | { readonly kind: 'line'; readonly line: string }
   | { readonly kind: 'closing' }
   | { readonly kind: 'misplaced' };
 
 /**
- * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what stands between them is left for the
- * reader of jsonl. Once a line was misplaced, what it says of later ones means nothing.
+ * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what stands
+ * between them is left for the reader of jsonl. Once a line was misplaced, what it says of later ones means
+ * nothing.
  *
  *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
  *                 └────end────> ended                        └─────"]}"────> end ────end────> ended

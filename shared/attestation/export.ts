@@ -6,13 +6,15 @@ import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from 
 import { closed, nullable } from '../wire/fields.ts';
 
 /**
- * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with its records, then the
- * end. Chains stand in ascending order of chain_id, records in that of sequence. Each line is RFC 8785 JSON and ends in one newline,
- * so that there is one spelling of an export and every changed byte shows. The literals below keep their members in order.
+ * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
+ * its records, then the end. Chains stand in ascending order of chain_id, records in that of sequence. Each
+ * line is RFC 8785 JSON and ends in one newline, so that there is one spelling of an export and every changed
+ * byte shows. The literals below keep their members in order.
  *
  * format history
  *   agent-trust.attestations.v1  2026-11
- *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify as they are
+ *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify
+ *                 as they are
  */
 const exportFormat = 'agent-trust.attestations.v1';
 
@@ -39,8 +41,8 @@ export interface ExportEnd {
 }
 
 /**
- * Renders one export in one format, in this order: the manifest, each chain with its records, the end. What it returns, put together, is the
- * file. Keeps nothing but its place.
+ * Renders one export in one format, in this order: the manifest, each chain with its records, the end. What
+ * it returns, put together, is the file. Keeps nothing but its place.
  */
 export interface ExportWriter {
   manifest(manifest: ExportManifest): string;

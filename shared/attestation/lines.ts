@@ -1,7 +1,7 @@
 /**
- * Cuts bytes that arrive in pieces into lines. A line is null where it is not UTF-8, is longer than `lineBytesMax`, or is the last
- * one and lacks its newline; a carriage return is part of the line. Holds at most one line; after a null for a line that is too
- * long it answers no more.
+ * Cuts bytes that arrive in pieces into lines. A line is null where it is not UTF-8, is longer than
+ * `lineBytesMax`, or is the last one and lacks its newline; a carriage return is part of the line. Holds at
+ * most one line; after a null for a line that is too long it answers no more.
  */
 export interface LineSplitter {
   push(piece: Uint8Array): (string | null)[];

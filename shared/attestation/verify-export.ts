@@ -49,7 +49,9 @@ export type ExportVerdict<Fault extends string = ExportFault> =
       readonly kind: 'valid';
       readonly chains: number;
       readonly records: number;
-      /** Records signed by a key that the JWKS calls compromised: whoever had the key could have written them. */
+      /**
+       * Records signed by a key that the JWKS calls compromised: whoever had the key could have written them.
+       */
       readonly compromisedRecords: number;
     }
   | {
@@ -66,7 +68,10 @@ export type ExportVerdict<Fault extends string = ExportFault> =
 type Invalid = Extract<ExportVerdict, { kind: 'invalid' }>;
 
 export interface ExportVerifier<Fault extends string = ExportFault> {
-  /** One line without its newline; null for one that is not text. Once it answers a fault, it answers that for ever. */
+  /**
+   * One line without its newline; null for one that is not text. Once it answers a fault, it answers that for
+   * ever.
+   */
   take(line: string | null): Extract<ExportVerdict<Fault>, { kind: 'invalid' }> | null;
   /** After the last line. */
   finish(): ExportVerdict<Fault>;
@@ -74,8 +79,9 @@ export interface ExportVerifier<Fault extends string = ExportFault> {
 }
 
 /**
- * Verifies an export as jsonl or as json line by line, in constant memory: spelling, hashes, links, sequence numbers, signatures, keys,
- * what the headers and the end announce. The checks are those of docs/verify.md, in its order. Never throws, whatever the lines say.
+ * Verifies an export as jsonl or as json line by line, in constant memory: spelling, hashes, links, sequence
+ * numbers, signatures, keys, what the headers and the end announce. The checks are those of docs/verify.md,
+ * in its order. Never throws, whatever the lines say.
  *
  *   manifest ──> between ──chain──> inside ──last record──> between ──end──> ended
  */
@@ -126,7 +132,8 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
     if (recordLine(attestation) !== `${line}\n`) return 'not_canonical';
     if (attestation.chainId !== of.chainId) return 'wrong_chain';
     if (!listed.keyIds.includes(key.kid)) return 'key_not_listed';
-    // Records carry the time of the decision, which may be long before that of the signature: the export's time is the bound.
+    // Records carry the time of the decision, which may be long before that of the signature: the export's
+    // time is the bound.
     if (key.notBeforeMs > listed.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
     const isFirst = attestation.sequence === of.firstSequence;
     if (isFirst && listed.sinceMs !== null && attestation.timestampMs < listed.sinceMs) return 'chain_start';

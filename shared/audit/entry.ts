@@ -18,12 +18,15 @@ export const emptyAuditChain: AuditHead = { sequence: 0, hash: null };
 const entryHash = (entry: PlacedAuditFacts): string => contentHash(auditBody(entry));
 
 /**
- * ASCII text that the key signs. The prefix sets it apart from everything else that keys of this purpose sign: no attestation passes for an
- * entry, and no entry for an attestation.
+ * ASCII text that the key signs. The prefix sets it apart from everything else that keys of this purpose
+ * sign: no attestation passes for an entry, and no entry for an attestation.
  */
 const signatureMessage = (hash: string): string => `agent-trust.audit.v1:${hash}`;
 
-/** Puts an entry behind the head of its chain and signs it. The caller holds the chain's lock. `sign` answers base64url Ed25519. */
+/**
+ * Puts an entry behind the head of its chain and signs it. The caller holds the chain's lock. `sign` answers
+ * base64url Ed25519.
+ */
 export function linkAuditEntry(
   facts: AuditFacts,
   head: AuditHead,
@@ -57,8 +60,8 @@ export type EntryVerdict =
   | { readonly kind: 'invalid'; readonly fault: EntryFault };
 
 /**
- * Verifies one entry in its public form: its hash, its signature by an attestation key, and its place behind `previous`. `previous` null: the
- * entry alone, its place unexamined. Never throws, whatever `wire` is.
+ * Verifies one entry in its public form: its hash, its signature by an attestation key, and its place behind
+ * `previous`. `previous` null: the entry alone, its place unexamined. Never throws, whatever `wire` is.
  */
 export function verifyAuditEntry(wire: unknown, previous: AuditHead | null, keys: Keyset): EntryVerdict {
   const entry = parseAuditEntry(wire);

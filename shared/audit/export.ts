@@ -10,8 +10,8 @@ import { renderAuditEntry } from '../wire/audit.ts';
 import { closed, nullable } from '../wire/fields.ts';
 
 /**
- * The lines of `GET /audit/export`: a manifest, the entries of one chain in order, the end. Each line is RFC 8785 JSON and ends in one newline, so
- * that there is one spelling of an export and every changed byte shows.
+ * The lines of `GET /audit/export`: a manifest, the entries of one chain in order, the end. Each line is RFC
+ * 8785 JSON and ends in one newline, so that there is one spelling of an export and every changed byte shows.
  *
  * format history
  *   agent-trust.audit.v1  2026-11

@@ -9,8 +9,9 @@ export interface AuditStates {
 }
 
 /**
- * What an audit entry shows of a change: of a resource that was there before and after only the members that differ, without secrets, at most
- * `limits.auditStateBytesMax` each. Null: nothing differs, so there is no change to write down.
+ * What an audit entry shows of a change: of a resource that was there before and after only the members that
+ * differ, without secrets, at most `limits.auditStateBytesMax` each. Null: nothing differs, so there is no
+ * change to write down.
  */
 export function auditStates({ before, after }: AuditStates): AuditStates | null {
   if (before === null || after === null) return { before: shown(before), after: shown(after) };
@@ -29,7 +30,10 @@ const only = (state: AuditState, names: readonly string[]): AuditState =>
 const shown = (state: AuditState | null): AuditState | null =>
   state === null ? null : bounded(redacted(wellFormed(state)));
 
-/** A state that is too large is named by its hash, by which somebody who has it can still show it to be the one. */
+/**
+ * A state that is too large is named by its hash, by which somebody who has it can still show it to be the
+ * one.
+ */
 function bounded(state: AuditState): AuditState {
   const text = canonicalJson(state);
   const bytes = Buffer.byteLength(text);
@@ -40,8 +44,8 @@ function bounded(state: AuditState): AuditState {
 const wellFormed = <T>(value: T): T => mapTexts(value, (text) => text.toWellFormed());
 
 /**
- * The second lock: what is written here is rendered without secrets already. It covers what callers put into free-form members, where a secret
- * has no business, and a renderer that forgets one day.
+ * The second lock: what is written here is rendered without secrets already. It covers what callers put into
+ * free-form members, where a secret has no business, and a renderer that forgets one day.
  */
 const redacted = (state: AuditState): AuditState =>
   mapTexts(state, (text) => text.replaceAll(secretPattern, mark), secretNames);
@@ -58,11 +62,16 @@ const secretNames: ReadonlySet<string> = new Set([
   'token',
 ]);
 
-/** API keys, agents' private keys, secrets of webhooks, and signed tokens (JWS). Each is tried once for each run of its characters: linear time. */
+/**
+ * API keys, agents' private keys, secrets of webhooks, and signed tokens (JWS). Each is tried once for each
+ * run of its characters: linear time.
+ */
 const secretPattern =
   /at_(?:live|test)_[A-Za-z0-9_-]{20,}|ed25519_private:[A-Za-z0-9_-]+|whsec_[A-Za-z0-9+/=_-]+|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/g;
 
-/** A copy with every text in it mapped, names of members included; members of these names become `[redacted]`. */
+/**
+ * A copy with every text in it mapped, names of members included; members of these names become `[redacted]`.
+ */
 function mapTexts<T>(value: T, map: (text: string) => string, hidden?: ReadonlySet<string>): T;
 function mapTexts(value: unknown, map: (text: string) => string, hidden?: ReadonlySet<string>): unknown {
   if (typeof value === 'string') return map(value);

@@ -36,8 +36,9 @@ type AuditFault = EntryFault | keyof typeof lineFaults;
 type Invalid = Extract<ExportVerdict<AuditFault>, { kind: 'invalid' }>;
 
 /**
- * Verifies an export of the audit line by line, in constant memory: spelling, hashes, links, sequence numbers, signatures, keys, what the manifest
- * and the end announce (docs/audit.md). Never throws, whatever the lines say.
+ * Verifies an export of the audit line by line, in constant memory: spelling, hashes, links, sequence
+ * numbers, signatures, keys, what the manifest and the end announce (docs/audit.md). Never throws, whatever
+ * the lines say.
  *
  *   manifest ──> entries ──last one──> end ──> ended
  */

@@ -3,9 +3,9 @@ import type { Bus } from './bus.ts';
 import { makeListeners } from './listeners.ts';
 
 /**
- * The bus of one process, in which the control plane and the sidecar run side by side; the contract stands at `Bus`.
- * Nothing is ever lost here, so `onInterrupted` never fires. Listeners run after the publisher's own turn, so that
- * none of them finds the publisher in the middle of something.
+ * The bus of one process, in which the control plane and the sidecar run side by side; the contract stands at
+ * `Bus`. Nothing is ever lost here, so `onInterrupted` never fires. Listeners run after the publisher's own
+ * turn, so that none of them finds the publisher in the middle of something.
  */
 export function inProcessBus(logger: Logger): Bus {
   const listeners = makeListeners(logger);

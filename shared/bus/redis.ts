@@ -8,16 +8,21 @@ import { makeListeners } from './listeners.ts';
 const commandMsMax = 500;
 const reconnectFirstMs = 50;
 const reconnectLastMs = 1_000;
-/** Probes begin after this silence; with ten probes a second apart a dead peer is noticed 15 s after its last word. */
+/**
+ * Probes begin after this silence; with ten probes a second apart a dead peer is noticed 15 s after its last
+ * word.
+ */
 const keepAliveMs = 5_000;
 
 const connectionOptions = {
-  // While there is no connection a command fails at once: a message that waits is worth less than the pull that replaces it.
+  // While there is no connection a command fails at once: a message that waits is worth less than the pull
+  // that replaces it.
   enableOfflineQueue: false,
   // An interrupted command is not sent again on the next connection: at most once, and in order.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // Done here instead, so that `onInterrupted` fires when the subscriptions are in force again and not before.
+  // Done here instead, so that `onInterrupted` fires when the subscriptions are in force again and not
+  // before.
   autoResubscribe: false,
   commandTimeout: commandMsMax,
   connectTimeout: 2_000,
@@ -27,9 +32,9 @@ const connectionOptions = {
 } satisfies RedisOptions;
 
 /**
- * The bus over Redis (or Valkey) pub/sub; the contract stands at `Bus`. It keeps no data there, so a Redis that lost its memory
- * changes nothing. Two connections, because a subscribing one takes no other commands; both reconnect for ever.
- * The URL may hold a password and is never logged.
+ * The bus over Redis (or Valkey) pub/sub; the contract stands at `Bus`. It keeps no data there, so a Redis
+ * that lost its memory changes nothing. Two connections, because a subscribing one takes no other commands;
+ * both reconnect for ever. The URL may hold a password and is never logged.
  */
 export function redisBus(options: { readonly url: string; readonly logger: Logger }): Bus {
   const { logger } = options;
@@ -124,7 +129,9 @@ function connection(url: string, logger: Logger, purpose: string): Redis {
 const errorCode = (error: Error | undefined): string | null =>
   error === undefined ? null : 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 
-/** Whether the subscriptions are in force. Where Redis does not say so, a new connection makes them all anew. */
+/**
+ * Whether the subscriptions are in force. Where Redis does not say so, a new connection makes them all anew.
+ */
 async function subscribeTo(subscriber: Redis, channels: readonly string[]): Promise<boolean> {
   try {
     await subscriber.subscribe(...channels);

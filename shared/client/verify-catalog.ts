@@ -22,12 +22,13 @@ export type CatalogVerdict =
   | { readonly kind: 'invalid'; readonly fault: CatalogFault };
 
 /**
- * Verifies, without asking anybody, that the service signed exactly these permissions and prices for exactly this gate and version.
- * `catalog` is the parsed JSON of `GET /gates/:id/catalog`, from wherever it came; `keys` are those of `serviceKeys`. Say which gate
- * you mean: a catalog of another gate is just as well signed. `version` absent: any will do.
+ * Verifies, without asking anybody, that the service signed exactly these permissions and prices for exactly
+ * this gate and version. `catalog` is the parsed JSON of `GET /gates/:id/catalog`, from wherever it came;
+ * `keys` are those of `serviceKeys`. Say which gate you mean: a catalog of another gate is just as well
+ * signed. `version` absent: any will do.
  *
- * Never throws, whatever `catalog` is. Does NOT tell whether it is the newest one: that is what the service answers when asked
- * without a version. A retired key verifies for ever.
+ * Never throws, whatever `catalog` is. Does NOT tell whether it is the newest one: that is what the service
+ * answers when asked without a version. A retired key verifies for ever.
  */
 export function verifyCatalog(
   catalog: unknown,

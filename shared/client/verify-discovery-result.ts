@@ -21,10 +21,12 @@ export type DiscoveryVerdict =
 const resultShape = Compile(DiscoveryResult);
 
 /**
- * Verifies, without asking anybody, that a result of `GET /discover` says what its gate published and the service signed. `catalog` is
- * the parsed JSON of `GET /gates/:id/catalog?version=` for the result's `gate_id` and `catalog_version`.
+ * Verifies, without asking anybody, that a result of `GET /discover` says what its gate published and the
+ * service signed. `catalog` is the parsed JSON of `GET /gates/:id/catalog?version=` for the result's
+ * `gate_id` and `catalog_version`.
  *
- * Never throws, whatever both are. `gate_name` and `security_profile` belong to the gate and not to its catalog: they are NOT signed.
+ * Never throws, whatever both are. `gate_name` and `security_profile` belong to the gate and not to its
+ * catalog: they are NOT signed.
  */
 export function verifyDiscoveryResult(result: unknown, catalog: unknown, keys: Keyset): DiscoveryVerdict {
   if (!resultShape.Check(result)) return invalid('result_malformed');

@@ -28,12 +28,13 @@ export type WebhookVerdict =
 const toleranceMsDefault = 5 * 60 * 1_000;
 
 /**
- * Verifies that this service sent exactly this body, and not long ago. `body` is what arrived, byte for byte: parsed and rendered
- * again it does not verify. `headers` have their names in lower case, as node:http gives them. `secrets`: those of the endpoint, both of them
- * while one replaces the other; throws TypeError for text that is no `whsec_…` secret, because then nothing could ever verify.
+ * Verifies that this service sent exactly this body, and not long ago. `body` is what arrived, byte for byte:
+ * parsed and rendered again it does not verify. `headers` have their names in lower case, as node:http gives
+ * them. `secrets`: those of the endpoint, both of them while one replaces the other; throws TypeError for
+ * text that is no `whsec_…` secret, because then nothing could ever verify.
  *
- * Never throws otherwise, whatever arrived. Does NOT remember ids: an event may arrive more than once, and within the tolerance anybody who saw
- * it may send it again.
+ * Never throws otherwise, whatever arrived. Does NOT remember ids: an event may arrive more than once, and
+ * within the tolerance anybody who saw it may send it again.
  */
 export function verifyWebhook(
   body: string | Uint8Array,

@@ -8,10 +8,16 @@ const privatePrefix = 'ed25519_private:';
 /** `ed25519:` + base64url of the 32 raw bytes. */
 export const renderPublicKey = (publicKey: Uint8Array): string => publicPrefix + encodeBase64url(publicKey);
 
-/** `ed25519_private:` + base64url of the 32-byte seed. The result is a secret: shown once, never stored or logged. */
+/**
+ * `ed25519_private:` + base64url of the 32-byte seed. The result is a secret: shown once, never stored or
+ * logged.
+ */
 export const renderPrivateKey = (seed: Uint8Array): string => privatePrefix + encodeBase64url(seed);
 
-/** The 32 raw bytes. Null for another form, length or encoding, and for a key of small order, which everybody can sign for. */
+/**
+ * The 32 raw bytes. Null for another form, length or encoding, and for a key of small order, which everybody
+ * can sign for.
+ */
 export function parsePublicKey(text: string): Uint8Array | null {
   if (!text.startsWith(publicPrefix)) return null;
   const bytes = decodeBase64url(text.slice(publicPrefix.length));

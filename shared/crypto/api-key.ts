@@ -5,8 +5,9 @@ import type { Mode } from '../model/mode.ts';
 import { sha256Hex } from './content-hash.ts';
 
 /**
- * `at_live_` or `at_test_` + 30 base62 characters of chance + 6 of CRC32 over everything before them (contract §2).
- * The checksum is no security: it tells a mistyped key, or somebody else's, without asking the database.
+ * `at_live_` or `at_test_` + 30 base62 characters of chance + 6 of CRC32 over everything before them
+ * (contract §2). The checksum is no security: it tells a mistyped key, or somebody else's, without asking the
+ * database.
  */
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const chanceChars = 30;
@@ -24,9 +25,9 @@ export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
 }
 
 /**
- * Reads the shape of a key: null if this cannot be one. A key of exactly the length that `makeApiKey` gives must carry its
- * checksum. An operator may choose another of 32 to 128 characters of base62, `_` and `-` for ADMIN_API_KEY (contract §1).
- * Says nothing about whether the key exists.
+ * Reads the shape of a key: null if this cannot be one. A key of exactly the length that `makeApiKey` gives
+ * must carry its checksum. An operator may choose another of 32 to 128 characters of base62, `_` and `-` for
+ * ADMIN_API_KEY (contract §1). Says nothing about whether the key exists.
  */
 export function parseApiKey(text: string): { readonly mode: Mode } | null {
   const match = keyPattern.exec(text);

@@ -3,12 +3,13 @@ export const encodeBase64url = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 
 /**
- * Reads unpadded base64url. Returns null for everything that `encodeBase64url` would not have written: padding,
- * white space, the `+` and `/` of plain base64, set bits after the last byte. Two spellings of the same bytes
- * would be two tokens with one signature.
+ * Reads unpadded base64url. Returns null for everything that `encodeBase64url` would not have written:
+ * padding, white space, the `+` and `/` of plain base64, set bits after the last byte. Two spellings of the
+ * same bytes would be two tokens with one signature.
  */
 export function decodeBase64url(text: string): Uint8Array | null {
-  // Buffer skips what it does not know. Writing the bytes out again costs 0.2 us for a token and shows any of it.
+  // Buffer skips what it does not know. Writing the bytes out again costs 0.2 us for a token and shows any of
+  // it.
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : null;
 }

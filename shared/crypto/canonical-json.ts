@@ -1,10 +1,11 @@
 /**
- * The one spelling of a JSON value (RFC 8785, JCS): members sorted by UTF-16 code units, no white space, numbers as ECMAScript
- * writes them. Takes what `JSON.parse` returns; members that are undefined are left out, `toJSON` is not called. Throws TypeError
- * for what JSON cannot say: lone surrogates, NaN, infinities, undefined. Recurses: the caller bounds the depth, and a cycle overflows it.
+ * The one spelling of a JSON value (RFC 8785, JCS): members sorted by UTF-16 code units, no white space,
+ * numbers as ECMAScript writes them. Takes what `JSON.parse` returns; members that are undefined are left
+ * out, `toJSON` is not called. Throws TypeError for what JSON cannot say: lone surrogates, NaN, infinities,
+ * undefined. Recurses: the caller bounds the depth, and a cycle overflows it.
  *
- * Every request is hashed in this form, so it is written here in a third of the time and half of the memory that the package
- * `canonicalize` takes (bench row `micro`); that one is the oracle in the tests.
+ * Every request is hashed in this form, so it is written here in a third of the time and half of the memory
+ * that the package `canonicalize` takes (bench row `micro`); that one is the oracle in the tests.
  */
 export function canonicalJson(value: unknown): string {
   switch (typeof value) {

@@ -5,8 +5,9 @@ import { nodeEd25519 } from './ed25519-node.ts';
 import { sodiumEd25519 } from './ed25519-sodium.ts';
 
 /**
- * The fastest engine that works here. sodium-native verifies in 0.4 of the time of node:crypto but is a native addon, which may
- * be missing for this platform; node:crypto may be an OpenSSL without Ed25519; noble is plain JavaScript and always works.
+ * The fastest engine that works here. sodium-native verifies in 0.4 of the time of node:crypto but is a
+ * native addon, which may be missing for this platform; node:crypto may be an OpenSSL without Ed25519; noble
+ * is plain JavaScript and always works.
  */
 export const chooseEd25519 = (): Ed25519 =>
   must(
@@ -21,7 +22,8 @@ export function firstWorking(makers: readonly (() => Ed25519)[]): Ed25519 | null
       const engine = make();
       if (reproducesTestVector(engine)) return engine;
     } catch {
-      // Its library cannot be loaded or lacks the algorithm. The next one is as good, and the choice shows by its name.
+      // Its library cannot be loaded or lacks the algorithm. The next one is as good, and the choice shows by
+      // its name.
     }
   }
   return null;

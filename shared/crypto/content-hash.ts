@@ -9,7 +9,10 @@ export const sha256Bytes = (data: string | Uint8Array): Uint8Array => hash('sha2
 /** `sha256:` + hex over the UTF-8 of a text that is already in its final form. */
 export const textHash = (text: string): string => `sha256:${sha256Hex(text)}`;
 
-/** `sha256:` + hex over the RFC 8785 form of a JSON value (contract §9 and §10). Throws as `canonicalJson` does. */
+/**
+ * `sha256:` + hex over the RFC 8785 form of a JSON value (contract §9 and §10). Throws as `canonicalJson`
+ * does.
+ */
 export const contentHash = (value: unknown): string => textHash(canonicalJson(value));
 
 const contentHashPattern = /^sha256:[0-9a-f]{64}$/;

@@ -1,6 +1,7 @@
 /**
- * What every engine checks before it computes anything. libsodium, OpenSSL and noble disagree about signatures that
- * an honest signer never makes; what is left after these checks they judge alike (test/contract/ed25519.test.ts).
+ * What every engine checks before it computes anything. libsodium, OpenSSL and noble disagree about
+ * signatures that an honest signer never makes; what is left after these checks they judge alike
+ * (test/contract/ed25519.test.ts).
  */
 
 const seedBytes = 32;
@@ -8,8 +9,9 @@ export const publicKeyBytes = 32;
 export const signatureBytes = 64;
 
 /**
- * The y coordinates of the eight points of small order, as they are encoded, the sign bit left out. A key that is one of
- * them verifies signatures nobody made; libsodium also refuses them as the R of a signature, OpenSSL does not.
+ * The y coordinates of the eight points of small order, as they are encoded, the sign bit left out. A key
+ * that is one of them verifies signatures nobody made; libsodium also refuses them as the R of a signature,
+ * OpenSSL does not.
  */
 const smallOrderHex = [
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -33,22 +35,26 @@ const prime = Uint8Array.from(
 const signBit = 0x80;
 
 /**
- * Whether these bytes may be imported as a public key: 32 of them, the canonical encoding (y below the prime), not of small
- * order. Whether they are a point of the curve at all is not looked at: if not, no engine accepts a signature for them.
+ * Whether these bytes may be imported as a public key: 32 of them, the canonical encoding (y below the
+ * prime), not of small order. Whether they are a point of the curve at all is not looked at: if not, no
+ * engine accepts a signature for them.
  */
 export const isAcceptablePublicKey = (key: Uint8Array): boolean =>
   key.length === publicKeyBytes && !isSmallOrder(key) && isBelow(key, 0, prime, ~signBit);
 
 /**
- * Whether a signature is worth verifying: 64 bytes, R not of small order, S reduced (RFC 8032 §5.1.7; otherwise S + L
- * would be a second signature of the same message).
+ * Whether a signature is worth verifying: 64 bytes, R not of small order, S reduced (RFC 8032 §5.1.7;
+ * otherwise S + L would be a second signature of the same message).
  */
 export const isWellFormedSignature = (signature: Uint8Array): boolean =>
   signature.length === signatureBytes &&
   !isSmallOrder(signature) &&
   isBelow(signature, publicKeyBytes, order, ~0);
 
-/** The caller's bytes may change under us: a key is copied when it is imported. Throws TypeError when it must not be used. */
+/**
+ * The caller's bytes may change under us: a key is copied when it is imported. Throws TypeError when it must
+ * not be used.
+ */
 export function importPublicKey(key: Uint8Array): Uint8Array {
   if (!isAcceptablePublicKey(key)) throw new TypeError('not an acceptable Ed25519 public key');
   return Uint8Array.from(key);
@@ -75,7 +81,10 @@ function isEncodingOf(bytes: Uint8Array, point: Uint8Array): boolean {
   return ((bytes[publicKeyBytes - 1] ?? 0) & ~signBit) === point[publicKeyBytes - 1];
 }
 
-/** Whether the 32 little-endian bytes from `offset` on are a smaller number than the bound. `topMask` is laid over the top byte. */
+/**
+ * Whether the 32 little-endian bytes from `offset` on are a smaller number than the bound. `topMask` is laid
+ * over the top byte.
+ */
 function isBelow(bytes: Uint8Array, offset: number, bound: Uint8Array, topMask: number): boolean {
   for (let i = publicKeyBytes - 1; i >= 0; i--) {
     const byte = (bytes[offset + i] ?? 0) & (i === publicKeyBytes - 1 ? topMask : ~0);

@@ -21,12 +21,16 @@ export function nobleEd25519(): Ed25519 {
   };
 }
 
-/** The library refuses subclasses of Uint8Array whose constructor has another name, and memory shared between threads. */
+/**
+ * The library refuses subclasses of Uint8Array whose constructor has another name, and memory shared between
+ * threads.
+ */
 const plainBytes = (bytes: Uint8Array): Uint8Array => Uint8Array.from(bytes);
 
 /**
- * The library compares both sides after multiplying by the cofactor 8, so that an R with a component of small order passes.
- * libsodium and OpenSSL compare the points themselves (both ways are allowed by RFC 8032 §5.1.7): so do we, besides.
+ * The library compares both sides after multiplying by the cofactor 8, so that an R with a component of small
+ * order passes. libsodium and OpenSSL compare the points themselves (both ways are allowed by RFC 8032
+ * §5.1.7): so do we, besides.
  */
 function verifyStrictly(message: Uint8Array, signature: Uint8Array, key: Uint8Array): boolean {
   if (!verify(signature, message, key, { zip215: false })) return false;

@@ -6,7 +6,10 @@ import { importPublicKey, importSeed, isWellFormedSignature, publicKeyBytes } fr
 /** RFC 8410 §7: the PKCS #8 wrapping of an Ed25519 seed, up to the seed itself. */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** Ed25519 by the OpenSSL inside Node. The KeyObject is made once per key: making it costs as much as verifying. */
+/**
+ * Ed25519 by the OpenSSL inside Node. The KeyObject is made once per key: making it costs as much as
+ * verifying.
+ */
 export const nodeEd25519 = (): Ed25519 => ({
   name: 'node:crypto',
   signer: (seed) => {

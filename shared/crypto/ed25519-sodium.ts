@@ -14,7 +14,8 @@ const secretKeyBytes = 64;
 
 /** Ed25519 by libsodium, the fastest. Throws when the native addon cannot be loaded on this machine. */
 export function sodiumEd25519(): Ed25519 {
-  // A dynamic import would be asynchronous, and a static one would end the program where the addon is missing.
+  // A dynamic import would be asynchronous, and a static one would end the program where the addon is
+  // missing.
   const sodium: Sodium = createRequire(import.meta.url)('sodium-native');
   return {
     name: 'sodium-native',

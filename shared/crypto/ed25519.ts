@@ -6,8 +6,8 @@ export interface Signer {
 }
 
 /**
- * Whether the signature is this key's over the message. Answers for any bytes, also of wrong length, and never throws.
- * Refuses what RFC 8032 leaves open: unreduced S, and an R of small order.
+ * Whether the signature is this key's over the message. Answers for any bytes, also of wrong length, and
+ * never throws. Refuses what RFC 8032 leaves open: unreduced S, and an R of small order.
  */
 export type Verifier = (message: Uint8Array, signature: Uint8Array) => boolean;
 
@@ -16,6 +16,9 @@ export interface Ed25519 {
   readonly name: 'sodium-native' | 'node:crypto' | 'noble';
   /** Takes the 32-byte seed, which is copied. Throws TypeError for any other length. */
   signer(seed: Uint8Array): Signer;
-  /** Takes 32 bytes, which are copied. Throws TypeError for a wrong length, a non-canonical encoding or a key of small order. */
+  /**
+   * Takes 32 bytes, which are copied. Throws TypeError for a wrong length, a non-canonical encoding or a key
+   * of small order.
+   */
   verifier(publicKey: Uint8Array): Verifier;
 }

@@ -10,7 +10,10 @@ export const idDigest = (id: string): IdDigest => encodeBase64url(firstBytes(id)
 export const digestWordsOf = (...ids: readonly string[]): DigestWords =>
   toWords(Buffer.concat(ids.map(firstBytes)));
 
-/** Reads base64url of whole digests, one after another. Throws for everything else: half a digest would block nobody. */
+/**
+ * Reads base64url of whole digests, one after another. Throws for everything else: half a digest would block
+ * nobody.
+ */
 export function readDigests(text: string): DigestWords {
   const bytes = decodeBase64url(text);
   assert(bytes !== null && bytes.length % idDigestBytes === 0, 'digests are base64url of 16 bytes each');

@@ -7,8 +7,9 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The JSON object that these bytes spell in UTF-8, or null. A byte order mark is refused. Of two members with one name the last
- * counts, and `__proto__` is a member like any other: JSON.parse sees to both, and does not recurse, however deep the text.
+ * The JSON object that these bytes spell in UTF-8, or null. A byte order mark is refused. Of two members with
+ * one name the last counts, and `__proto__` is a member like any other: JSON.parse sees to both, and does not
+ * recurse, however deep the text.
  */
 export function readJsonObject(bytes: Uint8Array): JsonObject | null {
   if (!isUtf8(bytes)) return null;

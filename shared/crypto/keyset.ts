@@ -22,13 +22,16 @@ export interface KeysetEntry {
 
 /** The service's keys, ready to verify. A new set is made when a key changes; a set itself never does. */
 export interface Keyset {
-  /** The key of that id, if it has that purpose: a catalog key verifies no passport, whoever names it (contract §11). */
+  /**
+   * The key of that id, if it has that purpose: a catalog key verifies no passport, whoever names it
+   * (contract §11).
+   */
   find(purpose: KeyPurpose, kid: string): KeysetEntry | null;
 }
 
 /**
- * Imports all keys at once, so that a broken one shows here and not at the first token. Says nothing about times, retirement
- * or compromise: whoever asks looks at `key`. Throws TypeError for an unusable key.
+ * Imports all keys at once, so that a broken one shows here and not at the first token. Says nothing about
+ * times, retirement or compromise: whoever asks looks at `key`. Throws TypeError for an unusable key.
  */
 export function keyset(ed25519: Ed25519, keys: readonly VerificationKey[]): Keyset {
   const entries = new Map<string, KeysetEntry>();
@@ -46,7 +49,10 @@ export function keyset(ed25519: Ed25519, keys: readonly VerificationKey[]): Keys
   };
 }
 
-/** RFC 7638: base64url SHA-256 of the key's required members in their order. It is the `kid` of every key of this service. */
+/**
+ * RFC 7638: base64url SHA-256 of the key's required members in their order. It is the `kid` of every key of
+ * this service.
+ */
 export const thumbprint = (publicKey: Uint8Array): string =>
   encodeBase64url(sha256Bytes(`{"crv":"Ed25519","kty":"OKP","x":"${encodeBase64url(publicKey)}"}`));
 
@@ -95,8 +101,9 @@ export class JwksError extends Error {
 }
 
 /**
- * Reads what `renderJwks` wrote, from parsed JSON. Entries that are not Ed25519 keys of a purpose we know are passed over, as
- * RFC 7517 §5 asks; one that is must be whole, and its `kid` must be its thumbprint. Throws JwksError.
+ * Reads what `renderJwks` wrote, from parsed JSON. Entries that are not Ed25519 keys of a purpose we know are
+ * passed over, as RFC 7517 §5 asks; one that is must be whole, and its `kid` must be its thumbprint. Throws
+ * JwksError.
  */
 export function parseJwks(json: unknown): VerificationKey[] {
   const entries = isJsonObject(json) ? json['keys'] : null;

@@ -4,7 +4,9 @@ import type { Signer } from './ed25519.ts';
 import { signatureBytes } from './ed25519-checks.ts';
 import { type JsonObject, readJsonObject } from './json-object.ts';
 
-/** A token whose envelope is in order. Nothing in it is believed yet: the signature is still to be verified. */
+/**
+ * A token whose envelope is in order. Nothing in it is believed yet: the signature is still to be verified.
+ */
 export interface OpenToken {
   /** The whole token, as it came. A bearer credential: never logged. */
   readonly token: string;
@@ -17,15 +19,19 @@ export interface OpenToken {
   readonly payload: JsonObject;
 }
 
-/** RFC 8725 §3.11: the type keeps a passport from passing for another kind of token, and the other way round. */
+/**
+ * RFC 8725 §3.11: the type keeps a passport from passing for another kind of token, and the other way round.
+ */
 const tokenType = 'passport+jwt';
 
 /**
- * Takes a compact JWS (RFC 7515 §7.1) apart. Null is `passport_malformed`: too long, not three parts of canonical unpadded
- * base64url, a header that is not exactly ours, or a payload that is not a JSON object in UTF-8.
+ * Takes a compact JWS (RFC 7515 §7.1) apart. Null is `passport_malformed`: too long, not three parts of
+ * canonical unpadded base64url, a header that is not exactly ours, or a payload that is not a JSON object in
+ * UTF-8.
  *
- * Only `alg`, `typ` and `kid` of the header are read. A key or an address of keys in it (`jwk`, `jku`, `x5u`) is never looked at,
- * and a header with `crit` is refused, since no extension is understood here (RFC 7515 §4.1.11).
+ * Only `alg`, `typ` and `kid` of the header are read. A key or an address of keys in it (`jwk`, `jku`, `x5u`)
+ * is never looked at, and a header with `crit` is refused, since no extension is understood here (RFC 7515
+ * §4.1.11).
  */
 export function openPassportToken(token: string): OpenToken | null {
   // Everything that gets past the parts' alphabet is ASCII, so that characters are bytes.
@@ -43,7 +49,10 @@ export function openPassportToken(token: string): OpenToken | null {
   return { token, kid, signingInput: asciiBytes(token.slice(0, payloadEnd)), signature, payload };
 }
 
-/** Signs the claims as a passport token. The caller sees to it that the result is at most `limits.tokenBytesMax` long. */
+/**
+ * Signs the claims as a passport token. The caller sees to it that the result is at most
+ * `limits.tokenBytesMax` long.
+ */
 export function signPassportToken(
   payload: object,
   key: { readonly kid: string; readonly signer: Signer },
@@ -53,7 +62,10 @@ export function signPassportToken(
   return `${signingInput}.${encodeBase64url(key.signer.sign(asciiBytes(signingInput)))}`;
 }
 
-/** The `kid` of a header that is ours; null for any other. `Ed25519` is the name that RFC 9864 gives to the algorithm. */
+/**
+ * The `kid` of a header that is ours; null for any other. `Ed25519` is the name that RFC 9864 gives to the
+ * algorithm.
+ */
 function readHeader(part: string): string | null {
   const header = decodeJson(part);
   if (header === null) return null;

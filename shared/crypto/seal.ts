@@ -2,15 +2,19 @@ import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { assert } from '../errors/assert.ts';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 
-/** What was sealed cannot be opened: another master key or context, or it was changed. Says nothing about its content. */
+/**
+ * What was sealed cannot be opened: another master key or context, or it was changed. Says nothing about its
+ * content.
+ */
 export class SealError extends Error {
   override readonly name = 'SealError';
 }
 
 export interface Sealer {
   /**
-   * `v1.<nonce>.<ciphertext and tag>`. The context names what is sealed and where it lies (`signing_keys/<kid>`): sealed text
-   * that is moved to another place does not open there. `nonce`: 12 random bytes, never used twice with one master key.
+   * `v1.<nonce>.<ciphertext and tag>`. The context names what is sealed and where it lies
+   * (`signing_keys/<kid>`): sealed text that is moved to another place does not open there. `nonce`: 12
+   * random bytes, never used twice with one master key.
    */
   seal(plain: Uint8Array, context: string, nonce: Uint8Array): string;
   /** Throws SealError. */
@@ -23,7 +27,10 @@ const masterKeyBytes = 32;
 export const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Secrets at rest: AES-256-GCM under MASTER_KEY (contract §1), the context as additional data. Copies the key. */
+/**
+ * Secrets at rest: AES-256-GCM under MASTER_KEY (contract §1), the context as additional data. Copies the
+ * key.
+ */
 export function sealer(masterKey: Uint8Array): Sealer {
   assert(masterKey.length === masterKeyBytes, 'a master key has 32 bytes');
   const key = Uint8Array.from(masterKey);

@@ -1,4 +1,7 @@
-/** The part of sodium-native that is used here; the package comes without types. All arguments are written or read in place. */
+/**
+ * The part of sodium-native that is used here; the package comes without types. All arguments are written or
+ * read in place.
+ */
 declare module 'sodium-native' {
   export function crypto_sign_seed_keypair(
     publicKey: Uint8Array,

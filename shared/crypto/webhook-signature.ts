@@ -2,15 +2,19 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { assert } from '../errors/assert.ts';
 
 /**
- * Signatures of webhooks as Standard Webhooks has them, version `v1`: HMAC-SHA256 with a secret that sender and receiver share, over the id,
- * the time and the exact bytes of the body. https://github.com/standard-webhooks/standard-webhooks, "Signature scheme".
+ * Signatures of webhooks as Standard Webhooks has them, version `v1`: HMAC-SHA256 with a secret that sender
+ * and receiver share, over the id, the time and the exact bytes of the body.
+ * https://github.com/standard-webhooks/standard-webhooks, "Signature scheme".
  */
 const secretPrefix = 'whsec_';
 
 /** The standard asks for 24 to 64 bytes; HMAC-SHA256 gains nothing from more than these. */
 export const webhookSecretBytes = 32;
 
-/** `whsec_` + plain base64: unlike everything else here not base64url, because the libraries of the standard decode this one. */
+/**
+ * `whsec_` + plain base64: unlike everything else here not base64url, because the libraries of the standard
+ * decode this one.
+ */
 export function makeWebhookSecret(randomBytes: Uint8Array): string {
   assert(randomBytes.length === webhookSecretBytes, 'a webhook secret is made of 32 random bytes');
   return secretPrefix + Buffer.from(randomBytes).toString('base64');

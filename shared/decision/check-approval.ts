@@ -18,8 +18,8 @@ const refusalOf: Readonly<Record<Refusing, DecisionReason>> = {
 };
 
 /**
- * Whether the approval that the request presents lets it go on. Every approval is bound to a gate: without one, none can belong to the request,
- * whatever a store says of it.
+ * Whether the approval that the request presents lets it go on. Every approval is bound to a gate: without
+ * one, none can belong to the request, whatever a store says of it.
  */
 export function checkPresentedApproval(
   policy: CompiledPolicy,
@@ -32,9 +32,10 @@ export function checkPresentedApproval(
 }
 
 /**
- * For how long somebody is waited for where the request needs an approval: the gate's rule, the passport's own, or the entry of the catalog
- * demands one. Null: nobody has to be asked, or somebody was and approved. Where several demand it the shortest time counts. An entry of the catalog waits as long as the
- * rule of its gate does, if there is one.
+ * For how long somebody is waited for where the request needs an approval: the gate's rule, the passport's
+ * own, or the entry of the catalog demands one. Null: nobody has to be asked, or somebody was and approved.
+ * Where several demand it the shortest time counts. An entry of the catalog waits as long as the rule of its
+ * gate does, if there is one.
  */
 export function demandedApprovalMs(
   policy: CompiledPolicy,
@@ -79,7 +80,10 @@ function demands(
   return requested !== null && permissions !== null && grants(permissions, requested);
 }
 
-/** Whether the check has anything to look at: a rule, an entry of the catalog that demands an approval, or one that is presented. */
+/**
+ * Whether the check has anything to look at: a rule, an entry of the catalog that demands an approval, or one
+ * that is presented.
+ */
 export const hasApprovalRule = (
   policy: CompiledPolicy,
   passport: VerifiedPassport,
@@ -91,8 +95,8 @@ export const hasApprovalRule = (
   isDemandedByCatalog(policy, permissionKey);
 
 /**
- * Whether the same request may wait for a person already, and hold the very money that it lacks now: it is answered with that approval then
- * (contract §8), and not with the limit.
+ * Whether the same request may wait for a person already, and hold the very money that it lacks now: it is
+ * answered with that approval then (contract §8), and not with the limit.
  */
 export const mayBePending = (
   policy: CompiledPolicy,

@@ -12,7 +12,10 @@ export function checkIssuer(
   return isTrusted(policy, passport) ? null : 'issuer_untrusted';
 }
 
-/** A list of issuers replaces the default: an issuer of the own account that it does not name, by its id or as `own`, is not trusted. */
+/**
+ * A list of issuers replaces the default: an issuer of the own account that it does not name, by its id or as
+ * `own`, is not trusted.
+ */
 function isTrusted({ trustedIssuers, ownAccountId }: CompiledPolicy, passport: VerifiedPassport): boolean {
   if (trustedIssuers === 'any' || trustedIssuers.named.has(passport.issuerId)) return true;
   return trustedIssuers.own && passport.accountId === ownAccountId;

@@ -5,8 +5,9 @@ import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
 
 /**
- * Whether personal data keep the request out (contract §7): anything found where the mode is `block`, and where it is not `log_only` also a text
- * that is longer than what is scanned, because nobody knows what else stands in it.
+ * Whether personal data keep the request out (contract §7): anything found where the mode is `block`, and
+ * where it is not `log_only` also a text that is longer than what is scanned, because nobody knows what else
+ * stands in it.
  */
 export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason | null {
   if (mode === 'log_only') return null;
@@ -17,7 +18,10 @@ export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason |
 /** The whole request: no single place in it is meant (RFC 6901: the empty pointer). */
 const unscanned: PiiFinding = Object.freeze({ pointer: '', type: 'unscanned' });
 
-/** What goes into answer and record. Where a text was let through that was not scanned to its end, that is a finding too, the last one. */
+/**
+ * What goes into answer and record. Where a text was let through that was not scanned to its end, that is a
+ * finding too, the last one.
+ */
 export const reportedFindings = ({ mode }: PiiControls, scan: PiiScan): readonly PiiFinding[] =>
   mode === 'log_only' && !scan.isComplete
     ? [...scan.findings.slice(0, limits.piiFindingsMax - 1), unscanned]

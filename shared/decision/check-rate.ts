@@ -7,7 +7,10 @@ import type { LimitMiss, QuotaView, VerifiedPassport } from './facts.ts';
 export const hasRateLimit = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
   policy.rateWindows.length > 0 || passport.rateWindows.length > 0;
 
-/** How one more request misses the limits on their number. One that waits for an approval needs its unit too, but takes none (contract §5). */
+/**
+ * How one more request misses the limits on their number. One that waits for an approval needs its unit too,
+ * but takes none (contract §5).
+ */
 export function missedRate(
   policy: CompiledPolicy,
   passport: VerifiedPassport,

@@ -1,6 +1,9 @@
 import { type CheckName, checkNames } from '../model/decision.ts';
 
-/** A set of checks, one bit for each in the order of `checkNames`: adding one to it on the way through a decision costs nothing. */
+/**
+ * A set of checks, one bit for each in the order of `checkNames`: adding one to it on the way through a
+ * decision costs nothing.
+ */
 export type CheckSet = number;
 
 type Bits = Readonly<Record<CheckName, CheckSet>>;

@@ -8,8 +8,8 @@ import type { LimitMiss, QuotaView, RequestFacts, VerifiedPassport } from './fac
 export const isDollars = (currency: string | null): boolean => currency === null || currency === 'USD';
 
 /**
- * The amount of a request that counts: its own, or else the price per call that the gate's catalog publishes. Null
- * where neither gives one, and for another currency, which is no number of dollars at all.
+ * The amount of a request that counts: its own, or else the price per call that the gate's catalog publishes.
+ * Null where neither gives one, and for another currency, which is no number of dollars at all.
  */
 export function countedAmount(policy: CompiledPolicy, request: RequestFacts): MicroUsd | null {
   if (!isDollars(request.currency)) return null;
@@ -25,7 +25,10 @@ export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport
   policy.spendWindows.length > 0 ||
   passport.spendWindows.length > 0;
 
-/** Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it (contract §4 and §5). */
+/**
+ * Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it
+ * (contract §4 and §5).
+ */
 export const lacksAmountToSpend = (
   policy: CompiledPolicy,
   passport: VerifiedPassport,
@@ -33,8 +36,9 @@ export const lacksAmountToSpend = (
 ): boolean => amount === null && (policy.spendNeedsAmount || passport.spendNeedsAmount);
 
 /**
- * How the amount misses the limits on money: first the one on a single transaction, where waiting never helps, then the windows. Nothing is needed
- * of a window for no money, and for money that an approval holds already (contract §8).
+ * How the amount misses the limits on money: first the one on a single transaction, where waiting never
+ * helps, then the windows. Nothing is needed of a window for no money, and for money that an approval holds
+ * already (contract §8).
  */
 export function missedSpend(
   policy: CompiledPolicy,

@@ -2,9 +2,10 @@ import { must } from '../errors/assert.ts';
 import type { LimitMiss, WindowView } from './facts.ts';
 
 /**
- * How a request misses the windows it would draw on: null where each of them has the units, `'unknown'` where one may have them and the ledger
- * was not asked. Of several misses the one that lasts longest counts, because an agent that comes again before its end is blocked
- * again. A request for more than a window's whole limit is a miss without end, whatever has been used of it.
+ * How a request misses the windows it would draw on: null where each of them has the units, `'unknown'` where
+ * one may have them and the ledger was not asked. Of several misses the one that lasts longest counts,
+ * because an agent that comes again before its end is blocked again. A request for more than a window's whole
+ * limit is a miss without end, whatever has been used of it.
  */
 export function missedWindow(
   windows: readonly WindowView[],

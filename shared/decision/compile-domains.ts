@@ -19,8 +19,9 @@ export function compileDomains(patterns: readonly string[]): CompiledDomains {
 }
 
 /**
- * Whether the canonical host name is named, or lies below a wildcard at any depth. `*.example.com` does not allow
- * `example.com` itself, as in certificates (RFC 9525 §6.3), but other than there it allows `a.b.example.com`.
+ * Whether the canonical host name is named, or lies below a wildcard at any depth. `*.example.com` does not
+ * allow `example.com` itself, as in certificates (RFC 9525 §6.3), but other than there it allows
+ * `a.b.example.com`.
  */
 export function allowsDomain(domains: CompiledDomains, host: string): boolean {
   if (domains.hosts.has(host)) return true;

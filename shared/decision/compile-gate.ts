@@ -10,10 +10,16 @@ import { type CompiledApprovalRule, compileApprovals } from './compile-approvals
 import { type CompiledDomains, compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 
-/** Whose passports are let in: anybody's (`'any'`), or those of the named issuers, the own account's with them (`own`) or not. */
+/**
+ * Whose passports are let in: anybody's (`'any'`), or those of the named issuers, the own account's with them
+ * (`own`) or not.
+ */
 type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };
 
-/** What a passport and a request have to meet. A gate is one; `/enforce` without a gate has the one of `noGate`. */
+/**
+ * What a passport and a request have to meet. A gate is one; `/enforce` without a gate has the one of
+ * `noGate`.
+ */
 export interface CompiledPolicy {
   readonly mode: Mode;
   /** Whose gate it is. Null: there is none. */
@@ -22,7 +28,9 @@ export interface CompiledPolicy {
   readonly ownAccountId: AccountId;
   /** Null: no tier is demanded. */
   readonly trustLevel: TrustTier | null;
-  /** Knowledge about a passport that is older than this decides nothing. Null: any age will do (contract §4). */
+  /**
+   * Knowledge about a passport that is older than this decides nothing. Null: any age will do (contract §4).
+   */
   readonly stateAgeMsMax: number | null;
   readonly trustedIssuers: TrustedIssuers;
   /** Whether a request must name a permission. One that is named is checked everywhere. */
@@ -98,8 +106,9 @@ function compileTrustedIssuers(configured: Constraints['trustedIssuers']): Trust
 }
 
 /**
- * The policy of `/enforce` without a gate (contract §5): the passport alone, with its own constraints. No tier is
- * demanded, but its issuer must be one of the caller's own account, and it must be of the world of the key that the caller came with.
+ * The policy of `/enforce` without a gate (contract §5): the passport alone, with its own constraints. No
+ * tier is demanded, but its issuer must be one of the caller's own account, and it must be of the world of
+ * the key that the caller came with.
  */
 export const noGate = (caller: { readonly accountId: AccountId; readonly mode: Mode }): CompiledPolicy => ({
   mode: caller.mode,

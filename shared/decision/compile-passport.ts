@@ -5,8 +5,8 @@ import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './com
 import type { VerifiedPassport } from './facts.ts';
 
 /**
- * Does everything about a passport that depends on its token alone, once for each token. Only for claims whose
- * signature verified; the rest is what VerifiedPassport says of it.
+ * Does everything about a passport that depends on its token alone, once for each token. Only for claims
+ * whose signature verified; the rest is what VerifiedPassport says of it.
  */
 export function compilePassport(
   claims: PassportClaims,

@@ -2,7 +2,10 @@ import type { LimitScope, RateLimits, SpendLimits } from '../model/constraints.t
 import type { WindowName } from '../quota/window.ts';
 import type { LimitKind, WindowLimit } from '../quota/window-limit.ts';
 
-/** Whose constraints they are: a gate's own `per` counts, a passport's own limits are the passport's whatever they say. */
+/**
+ * Whose constraints they are: a gate's own `per` counts, a passport's own limits are the passport's whatever
+ * they say.
+ */
 type Holder = 'gate' | 'passport';
 
 /** The limits on the number of requests, the shortest window first. */

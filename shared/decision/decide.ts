@@ -32,16 +32,17 @@ import type {
 } from './facts.ts';
 
 /**
- * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5, the first
- * BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it settles which reason a caller
- * sees, and that nobody learns from a later check what an earlier one keeps from him.
+ * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5,
+ * the first BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it
+ * settles which reason a caller sees, and that nobody learns from a later check what an earlier one keeps
+ * from him.
  *
- * Pure, synchronous and total: a refusal is a value, and so is what it does not know (`unknown`). Every comparison with time uses the
- * one `nowMs`. Takes nothing from any counter: `charge` says what the caller must take, with no await between reading `quota` and
- * taking it. Throws only where its caller did not do his part: a policy with PII controls needs a request that was scanned, and limits
- * on windows a view of each of them.
- * `evaluated` holds the checks that were configured and reached. The place of `proof_of_possession` stands in `checkNames`; a gate
- * that asks for it cannot be made yet.
+ * Pure, synchronous and total: a refusal is a value, and so is what it does not know (`unknown`). Every
+ * comparison with time uses the one `nowMs`. Takes nothing from any counter: `charge` says what the caller
+ * must take, with no await between reading `quota` and taking it. Throws only where its caller did not do his
+ * part: a policy with PII controls needs a request that was scanned, and limits on windows a view of each of
+ * them. `evaluated` holds the checks that were configured and reached. The place of `proof_of_possession`
+ * stands in `checkNames`; a gate that asks for it cannot be made yet.
  *
  * Here stand the checks of who asks; those of what is asked and what it costs follow.
  */
@@ -123,7 +124,8 @@ function decideOnCost(
   pii: readonly PiiFinding[],
 ): Decision {
   let reached = before;
-  // Another currency blocks here also where no limit is set: its number must never be taken for one of dollars.
+  // Another currency blocks here also where no limit is set: its number must never be taken for one of
+  // dollars.
   if (!isDollars(request.currency))
     return block('currency_unsupported', reached | check.spend_limit, amount, pii);
   // Pending or approved: the approval holds the money of its request already.
@@ -169,7 +171,10 @@ function decideOnCost(
   };
 }
 
-/** What a PERMIT takes, and so what has to be there before it is decided (`unknown: 'leases'`): no money where an approval holds it already. */
+/**
+ * What a PERMIT takes, and so what has to be there before it is decided (`unknown: 'leases'`): no money where
+ * an approval holds it already.
+ */
 export const permitCharge = ({ approval }: RequestFacts, amount: MicroUsd | null): Charge => ({
   moneyMicroUsd: approval === 'none' ? (amount ?? noMoney) : noMoney,
   requests: 1,

@@ -13,7 +13,10 @@ import type { WindowLimit } from '../quota/window-limit.ts';
 import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
-/** Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain (contract §9). */
+/**
+ * Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain
+ * (contract §9).
+ */
 export type TokenRefusal = Extract<
   DecisionReason,
   'passport_malformed' | 'passport_signature_invalid' | 'passport_unknown_key'
@@ -47,7 +50,10 @@ export interface VerifiedPassport {
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
   readonly tokenHash: string;
-  /** Of passport, issuer and account, at the places of `digestAt`: a sidecar looks their standings up by these, and never hashes per request. */
+  /**
+   * Of passport, issuer and account, at the places of `digestAt`: a sidecar looks their standings up by
+   * these, and never hashes per request.
+   */
   readonly digests: DigestWords;
 }
 
@@ -58,7 +64,10 @@ export interface PassportStanding {
   readonly isAccountSuspended: boolean;
   /** The key that signed it was declared compromised: the token is no longer believed. */
   readonly isKeyCompromised: boolean;
-  /** Time since this state was last known to be current, on the monotonic clock; 0 where it was read from the database. */
+  /**
+   * Time since this state was last known to be current, on the monotonic clock; 0 where it was read from the
+   * database.
+   */
   readonly stateAgeMs: number;
 }
 
@@ -81,12 +90,18 @@ export interface RequestFacts {
   readonly domain: string | null;
   /** Null also where something was presented that is no id of an approval: `approval` is `mismatch` then. */
   readonly approvalId: ApprovalId | null;
-  /** What stands behind what was presented: `none` without anything, `unasked` until the store of approvals was asked. */
+  /**
+   * What stands behind what was presented: `none` without anything, `unasked` until the store of approvals
+   * was asked.
+   */
   readonly approval: PresentedApproval;
   readonly idempotencyKey: string | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
   readonly requestHash: string;
-  /** What a scan for the types of the policy found; null where it was not scanned, which is so where the policy has no PII controls. */
+  /**
+   * What a scan for the types of the policy found; null where it was not scanned, which is so where the
+   * policy has no PII controls.
+   */
   readonly pii: PiiScan | null;
 }
 
@@ -103,7 +118,10 @@ export interface WindowView {
   readonly endsAtMs: UnixMillis | null;
 }
 
-/** Plain numbers about the windows this request would draw on: first those of the policy, then the passport's own, each in their order there. */
+/**
+ * Plain numbers about the windows this request would draw on: first those of the policy, then the passport's
+ * own, each in their order there.
+ */
 export interface QuotaView {
   readonly spend: readonly WindowView[];
   readonly rate: readonly WindowView[];
@@ -112,7 +130,10 @@ export interface QuotaView {
 /** The view of a request that draws on no window. */
 export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [] });
 
-/** What the caller takes from every window of the view: with a PERMIT at once, with a SUSPEND the money only, for the approval to hold. */
+/**
+ * What the caller takes from every window of the view: with a PERMIT at once, with a SUSPEND the money only,
+ * for the approval to hold.
+ */
 export interface Charge {
   readonly moneyMicroUsd: MicroUsd;
   readonly requests: 0 | 1;
@@ -129,9 +150,9 @@ export interface LimitMiss {
 }
 
 /**
- * What the caller has to find out before this can be decided: it does so, once or as long as its time lasts, and decides again. `leases`: units
- * of at least one window of the view that is not settled. `approval`: what stands behind the approval. Where it cannot, the
- * decision stands as it is: BLOCK `quota_unavailable`.
+ * What the caller has to find out before this can be decided: it does so, once or as long as its time lasts,
+ * and decides again. `leases`: units of at least one window of the view that is not settled. `approval`: what
+ * stands behind the approval. Where it cannot, the decision stands as it is: BLOCK `quota_unavailable`.
  */
 export type Unknown = 'leases' | 'approval';
 
@@ -140,7 +161,10 @@ export interface Decision {
   readonly reason: DecisionReason | null;
   /** The checks that were configured and reached, in their order; frozen and shared between decisions. */
   readonly evaluated: readonly CheckName[];
-  /** The amount that counted, in dollars: the request's, or the catalog's price. Null where neither gave one, or one in another currency. */
+  /**
+   * The amount that counted, in dollars: the request's, or the catalog's price. Null where neither gave one,
+   * or one in another currency.
+   */
   readonly amountMicroUsd: MicroUsd | null;
   /** Null for a BLOCK, and for a SUSPEND whose approval is pending already. */
   readonly charge: Charge | null;

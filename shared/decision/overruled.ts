@@ -13,7 +13,10 @@ export const overrulingReasons = [
 ] as const satisfies readonly DecisionReason[];
 export type OverrulingReason = (typeof overrulingReasons)[number];
 
-/** The check that gives the reason: those after it count as not reached. Null: all that the decision had reached. */
+/**
+ * The check that gives the reason: those after it count as not reached. Null: all that the decision had
+ * reached.
+ */
 const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
   passport_revoked: 'passport',
   passport_suspended: 'passport',

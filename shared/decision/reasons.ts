@@ -14,7 +14,10 @@ export interface ReasonRow {
 const final = (detail: string): ReasonRow => ({ detail, retryable: false, afterMs: null });
 const passing = (detail: string, afterMs: number | null): ReasonRow => ({ detail, retryable: true, afterMs });
 
-/** Every reason there is. Whether that of a limit is retryable, and when, depends on its window; who renders it looks at that. */
+/**
+ * Every reason there is. Whether that of a limit is retryable, and when, depends on its window; who renders
+ * it looks at that.
+ */
 export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   passport_malformed: final('The passport is not a well-formed passport token.'),
   passport_signature_invalid: final('The signature of the passport does not verify.'),

@@ -27,7 +27,10 @@ export type RunEvent =
   | { readonly kind: 'granted' }
   /** Units: the ledger was asked for this request and has less left than it needs. */
   | { readonly kind: 'refused' }
-  /** Look-up: nothing is known of the key, and no approval waits. `mayChange`: a copy of the request may still use the units that are missing. */
+  /**
+   * Look-up: nothing is known of the key, and no approval waits. `mayChange`: a copy of the request may still
+   * use the units that are missing.
+   */
   | { readonly kind: 'none'; readonly mayChange: boolean }
   /** What is behind the approval that the request presents. */
   | {
@@ -92,8 +95,9 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
 };
 
 /**
- * A request that has to ask, from its first decision to its answer (contract §5 and §8). Pure: events in, effects out; no clock, no I/O.
- * Hosts: the sidecar (memory and HTTP), the control plane (one transaction), tests (a map).
+ * A request that has to ask, from its first decision to its answer (contract §5 and §8). Pure: events in,
+ * effects out; no clock, no I/O. Hosts: the sidecar (memory and HTTP), the control plane (one transaction),
+ * tests (a map).
  *
  *   deciding ──a check blocks, whatever the rest──────────────────────────────────> recording ──written──> answered
  *    │  ^  ├───units are missing──> leasing ──granted, refused──> deciding             ^
@@ -102,17 +106,19 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  *    │  │  │                                                 └──away───────────────────┤
  *    │  │  └───PERMIT with a key or an approval, SUSPEND──> settling ──committed, suspended──> answered
  *    │  │                                                    │  ├──away, blocked───────┘
- *    │  └──approval, refused, replayed───────────────────────┘  └──late──> voiding ──written──> answered (503)
+ *    │  └──approval, refused, replayed───────────────────────┘ └──late──> voiding ──written──> answered (503)
  *    └──first PERMIT found, approval pending, conflict──> answered
  *
- * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key and a pending approval of the same
- * request, because a copy may be what has used the limit up; the settlement last. After each wait the whole request is decided again: what it
- * saw before has aged. Every final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
+ * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key
+ * and a pending approval of the same request, because a copy may be what has used the limit up; the
+ * settlement last. After each wait the whole request is decided again: what it saw before has aged. Every
+ * final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
  *
- * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent. `late` after a settlement was sent
- * voids it, so that no client that was refused has a PERMIT that stands.
+ * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent.
+ * `late` after a settlement was sent voids it, so that no client that was refused has a PERMIT that stands.
  *
- * Not here: who may call, gates, signatures (before the first decision); plain requests, which need no run (`needsRun`).
+ * Not here: who may call, gates, signatures (before the first decision); plain requests, which need no run
+ * (`needsRun`).
  */
 export class Run {
   #state: RunState = 'deciding';
@@ -157,13 +163,16 @@ export class Run {
 
   /** The request with what was learned of its approval: what the next pass decides on. */
   known(request: RequestFacts): RequestFacts {
-    // With the first PERMIT found, nobody asks any more what is behind the approval; later checks still decide.
+    // With the first PERMIT found, nobody asks any more what is behind the approval; later checks still
+    // decide.
     const isPassed = this.#first !== null && request.approval === 'unasked';
     const approval = this.#standing ?? (isPassed ? 'approved' : null);
     return approval === null ? request : { ...request, approval };
   }
 
-  /** The outcome of a pass of `decide`, on the request as `known` gives it. `mayBePending`: see mayBePending. */
+  /**
+   * The outcome of a pass of `decide`, on the request as `known` gives it. `mayBePending`: see mayBePending.
+   */
   decided(decision: Decision, mayBePending: boolean): RunEffect {
     assert(this.#state === 'deciding', 'a run is given a decision when it asks for one');
     this.#decision = decision;
@@ -332,8 +341,9 @@ export class Run {
 }
 
 /**
- * Whether the decision has to ask before it is an answer. False for nearly all: a PERMIT without key and approval, and a BLOCK that no
- * earlier request can be the reason of. The host takes, records and answers these at once, without a run.
+ * Whether the decision has to ask before it is an answer. False for nearly all: a PERMIT without key and
+ * approval, and a BLOCK that no earlier request can be the reason of. The host takes, records and answers
+ * these at once, without a run.
  */
 export function needsRun(decision: Decision, request: RequestFacts, mayBePending: boolean): boolean {
   if (decision.outcome === 'SUSPEND') return true;

@@ -1,6 +1,9 @@
 import { catalogue, type ErrorCode } from './catalogue.ts';
 
-/** An error that its caller is told, with a code of the catalogue. The message never holds a secret, token or key. */
+/**
+ * An error that its caller is told, with a code of the catalogue. The message never holds a secret, token or
+ * key.
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
@@ -23,7 +26,10 @@ export class ApiError extends Error {
     return catalogue[this.code].status;
   }
 
-  /** Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (contract §5). Null: no header. */
+  /**
+   * Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (contract §5). Null:
+   * no header.
+   */
   get retryAfterS(): number | null {
     return this.status === 503 ? 1 : null;
   }

@@ -1,9 +1,14 @@
-/** A broken invariant: our fault, never the caller's. Whoever catches it fails the request closed and reports. */
+/**
+ * A broken invariant: our fault, never the caller's. Whoever catches it fails the request closed and reports.
+ */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 
-/** Throws InvariantError unless the condition holds. Stays on in production. The sentence says what should have been true. */
+/**
+ * Throws InvariantError unless the condition holds. Stays on in production. The sentence says what should
+ * have been true.
+ */
 export function assert(condition: boolean, sentence: string): asserts condition {
   if (!condition) throw new InvariantError(sentence);
 }

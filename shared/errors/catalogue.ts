@@ -1,4 +1,7 @@
-/** One public error: the HTTP status, the sentence sent when nothing more precise is known, and whether the same call may succeed later. */
+/**
+ * One public error: the HTTP status, the sentence sent when nothing more precise is known, and whether the
+ * same call may succeed later.
+ */
 interface CatalogueRow {
   readonly status: number;
   readonly message: string;

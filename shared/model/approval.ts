@@ -16,7 +16,10 @@ export type ApprovalStatus = (typeof approvalStatuses)[number];
 /** How long somebody is waited for where nobody said otherwise (contract §4). */
 export const approvalExpiryMsDefault = 300 * secondMs;
 
-/** A request that waits for a person, or did. It belongs to one passport, gate, gate policy and request, and to no other. */
+/**
+ * A request that waits for a person, or did. It belongs to one passport, gate, gate policy and request, and
+ * to no other.
+ */
 export interface Approval {
   readonly approvalId: ApprovalId;
   readonly status: ApprovalStatus;
@@ -36,7 +39,8 @@ export interface Approval {
 }
 
 /**
- * What stands behind the approval that a request presents. `none`: it presents none. `unasked`: it presents one, and the store of
- * approvals was not asked yet. `mismatch`: there is none of that id, or it belongs to something else.
+ * What stands behind the approval that a request presents. `none`: it presents none. `unasked`: it presents
+ * one, and the store of approvals was not asked yet. `mismatch`: there is none of that id, or it belongs to
+ * something else.
  */
 export type PresentedApproval = 'none' | 'unasked' | 'mismatch' | ApprovalStatus;

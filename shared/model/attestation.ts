@@ -8,8 +8,8 @@ import type { UnixMillis } from './time.ts';
 export type ChainId = PassportId | GateId | AccountId;
 
 /**
- * approved, denied, expired: how an approval ended; the record has decision SUSPEND. voided: the decision in `refersTo` has no effect,
- * because nobody got it as an answer; the record repeats the voided decision.
+ * approved, denied, expired: how an approval ended; the record has decision SUSPEND. voided: the decision in
+ * `refersTo` has no effect, because nobody got it as an answer; the record repeats the voided decision.
  */
 export type Resolution = 'approved' | 'denied' | 'expired' | 'voided';
 
@@ -39,8 +39,9 @@ export interface AttestationRecord {
   readonly refersTo: AttestationId | ApprovalId | null;
   readonly source: SidecarId | 'control-plane';
   /**
-   * The account whose sidecar decided, or whose call the control plane answered. Null only in records that a build before this member
-   * wrote: their hashes cover neither this nor `refersTo`, so their public form leaves both out.
+   * The account whose sidecar decided, or whose call the control plane answered. Null only in records that a
+   * build before this member wrote: their hashes cover neither this nor `refersTo`, so their public form
+   * leaves both out.
    */
   readonly sourceAccount: AccountId | null;
   readonly timestampMs: UnixMillis;

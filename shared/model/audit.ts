@@ -3,8 +3,8 @@ import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 
 /**
- * Who made a change. `id` names it: today an API key, directly or through an access token that is bound to it. Readers must take a `type` that
- * they do not know: people with logins of their own are to come.
+ * Who made a change. `id` names it: today an API key, directly or through an access token that is bound to
+ * it. Readers must take a `type` that they do not know: people with logins of their own are to come.
  */
 export interface Actor {
   readonly type: string;
@@ -13,7 +13,10 @@ export interface Actor {
   readonly clientId: string | null;
 }
 
-/** The operations that change something, by their operationId: each success writes one audit entry (contract §16). */
+/**
+ * The operations that change something, by their operationId: each success writes one audit entry (contract
+ * §16).
+ */
 export const auditedOperations = [
   'issuePassport',
   'issuePassportUnattended',

@@ -6,7 +6,10 @@ import type { UnixMillis } from './time.ts';
 export const pricingModels = ['per_call', 'per_minute', 'subscription'] as const;
 export type PricingModel = (typeof pricingModels)[number];
 
-/** What a permission costs: in one of the known models, or in words of the publisher's own, which count as no price (contract §10). */
+/**
+ * What a permission costs: in one of the known models, or in words of the publisher's own, which count as no
+ * price (contract §10).
+ */
 export type Pricing = KnownPricing | OwnPricing;
 
 interface OwnPricing {

@@ -12,7 +12,10 @@ export interface RateLimits {
   readonly per: LimitScope;
 }
 
-/** What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or it counts as 0 (contract §4). */
+/**
+ * What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or
+ * it counts as 0 (contract §4).
+ */
 export const unpricedRules = ['block', 'permit'] as const;
 export type UnpricedRule = (typeof unpricedRules)[number];
 

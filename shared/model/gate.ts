@@ -20,17 +20,22 @@ export interface Gate {
   /** Rises by one with every change. */
   readonly version: number;
   /**
-   * The version at which trust level, constraints or catalog last changed. An approval is bound to it (contract §8), so a new name or
-   * description leaves approvals alone.
+   * The version at which trust level, constraints or catalog last changed. An approval is bound to it
+   * (contract §8), so a new name or description leaves approvals alone.
    */
   readonly policyVersion: number;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
-  /** Who made the change at `updatedAtMs`, a new catalog included; null: an earlier version of the service, which did not keep it. */
+  /**
+   * Who made the change at `updatedAtMs`, a new catalog included; null: an earlier version of the service,
+   * which did not keep it.
+   */
   readonly lastChangedBy: Actor | null;
 }
 
-/** Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (contract §4). */
+/**
+ * Decisions at a gate, as far as their attestations have arrived. Gate tests are not counted (contract §4).
+ */
 export interface GateStats {
   readonly totalRequests: number;
   readonly permits: number;

@@ -1,15 +1,19 @@
 import type { Branded } from './brand.ts';
 
 /**
- * The first 16 bytes of SHA-256 of an id's text, as 22 characters of base64url: what the global feed says instead of the id, so that
- * only who holds a token can look its passport up (contract §11). Ids have 80 random bits, so a digest cannot be guessed back.
+ * The first 16 bytes of SHA-256 of an id's text, as 22 characters of base64url: what the global feed says
+ * instead of the id, so that only who holds a token can look its passport up (contract §11). Ids have 80
+ * random bits, so a digest cannot be guessed back.
  */
 export type IdDigest = Branded<string, 'IdDigest'>;
 
 export const idDigestBytes = 16;
 export const idDigestChars = 22;
 
-/** One digest or several, one after another, as words of 32 bits, `idDigestWords` for each: the form for look-ups. */
+/**
+ * One digest or several, one after another, as words of 32 bits, `idDigestWords` for each: the form for
+ * look-ups.
+ */
 export type DigestWords = Branded<Int32Array, 'DigestWords'>;
 
 export const idDigestWords = 4;

@@ -11,9 +11,15 @@ export const limits = {
   bodyBytesMax: 64 * 1024,
   /** A body is read on to here so that its sender gets an answer instead of a reset (contract §5). */
   bodyDiscardBytesMax: 1024 * 1024,
-  /** Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (contract §15) beside the usual ones. */
+  /**
+   * Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (contract §15) beside
+   * the usual ones.
+   */
   headerBytesMax: 16 * 1024,
-  /** A connection that says nothing for so long, idle or in mid-request, is closed. Fixed in uWebSockets.js at 10 to 11 s. */
+  /**
+   * A connection that says nothing for so long, idle or in mid-request, is closed. Fixed in uWebSockets.js at
+   * 10 to 11 s.
+   */
   requestSilenceMsMax: 10 * secondMs,
   /** Deeper JSON is refused: whoever walks it later may recurse (contract §5). */
   jsonDepthMax: 32,
@@ -40,7 +46,10 @@ export const limits = {
   idempotentAnswersPerTrimMax: 10,
   /** How long the first PERMIT under a `request.idempotency_key` is answered again (contract §5). */
   permitClaimKeptMs: 24 * hourMs,
-  /** Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is behind. */
+  /**
+   * Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is
+   * behind.
+   */
   permitClaimTrimAfterMs: hourMs,
   /** Claims that are over, removed for each new one: they go faster than they come. */
   permitClaimsPerTrimMax: 10,
@@ -49,11 +58,17 @@ export const limits = {
   freeFormBytesMax: 16 * 1024,
   allowedDomainsMax: 256,
   trustedIssuersMax: 256,
-  /** Entries of one catalog: with all their texts about what a body can hold, and the prices of all of them go to every sidecar. */
+  /**
+   * Entries of one catalog: with all their texts about what a body can hold, and the prices of all of them go
+   * to every sidecar.
+   */
   catalogEntriesMax: 256,
   /** `category` and `risk_level` of an entry: a word or two that others search for. */
   catalogLabelCharsMax: 64,
-  /** Gates of an account that leave discovery with its suspension, or come back, in one transaction: other gates that publish wait for it. */
+  /**
+   * Gates of an account that leave discovery with its suspension, or come back, in one transaction: other
+   * gates that publish wait for it.
+   */
   discoveryGatesPerStepMax: 20,
   /** As much as the largest amount of a request (contract §5): 1e9 USD. */
   priceCentsMax: 100_000_000_000,
@@ -63,17 +78,28 @@ export const limits = {
   approvalExpiryMsMax: 7 * dayMs,
   /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
   approvalHoldsMax: 4,
-  /** Of one passport at one gate: more than anybody looks through, and one that asks without end neither fills the list nor keeps other gates from asking. */
+  /**
+   * Of one passport at one gate: more than anybody looks through, and one that asks without end neither fills
+   * the list nor keeps other gates from asking.
+   */
   approvalsPendingMax: 100,
-  /** An approval whose time is over is written as expired, and its money freed, at most this long after; within twice that with a busy database. */
+  /**
+   * An approval whose time is over is written as expired, and its money freed, at most this long after;
+   * within twice that with a busy database.
+   */
   approvalSweepIntervalMs: secondMs,
   /** One that cannot be written as expired is tried again, and reported again, after this. */
   approvalPutOffMs: minuteMs,
-  /** Approvals that expire in one transaction: what they hold is given back in one call to the ledger. More follow at once. */
+  /**
+   * Approvals that expire in one transaction: what they hold is given back in one call to the ledger. More
+   * follow at once.
+   */
   approvalsPerSweepMax: 100,
   /** RFC 1035: 253 characters of text. */
   domainCharsMax: 253,
-  /** A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body. */
+  /**
+   * A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body.
+   */
   pathParamCharsMax: 512,
   /** Contract §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
   notBeforeLeewayMs: 60 * secondMs,
@@ -81,36 +107,60 @@ export const limits = {
   stateAgeL2MsMax: 60 * secondMs,
   stateAgeL3MsMax: 5 * secondMs,
   /**
-   * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503 `overloaded` (contract §5 and §6). Fifty times what
-   * a call takes, so that a burst is worked off instead of refused.
+   * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503
+   * `overloaded` (contract §5 and §6). Fifty times what a call takes, so that a burst is worked off instead
+   * of refused.
    */
   quotaWaitMsMax: secondMs,
-  /** When a BLOCK `quota_unavailable` is worth another try: a control plane that restarts is back about then. */
+  /**
+   * When a BLOCK `quota_unavailable` is worth another try: a control plane that restarts is back about then.
+   */
   quotaRetryMs: secondMs,
-  /** Longest pause between two attempts of a lease call: a control plane that is back is noticed that soon. */
+  /**
+   * Longest pause between two attempts of a lease call: a control plane that is back is noticed that soon.
+   */
   leaseRetryLastMs: 250,
   /** Of one call: a transaction of some 30 ms, and about 700 KB; fewer, where records hold many findings. */
   settlementsPerCallMax: 256,
   settlementCallBytesMax: 8 * 1024 * 1024,
   /** The second call gathers and travels while the first one commits; with more, each would carry less. */
   settlementCallsAtOnceMax: 2,
-  /** Open settlements of one sidecar, until the rate of its control plane was measured: what that settles in about a second. */
+  /**
+   * Open settlements of one sidecar, until the rate of its control plane was measured: what that settles in
+   * about a second.
+   */
   settlementsMax: 4_096,
-  /** So many may be open however slow the control plane was when it was measured: otherwise it would never be measured again. */
+  /**
+   * So many may be open however slow the control plane was when it was measured: otherwise it would never be
+   * measured again.
+   */
   settlementsOpenMin: 32,
-  /** Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate and of the passport. */
+  /**
+   * Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate
+   * and of the passport.
+   */
   settlementHeldMax: 10,
   /** A void that the spool does not take is tried again after this. */
   voidRetryMs: secondMs,
-  /** A PERMIT that is settled was decided this recently: one that was on its way for longer may have been voided and forgotten. */
+  /**
+   * A PERMIT that is settled was decided this recently: one that was on its way for longer may have been
+   * voided and forgotten.
+   */
   settlementAgeMsMax: minuteMs,
-  /** The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own monotonic one. */
+  /**
+   * The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own
+   * monotonic one.
+   */
   clockReadIntervalMs: secondMs,
-  /** Between two machines that keep time the clocks differ by milliseconds; more is reported (contract §6). */
+  /**
+   * Between two machines that keep time the clocks differ by milliseconds; more is reported (contract §6).
+   */
   clockOffsetMsMax: secondMs,
   /** A sidecar on a machine whose clock is further off is not ready (contract §6). */
   clockOffsetReadyMsMax: minuteMs,
-  /** An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again. */
+  /**
+   * An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again.
+   */
   loopStopMsMax: secondMs,
   /** So often a loop shows that it runs: several times within `loopStopMsMax`. */
   loopTickMs: 100,
@@ -124,10 +174,16 @@ export const limits = {
   longPollMsMax: secondMs,
   /** A sidecar is connected while it was heard of within this time. */
   sidecarConnectedMs: 3 * secondMs,
-  /** One that was heard of within this time, and is not connected, is named where a revocation is told who has heard of it. */
+  /**
+   * One that was heard of within this time, and is not connected, is named where a revocation is told who has
+   * heard of it.
+   */
   sidecarSilentMs: 10 * minuteMs,
   silentSidecarsMax: 64,
-  /** Foreign gates at which passports of one account were shown, as far as that answer looks for their sidecars: 10 us each. */
+  /**
+   * Foreign gates at which passports of one account were shown, as far as that answer looks for their
+   * sidecars: 10 us each.
+   */
   servingGatesMax: 1_000,
   /** `?wait_ms=` of a revocation (contract §3). */
   propagationWaitMsMax: 5 * secondMs,
@@ -141,21 +197,33 @@ export const limits = {
   /** A million revoked passports are 21 MB of a snapshot; the rest is for gates with large catalogs. */
   snapshotBytesMax: 256 * 1024 * 1024,
   /**
-   * Each is read as a whole and holds a database connection. One account takes half of them; its next ones wait, and beyond that its sidecars
-   * get 503 `overloaded` and come again.
+   * Each is read as a whole and holds a database connection. One account takes half of them; its next ones
+   * wait, and beyond that its sidecars get 503 `overloaded` and come again.
    */
   snapshotsAtOnceMax: 4,
   snapshotsPerAccountMax: 2,
   snapshotsWaitingPerAccountMax: 16,
-  /** Batches of records that are taken at once, of all accounts and of one; those that wait are held in memory, at most one of each sidecar. */
+  /**
+   * Batches of records that are taken at once, of all accounts and of one; those that wait are held in
+   * memory, at most one of each sidecar.
+   */
   ingestsAtOnceMax: 4,
   ingestsPerAccountMax: 2,
   ingestsWaitingPerAccountMax: 32,
-  /** Starts of one sidecar of which the last record is remembered: it ships the oldest first, and has few that are not shipped to the end. */
+  /**
+   * Starts of one sidecar of which the last record is remembered: it ships the oldest first, and has few that
+   * are not shipped to the end.
+   */
   epochsPerSidecarMax: 32,
-  /** A sidecar that was not heard of for so long is forgotten, with its epochs; one that comes back connects like a new one. */
+  /**
+   * A sidecar that was not heard of for so long is forgotten, with its epochs; one that comes back connects
+   * like a new one.
+   */
   sidecarForgottenMs: 30 * dayMs,
-  /** Connected sidecars of one account, and as many silent ones remembered: more than a fleet has, and no flood of rows. */
+  /**
+   * Connected sidecars of one account, and as many silent ones remembered: more than a fleet has, and no
+   * flood of rows.
+   */
   sidecarsPerAccountMax: 256,
   /** Silent sidecars forgotten by one that connects: they go faster than they come. */
   sidecarsPerTrimMax: 10,
@@ -163,28 +231,49 @@ export const limits = {
   snapshotMsMax: minuteMs,
   /** What was applied since is written behind the snapshot on disk this often. */
   snapshotFileIntervalMs: 2 * secondMs,
-  /** Changes behind the snapshot on disk; past it a fresh snapshot replaces them: about 40 MB, replayed in a few seconds. */
+  /**
+   * Changes behind the snapshot on disk; past it a fresh snapshot replaces them: about 40 MB, replayed in a
+   * few seconds.
+   */
   snapshotFileChangesMax: 100_000,
-  /** One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of its catalog, are 105 MB. */
+  /**
+   * One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of
+   * its catalog, are 105 MB.
+   */
   changesBytesMax: 128 * 1024 * 1024,
-  /** Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one lease call, one to spare. */
+  /**
+   * Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one lease
+   * call, one to spare.
+   */
   controlPlaneConnectionsMax: 5,
   /**
-   * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each waits for one transaction: at 5 ms that is
-   * 5,000 a second, more than one replica commits.
+   * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each
+   * waits for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.
    */
   settlementConnectionsMax: 25,
   /** With a push the pull is the check behind it, and the proof that nothing was missed. */
   pullIntervalMs: secondMs,
-  /** Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood of calls. */
+  /**
+   * Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood
+   * of calls.
+   */
   pullGapMsMin: 25,
-  /** Pushes that a sidecar looks at in a second: with 50 us for a signature a twentieth of its thread. Heartbeats and 80 changes a second stay far below. */
+  /**
+   * Pushes that a sidecar looks at in a second: with 50 us for a signature a twentieth of its thread.
+   * Heartbeats and 80 changes a second stay far below.
+   */
   pushesPerSecondMax: 1_000,
   /** Where the snapshot on disk cannot be written, it is tried again with a fresh one this often. */
   snapshotFileRetryMs: minuteMs,
-  /** The standing of a passport is kept this long past its expiry: who revoked it and who checks it may have different clocks. */
+  /**
+   * The standing of a passport is kept this long past its expiry: who revoked it and who checks it may have
+   * different clocks.
+   */
   standingKeptMs: hourMs,
-  /** Slots of the table of standings that are looked through with each change for expired passports: all of a million in one go would stop decisions. */
+  /**
+   * Slots of the table of standings that are looked through with each change for expired passports: all of a
+   * million in one go would stop decisions.
+   */
   standingSlotsPerSweep: 1_000,
   /** Replicas of the control plane whose heartbeats a sidecar tells apart. */
   heartbeatReplicasMax: 64,
@@ -193,32 +282,53 @@ export const limits = {
   ackLookLastMs: 200,
   /** Verified passports that a sidecar remembers: about 1.5 KB each. */
   verifiedPassportsMax: 50_000,
-  /** Of all remembered tokens together: the usual ones fit, and 50,000 of the longest do not take half a gigabyte. */
+  /**
+   * Of all remembered tokens together: the usual ones fit, and 50,000 of the longest do not take half a
+   * gigabyte.
+   */
   verifiedTokenCharsMax: 64 * 1024 * 1024,
-  /** Tokens that wait for the verification pool; at 17,000 a second on one core this is about a quarter second. */
+  /**
+   * Tokens that wait for the verification pool; at 17,000 a second on one core this is about a quarter
+   * second.
+   */
   verifyQueueMax: 4_096,
   /** Tokens in one task of the pool: a hand-over costs as much as 40 us of work, so one task carries many. */
   verifyBatchMax: 32,
-  /** Threads that verify, per listening thread: about 10 MB each, and four check 70,000 unseen passports a second. */
+  /**
+   * Threads that verify, per listening thread: about 10 MB each, and four check 70,000 unseen passports a
+   * second.
+   */
   verifyThreadsMax: 4,
   /**
-   * A decision of the control plane that others were quicker than is made anew, with what they have left; the last time it asks nobody and
-   * answers `quota_unavailable` instead. Two are the rule, because who lost once knows what is left.
+   * A decision of the control plane that others were quicker than is made anew, with what they have left; the
+   * last time it asks nobody and answers `quota_unavailable` instead. Two are the rule, because who lost once
+   * knows what is left.
    */
   enforcementTriesMax: 5,
   /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
   decisionDeadlineMs: 3 * secondMs,
   /** Findings of personal data in one record (contract §7). */
   piiFindingsMax: 32,
-  /** Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room (contract §7). */
+  /**
+   * Text of a request that is scanned for personal data, in UTF-16 code units: any script has the same room
+   * (contract §7).
+   */
   piiScanCharsMax: 16 * 1024,
-  /** Checks of candidates for a phone number in one scan: each takes 5 to 20 us on a free core. A scan that would need more is not complete. */
+  /**
+   * Checks of candidates for a phone number in one scan: each takes 5 to 20 us on a free core. A scan that
+   * would need more is not complete.
+   */
   piiPhoneChecksMax: 256,
   /** A JSON pointer into a request; its parts are keys that the caller chose. */
   piiPointerCharsMax: 512,
-  /** One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms. */
+  /**
+   * One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms.
+   */
   piiTurnMsMax: 5,
-  /** One record in the spool as JSON: a usual one has 700 characters, one full of long pointers stays below this. */
+  /**
+   * One record in the spool as JSON: a usual one has 700 characters, one full of long pointers stays below
+   * this.
+   */
   spoolRecordCharsMax: 128 * 1024,
   /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
   spoolTurnBytesMax: 4 * 1024 * 1024,
@@ -226,11 +336,17 @@ export const limits = {
   spoolProbeBytes: 64 * 1024,
   /** A spool whose folder was removed is found out within this time also where nobody asks for a decision. */
   spoolLookMs: secondMs,
-  /** A sidecar whose spool took no records is ready again so long after it takes them: balancers look every few seconds. */
+  /**
+   * A sidecar whose spool took no records is ready again so long after it takes them: balancers look every
+   * few seconds.
+   */
   spoolSteadyMs: 5 * secondMs,
   /** The shipper reads the spool in steps of this size: few calls for a batch, and little is read twice. */
   spoolReadBytes: 512 * 1024,
-  /** How often a part of the spool that cannot be read is tried, over some 5 s, before it stops holding up all later records. */
+  /**
+   * How often a part of the spool that cannot be read is tried, over some 5 s, before it stops holding up all
+   * later records.
+   */
   spoolReadTries: 8,
   /** One file of the spool. */
   spoolSegmentBytesMax: 8 * 1024 * 1024,
@@ -252,89 +368,164 @@ export const limits = {
   passportDaysMax: 3_650,
   /** More than there are scopes, aliases included. */
   scopesPerKeyMax: 32,
-  /** After a roll the old key, or the old secret of a webhook, may work for a week: long enough to change it everywhere, too short to be forgotten. */
+  /**
+   * After a roll the old key, or the old secret of a webhook, may work for a week: long enough to change it
+   * everywhere, too short to be forgotten.
+   */
   keyOverlapMsMax: 7 * dayMs,
   /** Limits of an enterprise plan: larger ones mean none. */
   planRequestsMax: 1_000_000_000,
-  /** Returns in one lease call, and asks: both together are one statement of the ledger. A sidecar that needs more makes the next call. */
+  /**
+   * Returns in one lease call, and asks: both together are one statement of the ledger. A sidecar that needs
+   * more makes the next call.
+   */
   leasesPerCallMax: 250,
   /** A lease call with as many of both: 300 characters each at most. */
   leaseCallBytesMax: 256 * 1024,
   /**
-   * Of what is left in a window after all that is needed now, one part in so many is leased ahead. With fewer than 17 units left nobody gets
-   * one that somebody else may need first, so that several sidecars use a window to its last unit.
+   * Of what is left in a window after all that is needed now, one part in so many is leased ahead. With fewer
+   * than 17 units left nobody gets one that somebody else may need first, so that several sidecars use a
+   * window to its last unit.
    */
   leaseAheadPart: 16,
-  /** Leases that one PERMIT takes from: of a gate and of a passport, by minute, hour, day and month, requests and money. */
+  /**
+   * Leases that one PERMIT takes from: of a gate and of a passport, by minute, hour, day and month, requests
+   * and money.
+   */
   leasesPerRecordMax: 16,
-  /** Lease calls of a holder between two in which the ledger adds up what its records took: a fraction of a minute at a busy gate. */
+  /**
+   * Lease calls of a holder between two in which the ledger adds up what its records took: a fraction of a
+   * minute at a busy gate.
+   */
   leaseCallsPerFold: 32,
-  /** A holder that holds nothing any more and has not called for so long is forgotten: longer than any call is repeated. */
+  /**
+   * A holder that holds nothing any more and has not called for so long is forgotten: longer than any call is
+   * repeated.
+   */
   leaseHolderKeptMs: dayMs,
-  /** Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call: this many restarts back, none is under way any more. */
+  /**
+   * Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call: this many restarts
+   * back, none is under way any more.
+   */
   leaseHoldersPerSidecarMax: 64,
   /** Silent holders forgotten by a new one: they go faster than they come. */
   leaseHoldersPerTrimMax: 10,
-  /** A PERMIT that arrives this long after its window has ended counts for no alert any more: nobody could act on one. */
+  /**
+   * A PERMIT that arrives this long after its window has ended counts for no alert any more: nobody could act
+   * on one.
+   */
   spendCountedMs: 7 * dayMs,
-  /** A sidecar leases so much ahead near a limit, by what was taken of late: many times what a call takes, and a fraction of a second for others to miss it. */
+  /**
+   * A sidecar leases so much ahead near a limit, by what was taken of late: many times what a call takes, and
+   * a fraction of a second for others to miss it.
+   */
   leaseAheadMs: 200,
   /** And so much far from it: a restart of the control plane or of PostgreSQL takes less. */
   leaseReserveMs: 5 * secondMs,
-  /** The pace by which that is counted is the mean of one to two such spans: requests that ended are forgotten after a second. */
+  /**
+   * The pace by which that is counted is the mean of one to two such spans: requests that ended are forgotten
+   * after a second.
+   */
   leasePaceMs: 500,
   /** Demand is measured over no less: the requests of one event-loop turn are no rate. */
   leaseSampleMsMin: 20,
-  /** Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s with the call (contract §6). */
+  /**
+   * Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s
+   * with the call (contract §6).
+   */
   leaseIdleMs: 600,
   leaseSweepMs: 200,
-  /** A window that has run dry is asked about again after this: while it is dry, a flood of requests makes 40 calls a second, not 500. */
+  /**
+   * A window that has run dry is asked about again after this: while it is dry, a flood of requests makes 40
+   * calls a second, not 500.
+   */
   leaseDryPauseMs: 25,
-  /** One attempt of a lease call or a settlement: the next one is answered the same, so there is no use in patience. */
+  /**
+   * One attempt of a lease call or a settlement: the next one is answered the same, so there is no use in
+   * patience.
+   */
   quotaCallMsMax: secondMs,
-  /** At its end a sidecar gives back what it holds for at most so long; the rest is free when its window ends. */
+  /**
+   * At its end a sidecar gives back what it holds for at most so long; the rest is free when its window ends.
+   */
   leaseStopMsMax: secondMs,
   /** Requests that wait for leases: a quarter second at 20,000 a second. More are blocked at once. */
   leaseWaitersMax: 5_000,
-  /** Windows of counters that a sidecar knows of, about 1 KB each: as many passports as it remembers, with a minute and a day each. */
+  /**
+   * Windows of counters that a sidecar knows of, about 1 KB each: as many passports as it remembers, with a
+   * minute and a day each.
+   */
   leasedWindowsMax: 100_000,
-  /** Windows that are looked at to make room for one: most of those that were not used of late hold nothing. */
+  /**
+   * Windows that are looked at to make room for one: most of those that were not used of late hold nothing.
+   */
   leasedWindowsPerTrimMax: 16,
-  /** Which windows a passport draws on at a gate, remembered so often; then all of that is found out again. */
+  /**
+   * Which windows a passport draws on at a gate, remembered so often; then all of that is found out again.
+   */
   leaseViewsMax: 100_000,
   /** Windows of the quota ledger in one statement: all of them stay locked until it commits. */
   quotaWindowsPerCallMax: 500,
   /** Ended windows removed by a call that makes new ones. */
   quotaWindowsPerTrimMax: 1_000,
-  /** An ended window is kept this long: clocks of replicas that differ less, or are set back by less, still find what they had counted. */
+  /**
+   * An ended window is kept this long: clocks of replicas that differ less, or are set back by less, still
+   * find what they had counted.
+   */
   quotaWindowKeptMs: hourMs,
   /** Endpoints of one account in one mode: each multiplies what every event of the account writes. */
   webhooksPerAccountMax: 16,
-  /** Secrets of one endpoint that sign on beside the newest: whose answer got lost rolls again, twice or thrice; each makes every delivery's header longer. */
+  /**
+   * Secrets of one endpoint that sign on beside the newest: whose answer got lost rolls again, twice or
+   * thrice; each makes every delivery's header longer.
+   */
   webhookPreviousSecretsMax: 4,
   /** A longer URL is cut by something on its way. */
   webhookUrlCharsMax: 2_048,
-  /** One attempt, from the name of the host to the last byte of the answer: a receiver that needs longer should answer first and work then. */
+  /**
+   * One attempt, from the name of the host to the last byte of the answer: a receiver that needs longer
+   * should answer first and work then.
+   */
   webhookTimeoutMs: 10 * secondMs,
   /** After this the delivery of a replica that died in the middle of an attempt is anybody's again. */
   webhookLeaseMs: 30 * secondMs,
   /** Of an answer that much is kept in the log of attempts. */
   webhookAnswerBytesMax: 1024,
-  /** Attempts at once to one endpoint from one replica; halved for each that has failed in a row, down to one. */
+  /**
+   * Attempts at once to one endpoint from one replica; halved for each that has failed in a row, down to one.
+   */
   webhookConcurrencyMax: 16,
-  /** Attempts at once from one replica, and as many connections to one host: endpoints that share it do not wait for each other. */
+  /**
+   * Attempts at once from one replica, and as many connections to one host: endpoints that share it do not
+   * wait for each other.
+   */
   webhookAttemptsAtOnceMax: 512,
-  /** One endpoint takes at most this part of the attempts that are left: however many hang at once, the next one still finds some. */
+  /**
+   * One endpoint takes at most this part of the attempts that are left: however many hang at once, the next
+   * one still finds some.
+   */
   webhookRoomShares: 8,
-  /** A connection without a request is closed after this, whatever its server asks for: strangers choose how many hosts there are. */
+  /**
+   * A connection without a request is closed after this, whatever its server asks for: strangers choose how
+   * many hosts there are.
+   */
   webhookKeepAliveMs: 2 * secondMs,
-  /** Endpoints that failed last and have nothing under way, remembered so that they get fewer attempts at once. */
+  /**
+   * Endpoints that failed last and have nothing under way, remembered so that they get fewer attempts at
+   * once.
+   */
   webhookLoadsMax: 10_000,
-  /** Queues looked at in one step, from where the last step ended: with thousands of failing endpoints a step stays short. */
+  /**
+   * Queues looked at in one step, from where the last step ended: with thousands of failing endpoints a step
+   * stays short.
+   */
   webhookQueuesPerLookMax: 64,
   /** An idle replica looks for due deliveries this often. */
   webhookPollMs: 100,
-  /** `Retry-After` of an endpoint counts up to here: one that wants more has made a mistake, or is disabled soon. */
+  /**
+   * `Retry-After` of an endpoint counts up to here: one that wants more has made a mistake, or is disabled
+   * soon.
+   */
   webhookRetryAfterMsMax: hourMs,
   /** An endpoint at which no attempt has succeeded for so long is disabled. */
   webhookFailingMsMax: 3 * dayMs,
@@ -349,9 +540,15 @@ export const limits = {
   /** Old ones removed at a time, and how often: faster than they come, in short statements. */
   webhookDeliveriesPerTrimMax: 5_000,
   webhookTrimIntervalMs: minuteMs,
-  /** At the stop of a replica: time for the attempts under way; the others are given back and go out again elsewhere. */
+  /**
+   * At the stop of a replica: time for the attempts under way; the others are given back and go out again
+   * elsewhere.
+   */
   webhookDrainMs: 3 * secondMs,
-  /** Whoever gets hold of an access token of `/mcp` has it for so long; its client gets the next one by itself. */
+  /**
+   * Whoever gets hold of an access token of `/mcp` has it for so long; its client gets the next one by
+   * itself.
+   */
   oauthAccessTokenMs: 10 * minuteMs,
   /** An authorization code travels from the browser to the client, and is redeemed at once. */
   oauthCodeMs: minuteMs,
@@ -359,82 +556,128 @@ export const limits = {
   oauthConsentMs: 10 * minuteMs,
   /** Keys that may be tried on one consent page: typing errors, no guessing. */
   oauthConsentAttemptsMax: 5,
-  /** A connection of a client lasts so long at most, with however many refresh tokens; then a person consents anew. */
+  /**
+   * A connection of a client lasts so long at most, with however many refresh tokens; then a person consents
+   * anew.
+   */
   oauthGrantMs: 30 * dayMs,
   /** What the authorization server keeps and nobody may use any more, removed for each new row. */
   oauthArtifactsPerTrimMax: 10,
-  /** Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest make room: no caller fills the disk. */
+  /**
+   * Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest make
+   * room: no caller fills the disk.
+   */
   oauthArtifactsPerParentMax: 1000,
   /** Client metadata documents are a kilobyte or two; their draft asks servers to stop at 5 KB. */
   oauthClientDocumentBytesMax: 5 * 1024,
   oauthClientDocumentMsMax: 2 * secondMs,
   /** Anybody can make us fetch one: together they keep neither us nor others busy. */
   oauthClientFetchesAtOnceMax: 32,
-  /** Nor do strangers who name a host keep its webhooks waiting for a connection: they share `webhookAttemptsAtOnceMax`. */
+  /**
+   * Nor do strangers who name a host keep its webhooks waiting for a connection: they share
+   * `webhookAttemptsAtOnceMax`.
+   */
   oauthClientFetchesPerHostMax: 4,
   /**
-   * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a document once fetched is
-   * kept; 60 leave room for an office behind one address.
+   * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a
+   * document once fetched is kept; 60 leave room for an office behind one address.
    */
   oauthClientFetchesPerAddressMax: 60,
   /** Addresses whose attempts are counted, about 200 bytes each. */
   addressesCountedMax: 10_000,
-  /** So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever its headers say. */
+  /**
+   * So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever
+   * its headers say.
+   */
   oauthClientDocumentKeptMsMin: 10 * minuteMs,
   oauthClientDocumentKeptMsMax: hourMs,
   /** A registered client that nobody lets in is removed after this (contract §13). */
   oauthRegistrationKeptMs: dayMs,
-  /** Registrations of one address in an hour: an office behind one address, and no stranger who fills the table. */
+  /**
+   * Registrations of one address in an hour: an office behind one address, and no stranger who fills the
+   * table.
+   */
   oauthRegistrationsPerAddressMax: 60,
-  /** Registered clients that nobody has let in, of all addresses together; about 500 bytes each. The oldest make room. */
+  /**
+   * Registered clients that nobody has let in, of all addresses together; about 500 bytes each. The oldest
+   * make room.
+   */
   oauthUnusedClientsMax: 10_000,
   /** Of one registration. */
   oauthRedirectUrisMax: 10,
   oauthRedirectUriCharsMax: 1024,
   /** The form of the consent page: an API key and a token of its own. */
   oauthFormBytesMax: 4 * 1024,
-  /** Head and body of one request must have arrived within this; a client that trickles holds a connection no longer. */
+  /**
+   * Head and body of one request must have arrived within this; a client that trickles holds a connection no
+   * longer.
+   */
   requestReadMsMax: 30 * secondMs,
-  /** A record of a sidecar may carry a time this far ahead (contract §9): clocks that keep time differ by less. */
+  /**
+   * A record of a sidecar may carry a time this far ahead (contract §9): clocks that keep time differ by
+   * less.
+   */
   recordAheadMsMax: minuteMs,
-  /** Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within exportStallMsMax. */
+  /**
+   * Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within
+   * exportStallMsMax.
+   */
   exportSliceRowsMax: 200,
   /** Each running export keeps a database connection and a snapshot; the others get 503 `overloaded`. */
   exportsAtOnceMax: 4,
   /** No account keeps all others from exporting. */
   exportsPerAccountMax: 2,
-  /** A reader of an export that takes nothing for so long is disconnected, because its snapshot holds up clean-up. */
+  /**
+   * A reader of an export that takes nothing for so long is disconnected, because its snapshot holds up
+   * clean-up.
+   */
   exportStallMsMax: 20 * secondMs,
-  /** While an export waits for its reader its connection says something this often, so that it is not taken for dead. */
+  /**
+   * While an export waits for its reader its connection says something this often, so that it is not taken
+   * for dead.
+   */
   exportPulseMs: 3 * secondMs,
   /** So long a snapshot may hold up clean-up at most: a gigabyte at 50 KB/s. */
   exportMsMax: 6 * hourMs,
-  /** Entries of the audit that an export fetches and hands over at once; one has about 1.5 KB, and at most 20. */
+  /**
+   * Entries of the audit that an export fetches and hands over at once; one has about 1.5 KB, and at most 20.
+   */
   auditExportSliceRowsMax: 100,
-  /** `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named by its hash. */
+  /**
+   * `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named
+   * by its hash.
+   */
   auditStateBytesMax: 8 * 1024,
   /** `last_used_at` of an API key is written at most this often (contract §2). */
   keyUseWriteIntervalMs: minuteMs,
-  /** One line of an export: a record with the 32 longest pointers that a body can give rise to, every character escaped. */
+  /**
+   * One line of an export: a record with the 32 longest pointers that a body can give rise to, every
+   * character escaped.
+   */
   exportLineBytesMax: 4 * 1024 * 1024,
   /**
-   * From the publication of a signing key to its first signature (contract §11): until then every replica, every sidecar and every
-   * cached JWKS has learned of it.
+   * From the publication of a signing key to its first signature (contract §11): until then every replica,
+   * every sidecar and every cached JWKS has learned of it.
    */
   signingKeyLeadMs: minuteMs,
   /** How long an answered JWKS may be kept. */
   jwksAgeMsMax: 30 * secondMs,
-  /** Each replica reads the signing keys this often: how long a compromised one may go on signing where the push got lost. */
+  /**
+   * Each replica reads the signing keys this often: how long a compromised one may go on signing where the
+   * push got lost.
+   */
   signingKeysReadIntervalMs: secondMs,
   /** A JWKS read from a file: several thousand keys of about 300 bytes. */
   jwksBytesMax: 1024 * 1024,
   /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
   presentedKeysMax: 1_000,
-  /** Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100. */
+  /**
+   * Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100.
+   */
   databaseConnectionsMax: 28,
   /**
-   * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many wait, which is a quarter second at
-   * most, and what comes beyond is answered 503 `overloaded`.
+   * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many
+   * wait, which is a quarter second at most, and what comes beyond is answered 503 `overloaded`.
    */
   discoveriesAtOnceMax: 2,
   discoveriesWaitingMax: 64,
@@ -443,38 +686,64 @@ export const limits = {
   /** A cursor holds a figure, a gate and a permission key: at most 300 characters. */
   discoveryCursorCharsMax: 512,
   /**
-   * Transactions that decide, of all accounts and of one: they may wait for each other's locks, each on a connection. The other connections look keys
-   * up, grant leases and take records.
+   * Transactions that decide, of all accounts and of one: they may wait for each other's locks, each on a
+   * connection. The other connections look keys up, grant leases and take records.
    */
   decisionsAtOnceMax: 10,
   decisionsPerAccountMax: 6,
   /** Decisions of one account that wait for their turn: at 2 ms each, more than a caller would wait for. */
   decisionsWaitingPerAccountMax: 1_024,
-  /** A database that does not even accept a connection is away: the caller gets 503 while it still waits for an answer. */
+  /**
+   * A database that does not even accept a connection is away: the caller gets 503 while it still waits for
+   * an answer.
+   */
   databaseConnectMsMax: 5 * secondMs,
-  /** Attempts to reach the database at start, with pauses that double up to the last: about half a minute, then the program gives up. */
+  /**
+   * Attempts to reach the database at start, with pauses that double up to the last: about half a minute,
+   * then the program gives up.
+   */
   databaseStartTries: 10,
   databaseStartPauseFirstMs: 100,
   databaseStartPauseLastMs: 8 * secondMs,
-  /** One statement, and one pause inside a transaction; past it PostgreSQL ends it, so that no lock is held for ever. */
+  /**
+   * One statement, and one pause inside a transaction; past it PostgreSQL ends it, so that no lock is held
+   * for ever.
+   */
   databaseStatementMsMax: 30 * secondMs,
-  /** A connection on which nothing passes for so long, a statement or a transaction open, is taken for dead; its caller gets 503. */
+  /**
+   * A connection on which nothing passes for so long, a statement or a transaction open, is taken for dead;
+   * its caller gets 503.
+   */
   databaseSilenceMsMax: 10 * secondMs,
-  /** An idle connection is closed well before it could be taken for dead, and opened again when it is needed. */
+  /**
+   * An idle connection is closed well before it could be taken for dead, and opened again when it is needed.
+   */
   databaseIdleMsMax: 5 * secondMs,
   /** The statements of a migration may rewrite a table, and replicas wait for each other. */
   databaseMigrationMsMax: 10 * minuteMs,
-  /** `/readyz` says that the database is away when it has not answered for so long: below the usual patience of a prober. */
+  /**
+   * `/readyz` says that the database is away when it has not answered for so long: below the usual patience
+   * of a prober.
+   */
   readinessMsMax: 2 * secondMs,
-  /** `agent-trust healthcheck` waits for an answer so long: whoever runs it, such as Docker, has a patience of its own. */
+  /**
+   * `agent-trust healthcheck` waits for an answer so long: whoever runs it, such as Docker, has a patience of
+   * its own.
+   */
   healthcheckMsMax: 3 * secondMs,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
-  /** `/metrics` waits so long for figures from the database, then shows the last ones: below the patience of a scraper, 10 s by default. */
+  /**
+   * `/metrics` waits so long for figures from the database, then shows the last ones: below the patience of a
+   * scraper, 10 s by default.
+   */
   databaseFiguresMsMax: secondMs,
   /** They are read at most so often, however many scrape. */
   databaseFiguresIntervalMs: 5 * secondMs,
-  /** Waiting rows are counted up to here: an alarm needs no more, and counting more would cost more when there is trouble already. */
+  /**
+   * Waiting rows are counted up to here: an alarm needs no more, and counting more would cost more when there
+   * is trouble already.
+   */
   countedRowsMax: 10_000,
   /** Webhooks whose queues are looked at for the oldest delivery that is due. */
   countedQueuesMax: 1_000,

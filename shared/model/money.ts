@@ -5,7 +5,10 @@ export type MicroUsd = Branded<number, 'MicroUsd'>;
 
 const microPerUsd = 1_000_000;
 
-/** The largest amount that a request or a limit may name (contract §5); 1e15 micro-USD is still an exact integer. */
+/**
+ * The largest amount that a request or a limit may name (contract §5); 1e15 micro-USD is still an exact
+ * integer.
+ */
 export const amountUsdMax = 1e9;
 
 /** Relative, as contract §5 has it. */
@@ -19,7 +22,8 @@ export function parseUsd(amountUsd: unknown): MicroUsd | null {
   if (typeof amountUsd !== 'number' || !Number.isFinite(amountUsd)) return null;
   if (amountUsd < 0 || amountUsd > amountUsdMax) return null;
   const micro = Math.round(amountUsd * microPerUsd);
-  // Rounding may lose the noise of binary fractions (3 * 1.1), and nothing else: 0.1234567 is not an amount of whole micro-dollars.
+  // Rounding may lose the noise of binary fractions (3 * 1.1), and nothing else: 0.1234567 is not an amount
+  // of whole micro-dollars.
   const isNoise = Math.abs(micro / microPerUsd - amountUsd) <= amountUsd * binaryNoise;
   return isNoise ? ((micro + 0) as MicroUsd) : null;
 }

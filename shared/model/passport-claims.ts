@@ -6,8 +6,8 @@ import type { UnixSeconds } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
 /**
- * What a passport token says (contract §3), read out of its JSON. It says nothing about whether the token may be
- * believed: that is the signature's part, and the passport's standing is kept elsewhere.
+ * What a passport token says (contract §3), read out of its JSON. It says nothing about whether the token may
+ * be believed: that is the signature's part, and the passport's standing is kept elsewhere.
  */
 export interface PassportClaims {
   readonly passportId: PassportId;

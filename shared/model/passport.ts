@@ -40,7 +40,9 @@ export interface Passport {
   readonly lastUsedAtMs: UnixMillis | null;
 }
 
-/** The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (contract §3). */
+/**
+ * The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (contract §3).
+ */
 export function passportStatusAt(
   stored: { readonly status: PassportStatus; readonly expiresAtMs: UnixMillis | null },
   nowMs: UnixMillis,

@@ -1,6 +1,9 @@
 import type { Branded } from './brand.ts';
 
-/** `<area>:<action>`, lower case (contract §3). A granted permission may be `<area>:*`; a requested one may not. */
+/**
+ * `<area>:<action>`, lower case (contract §3). A granted permission may be `<area>:*`; a requested one may
+ * not.
+ */
 export type PermissionKey = Branded<string, 'PermissionKey'>;
 
 const permissionPattern = /^[a-z0-9_.-]+:(?:[a-z0-9_.-]+|\*)$/;
@@ -8,7 +11,9 @@ const permissionPattern = /^[a-z0-9_.-]+:(?:[a-z0-9_.-]+|\*)$/;
 /** Of `<area>:<action>` without `*`: what one request can ask for. */
 export const requestablePermissionPattern = /^[a-z0-9_.-]+:[a-z0-9_.-]+$/;
 
-/** Characters in one permission key, and keys in one passport (contract §3): a token must stay within 8 KiB. */
+/**
+ * Characters in one permission key, and keys in one passport (contract §3): a token must stay within 8 KiB.
+ */
 export const permissionCharsMax = 128;
 export const permissionsPerPassportMax = 64;
 

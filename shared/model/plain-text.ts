@@ -1,6 +1,7 @@
 /**
- * Text that people and models read beside other text: names, ids, descriptions, reasons (contract §3). Without the characters that would make
- * it look like something else: controls (line breaks among them), bidirectional marks and overrides, line and paragraph separators.
+ * Text that people and models read beside other text: names, ids, descriptions, reasons (contract §3).
+ * Without the characters that would make it look like something else: controls (line breaks among them),
+ * bidirectional marks and overrides, line and paragraph separators.
  */
 const misleading = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069';
 export const plainTextPattern = new RegExp(`^[^${misleading}]*$`);

@@ -50,7 +50,10 @@ function grants(held: Scope, required: Scope): boolean {
   return held === 'osgate:manage' && required === 'osgate:read';
 }
 
-/** Whether a key with this scope can make other keys, so that it may be the beginning of more than it is itself. */
+/**
+ * Whether a key with this scope can make other keys, so that it may be the beginning of more than it is
+ * itself.
+ */
 export const makesKeys = (scope: Scope): boolean => grants(scope, 'keys:manage');
 
 /** Whether one of the held scopes is, or implies, the required one. */

@@ -3,7 +3,10 @@ import type { TemplateId } from './ids.ts';
 import type { UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
-/** What a new gate may start from. It is copied into the gate; changing one never changes the other (contract §4). */
+/**
+ * What a new gate may start from. It is copied into the gate; changing one never changes the other (contract
+ * §4).
+ */
 export interface Template {
   /** A slug for the built-in ones, `tmpl_` for the accounts' own. */
   readonly templateId: TemplateId | BuiltInTemplateId;

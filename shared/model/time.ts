@@ -54,7 +54,10 @@ export const isExpired = (
 
 const durationUnits: Readonly<Record<string, number>> = { s: secondMs, m: minuteMs, h: hourMs, d: dayMs };
 
-/** Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (contract §3). Returns milliseconds, or null for anything else and for zero. */
+/**
+ * Reads `<n>s`, `<n>m`, `<n>h` or `<n>d` (contract §3). Returns milliseconds, or null for anything else and
+ * for zero.
+ */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,9})([smhd])$/.exec(text);
   if (match === null) return null;

@@ -1,4 +1,7 @@
-/** Assurance levels, lowest first. A passport has a tier; a gate demands a level; the tier must reach the level (contract §4). */
+/**
+ * Assurance levels, lowest first. A passport has a tier; a gate demands a level; the tier must reach the
+ * level (contract §4).
+ */
 export const trustTiers = ['L1', 'L2', 'L3'] as const;
 
 export type TrustTier = (typeof trustTiers)[number];

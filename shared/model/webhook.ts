@@ -18,13 +18,17 @@ export const webhookStatuses = ['enabled', 'disabled'] as const;
 export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /**
- * Why nothing is sent to an endpoint: `owner` disabled it; `gone`: it answered 410; `failing`: no attempt succeeded for
- * `limits.webhookFailingMsMax`; `unread`: nobody fetched from an endpoint without a URL, until somebody does.
+ * Why nothing is sent to an endpoint: `owner` disabled it; `gone`: it answered 410; `failing`: no attempt
+ * succeeded for `limits.webhookFailingMsMax`; `unread`: nobody fetched from an endpoint without a URL, until
+ * somebody does.
  */
 export const disablingReasons = ['owner', 'gone', 'failing', 'unread'] as const;
 export type DisablingReason = (typeof disablingReasons)[number];
 
-/** An endpoint that subscribes to events of its account and mode. Its secrets lie sealed in the database and nowhere else. */
+/**
+ * An endpoint that subscribes to events of its account and mode. Its secrets lie sealed in the database and
+ * nowhere else.
+ */
 export interface Webhook {
   readonly webhookId: WebhookId;
   readonly accountId: AccountId;
@@ -36,13 +40,18 @@ export interface Webhook {
   readonly status: WebhookStatus;
   /** Null while it is enabled. */
   readonly disabledReason: DisablingReason | null;
-  /** When the first attempt failed after the last one that succeeded; null: the last one succeeded, or there was none. */
+  /**
+   * When the first attempt failed after the last one that succeeded; null: the last one succeeded, or there
+   * was none.
+   */
   readonly failingSinceMs: UnixMillis | null;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
 }
 
-/** `pending` is waiting for its next attempt or under way; `failed` is given up until somebody sends it again. */
+/**
+ * `pending` is waiting for its next attempt or under way; `failed` is given up until somebody sends it again.
+ */
 export const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
@@ -77,7 +86,10 @@ export interface Delivery {
   readonly createdAtMs: UnixMillis;
 }
 
-/** The pause before each attempt, from the one before it (contract §14). After the last the delivery has failed. */
+/**
+ * The pause before each attempt, from the one before it (contract §14). After the last the delivery has
+ * failed.
+ */
 export const attemptPausesMs: readonly number[] = [
   0,
   5 * secondMs,

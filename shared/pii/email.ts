@@ -1,10 +1,11 @@
 import type { Span } from './span.ts';
 
 /**
- * Addresses as people have them: `local@domain.tld`, in any script (RFC 6531, IDN), a quoted local part included, and in URLs with
- * `%40` for the `@`. The walks from one of these signs end before the next one, so each character is looked at twice at most. Not taken for
- * addresses: a host without a dot, versions of packages, names of files and units, the user of a URL (`https://user@host`), and remote
- * paths (`git@host:path/`).
+ * Addresses as people have them: `local@domain.tld`, in any script (RFC 6531, IDN), a quoted local part
+ * included, and in URLs with `%40` for the `@`. The walks from one of these signs end before the next one, so
+ * each character is looked at twice at most. Not taken for addresses: a host without a dot, versions of
+ * packages, names of files and units, the user of a URL (`https://user@host`), and remote paths
+ * (`git@host:path/`).
  */
 export function findEmails(text: string): Span[] {
   const spans: Span[] = [];
@@ -29,7 +30,10 @@ export function findEmails(text: string): Span[] {
 /** One character alone is found many times faster. */
 const signsIn = (text: string): RegExp => (text.includes('%40') ? /@|%40/g : /@/g);
 
-/** RFC 5321 allows more; characters that delimit in URLs and in prose are left out, so that the rest of a token is not taken along. */
+/**
+ * RFC 5321 allows more; characters that delimit in URLs and in prose are left out, so that the rest of a
+ * token is not taken along.
+ */
 const localMark = /[._%+'~-]/;
 const wordCharacter = /[\p{L}\p{M}\p{N}\p{Cs}]/u;
 /** Scripts that put no space between words: there an address begins and ends where the script changes. */
@@ -51,7 +55,8 @@ function startOfLocalPart(text: string, at: number, free: number): number {
     }
     start -= 1;
   }
-  // A local part neither begins nor ends with a dot; a quotation mark or a hyphen before it is of the text around.
+  // A local part neither begins nor ends with a dot; a quotation mark or a hyphen before it is of the text
+  // around.
   while (start < at && /[.'~-]/.test(text.charAt(start))) start += 1;
   return text[at - 1] === '.' ? at : start;
 }
@@ -82,7 +87,10 @@ function endOfDomain(text: string, from: number): number {
   return end;
 }
 
-/** Last labels that are no top-level domains, and stand where a name with an `@` is a file or a unit of a system. */
+/**
+ * Last labels that are no top-level domains, and stand where a name with an `@` is a file or a unit of a
+ * system.
+ */
 const notTopLevel =
   /^(?:avif|css|gif|gz|ico|jpe?g|js|json|mjs|mount|pdf|png|service|socket|svg|tar|target|tgz|timer|ts|webp|ya?ml)$/i;
 

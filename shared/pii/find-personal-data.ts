@@ -13,9 +13,10 @@ export interface PersonalData extends Span {
 }
 
 /**
- * The places of all personal data of the wanted types in a folded text, sorted and apart. `name` is the member that it is the value of, or
- * empty. One detector after the other takes what it knows for certain, and what it took is nothing else: digits of an IBAN are no card,
- * whether or not IBANs are wanted. Phone numbers, of which least is certain, come last.
+ * The places of all personal data of the wanted types in a folded text, sorted and apart. `name` is the
+ * member that it is the value of, or empty. One detector after the other takes what it knows for certain, and
+ * what it took is nothing else: digits of an IBAN are no card, whether or not IBANs are wanted. Phone
+ * numbers, of which least is certain, come last.
  */
 export function findPersonalData(
   text: string,
@@ -62,7 +63,10 @@ function detect(type: PiiType, text: string, name: string, checks: PhoneChecks):
   }
 }
 
-/** The fewest digits of a phone number, of an IPv4 address; an IPv6 address has two colons, an email an `@` or `%40`. Most texts have none of it. */
+/**
+ * The fewest digits of a phone number, of an IPv4 address; an IPv6 address has two colons, an email an `@` or
+ * `%40`. Most texts have none of it.
+ */
 function mayHoldAny(text: string): boolean {
   let digits = 0;
   let colons = 0;

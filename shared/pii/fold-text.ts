@@ -1,7 +1,8 @@
 /**
- * The form of a text that is scanned: NFKC (contract §7), and beyond that decimal digits of every script as 0 to 9, every dash as a
- * hyphen, and without soft hyphens, zero-width spaces and marks of direction, which come along when a number is copied from a page.
- * The joiners U+200C and U+200D stay: they are part of words and of emoji. Folding twice is folding once.
+ * The form of a text that is scanned: NFKC (contract §7), and beyond that decimal digits of every script as 0
+ * to 9, every dash as a hyphen, and without soft hyphens, zero-width spaces and marks of direction, which
+ * come along when a number is copied from a page. The joiners U+200C and U+200D stay: they are part of words
+ * and of emoji. Folding twice is folding once.
  */
 export function foldText(text: string): string {
   if (!beyondAscii.test(text)) return text;
@@ -18,7 +19,10 @@ const dashes = /[\u2010-\u2015\u2212]/g;
 const digits = /\p{Nd}/gu;
 const isDigit = /^\p{Nd}$/u;
 
-/** Decimal digits stand in Unicode in runs of ten, or of several tens, from 0 to 9: the distance from the start of the run is the value. */
+/**
+ * Decimal digits stand in Unicode in runs of ten, or of several tens, from 0 to 9: the distance from the
+ * start of the run is the value.
+ */
 function digitValue(digit: string): number {
   const code = digit.codePointAt(0) ?? 0;
   let distance = 0;

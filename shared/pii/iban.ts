@@ -1,9 +1,10 @@
 import { isWordAt, type Span } from './span.ts';
 
 /**
- * International bank account numbers (ISO 13616): country, two check digits, and the length of that country, written together or with
- * single spaces or hyphens in between, in capital or small letters; the check digits must be right (ISO 7064, mod 97-10). The structure
- * of each country inside its length is not looked at. At most 67 characters are read from each place where one may begin.
+ * International bank account numbers (ISO 13616): country, two check digits, and the length of that country,
+ * written together or with single spaces or hyphens in between, in capital or small letters; the check digits
+ * must be right (ISO 7064, mod 97-10). The structure of each country inside its length is not looked at. At
+ * most 67 characters are read from each place where one may begin.
  */
 export function findIbans(text: string): Span[] {
   const spans: Span[] = [];

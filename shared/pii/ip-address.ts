@@ -1,9 +1,10 @@
 import { isLetterAt, isNamed, isWordAt, mask, type Span } from './span.ts';
 
 /**
- * IPv4 in dotted decimals and IPv6 in every form of RFC 4291 §2.2, compressed and with an embedded IPv4 address. Loopback, private and
- * documentation addresses are addresses too. Not taken for addresses: versions, MAC and EUI-64 addresses, times, and `a::b` of a
- * program, which is why an IPv6 address needs a digit.
+ * IPv4 in dotted decimals and IPv6 in every form of RFC 4291 §2.2, compressed and with an embedded IPv4
+ * address. Loopback, private and documentation addresses are addresses too. Not taken for addresses:
+ * versions, MAC and EUI-64 addresses, times, and `a::b` of a program, which is why an IPv6 address needs a
+ * digit.
  */
 export function findIpAddresses(text: string, name: string): Span[] {
   const long = findIpv6(text);

@@ -1,9 +1,10 @@
 import { isDigitAt, isLetterAt, type Span } from './span.ts';
 
 /**
- * Numbers of payment cards: 13 to 19 digits with a right check digit (Luhn, ISO/IEC 7812-1) in the range and length of an issuer. Written
- * together, in the usual groups with spaces or hyphens, or in any groups if nothing else stands in the same chain of digits. At every
- * group a fixed number of shapes is tried, so the work is linear.
+ * Numbers of payment cards: 13 to 19 digits with a right check digit (Luhn, ISO/IEC 7812-1) in the range and
+ * length of an issuer. Written together, in the usual groups with spaces or hyphens, or in any groups if
+ * nothing else stands in the same chain of digits. At every group a fixed number of shapes is tried, so the
+ * work is linear.
  */
 export function findPaymentCards(text: string): Span[] {
   const spans: Span[] = [];
@@ -91,7 +92,10 @@ function isCard(digits: string): boolean {
   return hasIssuer(digits) && passesLuhn(digits);
 }
 
-/** First digits, from and to, and the lengths of such cards. From the public lists of the networks; ranges of single banks are left out. */
+/**
+ * First digits, from and to, and the lengths of such cards. From the public lists of the networks; ranges of
+ * single banks are left out.
+ */
 const issuers: readonly (readonly [from: number, to: number, lengths: readonly number[]])[] = [
   // Visa
   [4, 4, [13, 16, 19]],

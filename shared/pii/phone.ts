@@ -9,9 +9,10 @@ export interface PhoneChecks {
 }
 
 /**
- * Phone numbers. International ones of every country, with `+` or `00`. National ones of the regions below: in the groups they are usually
- * written in, without groups where they are mobile numbers that begin with 0, and in any form right after words that announce them or as
- * the value of a member so named. Candidates are bounded in length, so the pass is linear; libphonenumber decides about each.
+ * Phone numbers. International ones of every country, with `+` or `00`. National ones of the regions below:
+ * in the groups they are usually written in, without groups where they are mobile numbers that begin with 0,
+ * and in any form right after words that announce them or as the value of a member so named. Candidates are
+ * bounded in length, so the pass is linear; libphonenumber decides about each.
  */
 export function findPhones(written: string, name: string, checks: PhoneChecks): Span[] {
   // As long as before, so that places stay; what opens a number may stand before its `+`.
@@ -37,8 +38,8 @@ export function findPhones(written: string, name: string, checks: PhoneChecks): 
 }
 
 /**
- * Seven to twenty digits with little between them. Without a `+` none begins in a row of numbers, in decimals, or where a hyphen joins
- * it to more: there an identifier or a table goes on.
+ * Seven to twenty digits with little between them. Without a `+` none begins in a row of numbers, in
+ * decimals, or where a hyphen joins it to more: there an identifier or a table goes on.
  */
 const candidate =
   /(?:(?<![\w+])\({0,2}\+\(?|(?<![\w+(]|\d {1,2}|\w-|\d[.,:/])\({0,2})\d(?:[ .()/-]{0,3}\d){6,19}/;
@@ -98,7 +99,10 @@ const marked: Form = {
   isUsual: false,
 };
 
-/** Null: it is no phone number. Rows of digits and marks begin one candidate after the other, so what is cheap to see is looked at first. */
+/**
+ * Null: it is no phone number. Rows of digits and marks begin one candidate after the other, so what is cheap
+ * to see is looked at first.
+ */
 function formAt(text: string, start: number, found: string, around: Surroundings): Form | null {
   if (found.includes('+')) return marked;
   const exitCode = lengthAt(exitCodes, text, start);
@@ -203,7 +207,10 @@ const exitCodes = /00(?= ?[1-9])|011(?=[ -][1-9])/y;
 const isGlued = (text: string, start: number): boolean =>
   /\w[./:=#@&]$/.test(text.slice(Math.max(0, start - 2), start));
 
-/** How numbers are written where nothing announces them: 3-3-4 in North America, elsewhere the area code or its first digits apart. */
+/**
+ * How numbers are written where nothing announces them: 3-3-4 in North America, elsewhere the area code or
+ * its first digits apart.
+ */
 const northAmerican = /^(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const usualGroups: readonly RegExp[] = [
   /^0[1-9](?:[ .-]\d\d){4}$/,
@@ -217,7 +224,10 @@ const usualGroups: readonly RegExp[] = [
 const usualBeginnings =
   /0[1-9](?:[ .-]\d\d){2}|\(?0[1-9]\)?[ -]\d{3}|\(?0[1-9]\d{1,3}\)?[ /-]{1,3}\d{2}|0[1-9]\d{8}|(?:1[ .-])?\(?\d{3}[) .-] ?\d{3}[ .-]\d{4}/y;
 
-/** National numbers of regions that put a trunk 0 before the area code, or the first digit of it: so much of them shows that they are numbers. */
+/**
+ * National numbers of regions that put a trunk 0 before the area code, or the first digit of it: so much of
+ * them shows that they are numbers.
+ */
 const withZero: readonly Region[] = [
   ['GB', /^0[1-9]\d{8,9}$/],
   ['DE', /^0[1-9]\d{6,10}$/],

@@ -15,10 +15,12 @@ export interface RedactedRequest {
 }
 
 /**
- * A copy of `request` without its personal data of these types, names of members included; the request stays as it is. A text in which
- * something was replaced comes back in the form that was scanned (`foldText`), any other unchanged. Scanned again, the copy holds nothing;
- * it may be longer than the original, and then too long for a scan. Throws InvariantError for a request whose scan is not complete:
- * nobody knows what else it holds, so it is blocked and not redacted. Whoever has scanned this request for these types already hands the scan over.
+ * A copy of `request` without its personal data of these types, names of members included; the request stays
+ * as it is. A text in which something was replaced comes back in the form that was scanned (`foldText`), any
+ * other unchanged. Scanned again, the copy holds nothing; it may be longer than the original, and then too
+ * long for a scan. Throws InvariantError for a request whose scan is not complete: nobody knows what else it
+ * holds, so it is blocked and not redacted. Whoever has scanned this request for these types already hands
+ * the scan over.
  */
 export function redactRequest(
   request: Readonly<Record<string, unknown>>,
@@ -65,7 +67,10 @@ function freeName(name: string, taken: Set<string>, copies: Map<string, number>)
   return free;
 }
 
-/** What is taken out moves its neighbours together, and together they may look like something: so it is looked again, this often. */
+/**
+ * What is taken out moves its neighbours together, and together they may look like something: so it is looked
+ * again, this often.
+ */
 const looksMax = 4;
 
 function redactText(text: string, name: string, types: readonly PiiType[]): string {

@@ -7,11 +7,12 @@ import { foldText } from './fold-text.ts';
 import type { PhoneChecks } from './phone.ts';
 
 /**
- * Finds personal data of these types in every string of `request`, the names of members included (contract §7). A name's finding points
- * at the object it is a name in. Numbers are no strings. Pure, synchronous, linear in the length of the text, and never throws; holds and
- * returns no value, and no pointer names one: where a pointer would be too long, hold U+0000 or pass through a name that is personal data
- * itself, it stops at the object before. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent or after NFKC, whichever is
- * more, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
+ * Finds personal data of these types in every string of `request`, the names of members included (contract
+ * §7). A name's finding points at the object it is a name in. Numbers are no strings. Pure, synchronous,
+ * linear in the length of the text, and never throws; holds and returns no value, and no pointer names one:
+ * where a pointer would be too long, hold U+0000 or pass through a name that is personal data itself, it
+ * stops at the object before. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
+ * or after NFKC, whichever is more, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
  */
 export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
   const scan: Scan = {
@@ -41,7 +42,10 @@ interface Scan {
   readonly checks: PhoneChecks;
 }
 
-/** `name` is that of the nearest member around the value. Recursion ends at limits.jsonDepthMax, and where the room for text has. */
+/**
+ * `name` is that of the nearest member around the value. Recursion ends at limits.jsonDepthMax, and where the
+ * room for text has.
+ */
 function scanValue(scan: Scan, value: unknown, name: string): void {
   if (typeof value === 'string') scanText(scan, value, name);
   if (typeof value !== 'object' || value === null || scan.isCut) return;

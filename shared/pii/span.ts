@@ -4,7 +4,10 @@ export interface Span {
   readonly end: number;
 }
 
-/** The text with these spans, sorted and apart, made unreadable, each other character in its place. What stands there ends a word and a number. */
+/**
+ * The text with these spans, sorted and apart, made unreadable, each other character in its place. What
+ * stands there ends a word and a number.
+ */
 export function mask(text: string, spans: readonly Span[]): string {
   if (spans.length === 0) return text;
   let masked = '';
@@ -16,7 +19,10 @@ export function mask(text: string, spans: readonly Span[]): string {
   return masked + text.slice(done);
 }
 
-/** The member names around a value and the words before a number say what it is; farther away they speak of something else. */
+/**
+ * The member names around a value and the words before a number say what it is; farther away they speak of
+ * something else.
+ */
 const contextCharsMax = 32;
 
 /** Whether the words right before `start`, or the name of the member that the text is the value of, match. */
@@ -35,7 +41,10 @@ interface Named {
   readonly name: string;
 }
 
-/** `end` of a text, and what is not of ASCII, is no word: scripts without spaces write numbers between their letters. */
+/**
+ * `end` of a text, and what is not of ASCII, is no word: scripts without spaces write numbers between their
+ * letters.
+ */
 export const isWordAt = (text: string, index: number): boolean => {
   const code = text.charCodeAt(index);
   return isDigitCode(code) || isLetterCode(code) || code === 0x5f;

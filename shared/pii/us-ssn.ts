@@ -1,9 +1,10 @@
 import { isNamed, type Span } from './span.ts';
 
 /**
- * Social security numbers of the United States: area 001 to 899 without 666, group 01 to 99, serial 0001 to 9999. With hyphens they are
- * taken anywhere. Nine digits in a row or in groups with spaces are so much else that they count only right after words that
- * say so, or as the value of a member so named, and groups with spaces also where they are the whole text. Taxpayer numbers (9xx) are not looked for.
+ * Social security numbers of the United States: area 001 to 899 without 666, group 01 to 99, serial 0001 to
+ * 9999. With hyphens they are taken anywhere. Nine digits in a row or in groups with spaces are so much else
+ * that they count only right after words that say so, or as the value of a member so named, and groups with
+ * spaces also where they are the whole text. Taxpayer numbers (9xx) are not looked for.
  */
 export function findSsns(text: string, name: string): Span[] {
   const spans: Span[] = [];

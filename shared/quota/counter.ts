@@ -2,8 +2,9 @@ import type { Branded } from '../model/brand.ts';
 import type { AccountId, GateId, PassportId } from '../model/ids.ts';
 
 /**
- * What is counted, and for whom. Plan and rate count requests, spend counts micro-USD; a counter has one unit for ever, so the ledger
- * need not know it. The owner comes from the API key, the gate or the verified passport, never from a body (contract §5).
+ * What is counted, and for whom. Plan and rate count requests, spend counts micro-USD; a counter has one unit
+ * for ever, so the ledger need not know it. The owner comes from the API key, the gate or the verified
+ * passport, never from a body (contract §5).
  */
 export type Counter =
   | { readonly kind: 'plan'; readonly accountId: AccountId }

@@ -9,13 +9,16 @@ export interface Ahead {
 }
 
 /**
- * How much of a counter will be wanted, judged by what was taken of late. A counter that is used now and then has no demand ahead: a lease for
- * a request that may never come would cost two calls for nothing. `soon` rises at once with what is measured and falls as time goes by, because
- * too little makes requests wait. `later` is the mean over the last one to two spans of `limits.leasePaceMs`: steady where requests come one by one,
- * and 0 as soon as the spans in which they came are over, so that what was leased for more of them is idle then.
+ * How much of a counter will be wanted, judged by what was taken of late. A counter that is used now and then
+ * has no demand ahead: a lease for a request that may never come would cost two calls for nothing. `soon`
+ * rises at once with what is measured and falls as time goes by, because too little makes requests wait.
+ * `later` is the mean over the last one to two spans of `limits.leasePaceMs`: steady where requests come one
+ * by one, and 0 as soon as the spans in which they came are over, so that what was leased for more of them is
+ * idle then.
  *
  *     spans of leasePaceMs      │ before │  this  │
- *     takes                      x  x  x   x x ^now      later = 5 takes in the time of both so far, times leaseReserveMs
+ *     takes                      x x x x x ^now later = 5 takes in the time of both so far, times
+ *                                leaseReserveMs
  */
 export class Demand {
   #units = 0;

@@ -13,7 +13,10 @@ export interface LeaseGrant {
   readonly endsAtMs: UnixMillis;
   /** By the grantor's clock, when it granted. */
   readonly leftMs: number;
-  /** On the monotonic clock of the holder: when the call was sent that was answered with this; of several attempts the answered one. */
+  /**
+   * On the monotonic clock of the holder: when the call was sent that was answered with this; of several
+   * attempts the answered one.
+   */
   readonly sentAtMs: number;
   /** What was asked for those who wait, and ahead of need. */
   readonly unitsNeeded: number;
@@ -28,29 +31,35 @@ export interface Returning {
 }
 
 /**
- * The units that one holder has of the current window of one counter (contract §6; ARCHITECTURE.md, "Quotas"). It has two states:
+ * The units that one holder has of the current window of one counter (contract §6; ARCHITECTURE.md,
+ * "Quotas"). It has two states:
  *
  *     empty ──grant──> held ──grant, take, giveBack, passOn, startReturn, endReturn──> held
  *       ^                │
  *       └── its end, a grant of a later window, or drop ──┘
  *
- *   empty  Nothing is known of any window and nothing can be taken: after the start, and between the end of one window and the first grant of the
- *          next. Whatever was held has vanished: it is neither given back nor used.
- *   held   A window of the ledger, by its start. Each unit that the ledger counts for this holder is in one place:
+ *   empty  Nothing is known of any window and nothing can be taken: after the start, and between the end of
+ *          one window and the first grant of the next. Whatever was held has vanished: it is neither given
+ *          back nor used.
+ *   held   A window of the ledger, by its start. Each unit that the ledger counts for this holder is in one
+ *          place:
  *
  *              granted = available + taken + returning
  *
- *          `take` moves units from available to taken, `giveBack` the other way. `passOn` and `endReturn` end units of taken and of
- *          returning: the ledger counts them for somebody else, or for nobody, from then on.
+ *          `take` moves units from available to taken, `giveBack` the other way. `passOn` and `endReturn` end
+ *          units of taken and of returning: the ledger counts them for somebody else, or for nobody, from
+ *          then on.
  *
- * Each stay in `held` has a number, `holding`. Whoever took units or sent them back names the holding it was in: after its end such news
- * changes nothing, so that no unit of one window turns up in the next.
+ * Each stay in `held` has a number, `holding`. Whoever took units or sent them back names the holding it was
+ * in: after its end such news changes nothing, so that no unit of one window turns up in the next.
  *
- * The end is counted on the holder's monotonic clock from before the grant was made, so it never comes later than by the grantor's clock, whatever
- * anybody's wall clock does. Where several grants tell of the end, the earliest counts: replicas of the grantor may have different clocks.
+ * The end is counted on the holder's monotonic clock from before the grant was made, so it never comes later
+ * than by the grantor's clock, whatever anybody's wall clock does. Where several grants tell of the end, the
+ * earliest counts: replicas of the grantor may have different clocks.
  *
- * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and ends what is over first. The fields
- * `limit`, `available`, `used`, `isSettled` and `endsAtMs` are those of a WindowView of the decision core.
+ * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and
+ * ends what is over first. The fields `limit`, `available`, `used`, `isSettled` and `endsAtMs` are those of a
+ * WindowView of the decision core.
  */
 export class Lease {
   /** A lease as such is the answer to no request. */
@@ -69,7 +78,10 @@ export class Lease {
   #holding = 0;
   readonly #demand: Demand;
   #target = 0;
-  /** What the ledger was ready to give ahead when it last gave less than asked; Infinity where it gave everything. */
+  /**
+   * What the ledger was ready to give ahead when it last gave less than asked; Infinity where it gave
+   * everything.
+   */
   #capacity = Number.POSITIVE_INFINITY;
   #lowWater = 0;
   /** The least that was available since `markedAtMs`: these units nobody needed. */
@@ -131,8 +143,9 @@ export class Lease {
   }
 
   /**
-   * More is here than will be wanted soon, by so much. By the last `plan`. Where the ledger did not give all that was wanted, what it gave ahead is
-   * all that may lie here: the rest was for somebody who did not take it, and may be the last.
+   * More is here than will be wanted soon, by so much. By the last `plan`. Where the ledger did not give all
+   * that was wanted, what it gave ahead is all that may lie here: the rest was for somebody who did not take
+   * it, and may be the last.
    */
   get spare(): number {
     return Math.max(0, this.#available - Math.min(this.#target, this.#capacity));
@@ -148,8 +161,9 @@ export class Lease {
   }
 
   /**
-   * Takes in an answer of the ledger. Units of an earlier window than the one that is held are left to end with it: a grantor whose clock is
-   * behind gave them, and they are of no more use. So are those whose end has passed on their way.
+   * Takes in an answer of the ledger. Units of an earlier window than the one that is held are left to end
+   * with it: a grantor whose clock is behind gave them, and they are of no more use. So are those whose end
+   * has passed on their way.
    */
   grant(grant: LeaseGrant, nowMs: number): void {
     this.endIfOver(nowMs);
@@ -165,7 +179,8 @@ export class Lease {
     this.#overAtMs = Math.min(this.#overAtMs, overAtMs);
     this.#available += grant.granted;
     this.#granted += grant.granted;
-    // Never less than what is here, whatever the ledger says: what a holder passed on it may have freed before the holder heard of it.
+    // Never less than what is here, whatever the ledger says: what a holder passed on it may have freed
+    // before the holder heard of it.
     this.#leased = Math.max(grant.leased, this.#granted);
     const isCut = grant.granted < grant.unitsNeeded + grant.unitsAhead;
     this.#capacity = isCut ? Math.max(0, grant.granted - grant.unitsNeeded) : Number.POSITIVE_INFINITY;
@@ -208,7 +223,10 @@ export class Lease {
     this.#assertWhole();
   }
 
-  /** The ledger is about to be told that these units are free. One return at a time; `endReturn` when it has answered. */
+  /**
+   * The ledger is about to be told that these units are free. One return at a time; `endReturn` when it has
+   * answered.
+   */
   startReturn(units: number): Returning {
     assert(units > 0 && units <= this.#available, 'what goes back is there');
     assert(this.#returning === 0, 'one return at a time');
@@ -246,14 +264,16 @@ export class Lease {
   /**
    * Looks at the demand again, and settles how much is wanted ahead.
    *
-   * Far from the limit that is `limits.leaseReserveMs` of demand, so that a control plane that restarts is not missed; no more than lasts until the
-   * window ends, and no more than one part in `limits.leaseAheadPart` of what the ledger had left when it last answered. As the window runs dry this
-   * part shrinks below what is wanted within `limits.leaseAheadMs`, which is then all, and what lies here beyond it goes back: near the limit nobody
-   * keeps what somebody else needs now.
+   * Far from the limit that is `limits.leaseReserveMs` of demand, so that a control plane that restarts is
+   * not missed; no more than lasts until the window ends, and no more than one part in
+   * `limits.leaseAheadPart` of what the ledger had left when it last answered. As the window runs dry this
+   * part shrinks below what is wanted within `limits.leaseAheadMs`, which is then all, and what lies here
+   * beyond it goes back: near the limit nobody keeps what somebody else needs now.
    *
-   * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane goes; the rest at half, 100 ms before it runs
-   * out, which is many times what a call takes. Where the ledger gives less than asked, because the window runs dry, the mark follows what it gave:
-   * otherwise one holder would ask again and again and get, slice by slice, what should be left for the others.
+   * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane
+   * goes; the rest at half, 100 ms before it runs out, which is many times what a call takes. Where the
+   * ledger gives less than asked, because the window runs dry, the mark follows what it gave: otherwise one
+   * holder would ask again and again and get, slice by slice, what should be left for the others.
    */
   plan(nowMs: number): void {
     const { soon, later } = this.#demand.ahead(nowMs);
@@ -266,15 +286,19 @@ export class Lease {
     this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) * mark) : 0;
   }
 
-  /** How much should be asked for besides, once `needed` units are taken from what is there. By the last `plan`. */
+  /**
+   * How much should be asked for besides, once `needed` units are taken from what is there. By the last
+   * `plan`.
+   */
   aheadOf(needed: number): number {
     return Math.max(0, this.#target - Math.max(0, this.#available - needed));
   }
 
   /**
-   * The units that are idle: that nobody has taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs` where nothing is wanted ahead any more, and that
-   * are not wanted ahead. A little more than is wanted is none, or each change of the pace would cost a call. 0 while that time is not over. Whoever asks
-   * sends them back: the time begins anew. By the last `plan`.
+   * The units that are idle: that nobody has taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs`
+   * where nothing is wanted ahead any more, and that are not wanted ahead. A little more than is wanted is
+   * none, or each change of the pace would cost a call. 0 while that time is not over. Whoever asks sends
+   * them back: the time begins anew. By the last `plan`.
    */
   takeSurplus(nowMs: number): number {
     this.endIfOver(nowMs);

@@ -13,7 +13,10 @@ export interface WindowLimit {
   readonly window: WindowName;
   /** Requests or micro-USD; 0 lets nothing pass. */
   readonly limit: number;
-  /** Of a gate's limit: one counter for the gate, or one for each passport at it. A passport's own limit is always `passport`. */
+  /**
+   * Of a gate's limit: one counter for the gate, or one for each passport at it. A passport's own limit is
+   * always `passport`.
+   */
   readonly per: LimitScope;
 }
 

@@ -33,7 +33,10 @@ export function windowAt(name: WindowName, nowMs: UnixMillis): QuotaWindow {
   }
 }
 
-/** Unix time knows no leap seconds, so minutes, hours and days are multiples of their length, counted from 1970. */
+/**
+ * Unix time knows no leap seconds, so minutes, hours and days are multiples of their length, counted from
+ * 1970.
+ */
 function evenWindow(name: WindowName, nowMs: UnixMillis, lengthMs: number): QuotaWindow {
   const startsAtMs = nowMs - (nowMs % lengthMs);
   return { name, startsAtMs: startsAtMs as UnixMillis, endsAtMs: (startsAtMs + lengthMs) as UnixMillis };

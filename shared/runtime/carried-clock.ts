@@ -1,29 +1,34 @@
 import type { MonotonicMillis, UnixMillis } from '../model/time.ts';
 import type { Clock } from './clock.ts';
 
-/** What another clock said, and when on our monotonic clock: at some moment from `askedAtMs` until it was heard. */
+/**
+ * What another clock said, and when on our monotonic clock: at some moment from `askedAtMs` until it was
+ * heard.
+ */
 export interface ClockReading {
   readonly nowMs: UnixMillis;
   readonly askedAtMs: MonotonicMillis;
 }
 
 /**
- * The most by which two clocks drift apart, one part in so many: NTP slews a clock by at most 500 ppm, and a bad crystal adds as much
- * again.
+ * The most by which two clocks drift apart, one part in so many: NTP slews a clock by at most 500 ppm, and a
+ * bad crystal adds as much again.
  */
 const driftPart = 1_000;
 
 /**
- * The time of another clock, carried on our monotonic clock: `now` is theirs, whatever our own wall clock says and wherever it jumps.
- * Before the first reading nothing is known of theirs, and `now` is our own wall clock (`isKnown`).
+ * The time of another clock, carried on our monotonic clock: `now` is theirs, whatever our own wall clock
+ * says and wherever it jumps. Before the first reading nothing is known of theirs, and `now` is our own wall
+ * clock (`isKnown`).
  *
  * Each reading bounds how far their clock is ahead of our monotonic one:
  *
  *     ours     asked ──────────── heard       ahead >= nowMs - heard   and   ahead < nowMs + 1 - asked
  *     theirs          nowMs                   (they cut off what is below a millisecond)
  *
- * What is known is the intersection of all readings, widened by how far clocks drift, so one quick answer keeps the time exact while
- * later ones are slow. A reading outside of it means that their clock has jumped: it alone counts from then on.
+ * What is known is the intersection of all readings, widened by how far clocks drift, so one quick answer
+ * keeps the time exact while later ones are slow. A reading outside of it means that their clock has jumped:
+ * it alone counts from then on.
  */
 export class CarriedClock implements Clock {
   readonly #own: Clock;
@@ -53,7 +58,9 @@ export class CarriedClock implements Clock {
     return this.isKnown ? this.#own.now() - this.now() : null;
   }
 
-  /** Takes in a reading that has just been heard. Answers by how much their clock has jumped: 0 unless it has. */
+  /**
+   * Takes in a reading that has just been heard. Answers by how much their clock has jumped: 0 unless it has.
+   */
   note({ nowMs, askedAtMs }: ClockReading): number {
     const heardAtMs = this.#own.monotonic();
     const aheadMsMin = nowMs - heardAtMs;

@@ -1,21 +1,30 @@
 import { uptime } from 'node:os';
 import { type MonotonicMillis, secondMs, type UnixMillis } from '../model/time.ts';
 
-/** The only source of time. `now` may jump with the wall clock; `monotonic` never goes back and measures durations. */
+/**
+ * The only source of time. `now` may jump with the wall clock; `monotonic` never goes back and measures
+ * durations.
+ */
 export interface Clock {
   now(): UnixMillis;
-  /** Counts the time for which the machine slept, as far as its system does: whatever is that old is that old. */
+  /**
+   * Counts the time for which the machine slept, as far as its system does: whatever is that old is that old.
+   */
   monotonic(): MonotonicMillis;
 }
 
-/** Wall clock and awake time that differ by so much more than before: the machine has slept, or the wall clock was set. */
+/**
+ * Wall clock and awake time that differ by so much more than before: the machine has slept, or the wall clock
+ * was set.
+ */
 const stepMsMin = secondMs / 4;
 
 /**
- * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stands still while the machine sleeps; the wall clock does
- * not, so a difference between the two that has changed shows a sleep before anything is decided on an age. Whether it was one, or only
- * somebody who set the wall clock, says the uptime (CLOCK_BOOTTIME), which counts sleep and is never set. It takes 5 us to read, and is
- * therefore read only then.
+ * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stands still while the
+ * machine sleeps; the wall clock does not, so a difference between the two that has changed shows a sleep
+ * before anything is decided on an age. Whether it was one, or only somebody who set the wall clock, says the
+ * uptime (CLOCK_BOOTTIME), which counts sleep and is never set. It takes 5 us to read, and is therefore read
+ * only then.
  */
 function machineClock(): Clock {
   let sleptMs = 0;

@@ -15,13 +15,14 @@ export class DataDirInUseError extends StartError {
 }
 
 /**
- * Makes the folder if need be and holds it for one role (`control-plane`, `sidecar`) until `release`. Throws DataDirInUseError where
- * another process, or this one, holds it already; different roles do not meet.
+ * Makes the folder if need be and holds it for one role (`control-plane`, `sidecar`) until `release`. Throws
+ * DataDirInUseError where another process, or this one, holds it already; different roles do not meet.
  *
- * The lock is a listening socket, because the kernel closes it whatever becomes of the process, which no file can promise. Its name is
- * made of device and inode: two paths to one folder are one lock. On Linux it lies in the abstract namespace, which leaves nothing
- * behind; processes in different network namespaces do not see each other there, so give each container a folder of its own. Elsewhere
- * it is a socket file in the folder; the file of a process that was killed is recognised by the refused connection, and replaced.
+ * The lock is a listening socket, because the kernel closes it whatever becomes of the process, which no file
+ * can promise. Its name is made of device and inode: two paths to one folder are one lock. On Linux it lies
+ * in the abstract namespace, which leaves nothing behind; processes in different network namespaces do not
+ * see each other there, so give each container a folder of its own. Elsewhere it is a socket file in the
+ * folder; the file of a process that was killed is recognised by the refused connection, and replaced.
  */
 export async function lockDataDir(directory: string, role: string): Promise<DataDirLock> {
   await mkdir(directory, { recursive: true }).catch((cause: Error) => {

@@ -9,7 +9,10 @@ interface Described {
 
 const described: readonly Described[] = Object.entries(settings).map(([name, row]) => ({ name, row }));
 
-/** The settings of these programs for `--help`: what each means, its default, and what it is now; a secret shows only that it is set. */
+/**
+ * The settings of these programs for `--help`: what each means, its default, and what it is now; a secret
+ * shows only that it is set.
+ */
 export function describeSettings(programs: readonly Program[], environment: Environment): string {
   const rows = described.filter(({ row }) => row.of.some((program) => programs.includes(program)));
   const nameWidth = Math.max(...rows.map(({ name }) => name.length));

@@ -1,8 +1,9 @@
 import type { Metric, Registry } from 'prom-client';
 
 /**
- * Durations by size, for code that runs in microseconds: observing one adds to two numbers of an array, where the histogram of prom-client looks its
- * labels up and makes objects. What it has counted is turned into the form of Prometheus when somebody asks.
+ * Durations by size, for code that runs in microseconds: observing one adds to two numbers of an array, where
+ * the histogram of prom-client looks its labels up and makes objects. What it has counted is turned into the
+ * form of Prometheus when somebody asks.
  */
 export class DurationHistogram {
   readonly #boundsMs: readonly number[];
@@ -23,7 +24,9 @@ export class DurationHistogram {
     this.#sumMs += durationMs;
   }
 
-  /** Adds it to the registry under this name, which ends in `_seconds`. The figures of several threads add up. */
+  /**
+   * Adds it to the registry under this name, which ends in `_seconds`. The figures of several threads add up.
+   */
   register(registry: Registry, { name, help }: { readonly name: string; readonly help: string }): void {
     const get = async () => ({
       name,
@@ -32,7 +35,8 @@ export class DurationHistogram {
       aggregator: 'sum',
       values: this.#values(name),
     });
-    // What the registry and its aggregator call of a metric; the declared type wants the whole class of the library.
+    // What the registry and its aggregator call of a metric; the declared type wants the whole class of the
+    // library.
     registry.registerMetric({ name, help, get } as unknown as Metric);
   }
 

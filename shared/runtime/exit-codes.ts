@@ -1,4 +1,7 @@
-/** How every command of `agent-trust` ends. Any other code comes from the system: 128 and the number of the signal that ended it. */
+/**
+ * How every command of `agent-trust` ends. Any other code comes from the system: 128 and the number of the
+ * signal that ended it.
+ */
 export const exitCode = {
   /** Done; of a program that runs: ended by a signal, in order. */
   success: 0,

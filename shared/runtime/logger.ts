@@ -32,9 +32,9 @@ const secretNames = [
 const standardError = 2;
 
 /**
- * Writes to standard error, because standard output belongs to what a person asked for: JSON lines with the time in ISO 8601 and the level as a
- * word, or lines for a person where standard error is a terminal. Each line is written before the call returns, so that none is lost when the
- * process ends.
+ * Writes to standard error, because standard output belongs to what a person asked for: JSON lines with the
+ * time in ISO 8601 and the level as a word, or lines for a person where standard error is a terminal. Each
+ * line is written before the call returns, so that none is lost when the process ends.
  */
 export function standardErrorLogger(options: { readonly level: LogLevel; readonly name: string }): Logger {
   const file = pino.destination({ fd: standardError, sync: true });

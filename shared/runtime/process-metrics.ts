@@ -1,6 +1,9 @@
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 
-/** Of the library: gauges that are called `_total`, which is the name of counters. `nodejs_active_resources` says the same by type. */
+/**
+ * Of the library: gauges that are called `_total`, which is the name of counters. `nodejs_active_resources`
+ * says the same by type.
+ */
 const misnamed = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -13,7 +16,10 @@ export function addProcessMetrics(registry: Registry): void {
   for (const name of misnamed) registry.removeSingleMetric(name);
 }
 
-/** A gauge that is always 1: what counts is its labels. One for each program, because both may be scraped as one job. */
+/**
+ * A gauge that is always 1: what counts is its labels. One for each program, because both may be scraped as
+ * one job.
+ */
 export function addBuildInfo(
   registry: Registry,
   name: string,

@@ -1,8 +1,9 @@
 import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
 
 /**
- * A log line for a person at a terminal: time of day in UTC, level, who, message, and the other fields as `name=value`; the stack of an error
- * on lines of its own. `json` is one line of the JSON log, with its line feed; anything else comes back unchanged.
+ * A log line for a person at a terminal: time of day in UTC, level, who, message, and the other fields as
+ * `name=value`; the stack of an error on lines of its own. `json` is one line of the JSON log, with its line
+ * feed; anything else comes back unchanged.
  *
  *     06:31:12.123 INFO  sidecar  sidecar is listening  port=8090  server=uWebSockets.js
  *

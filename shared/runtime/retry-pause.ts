@@ -1,7 +1,10 @@
 import { assert } from '../errors/assert.ts';
 import type { Random } from './random.ts';
 
-/** How long to wait before the next attempt: from `firstMs` on doubling up to `lastMs`, each cut by chance to between a half and the whole. */
+/**
+ * How long to wait before the next attempt: from `firstMs` on doubling up to `lastMs`, each cut by chance to
+ * between a half and the whole.
+ */
 export interface RetryPause {
   /** After another failure. */
   nextMs(): number;

@@ -14,17 +14,21 @@ export interface Given {
 
 const prefix = 'AGENT_TRUST_';
 const fileSuffix = '_FILE';
-/** A secret is one line; the longest is a connection string. A larger file is a mistake, which must not be read into memory. */
+/**
+ * A secret is one line; the longest is a connection string. A larger file is a mistake, which must not be
+ * read into memory.
+ */
 const secretFileBytesMax = 64 * 1024;
 
 /** Read by commands (docs/webhooks.md), not by the service: no settings, and no typing errors either. */
 const namesOfCommands: ReadonlySet<string> = new Set(['AGENT_TRUST_API_KEY', 'AGENT_TRUST_WEBHOOK_SECRET']);
 
 /**
- * Finds the text of the setting `name` (contract §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`; for a secret also in the file
- * that `AGENT_TRUST_<name>_FILE` or `<name>_FILE` names, without the line break at its end. Null: nothing is given. An empty variable counts
- * as not given, because that is what `${NAME:-}` of a compose file makes of one; an empty file is an error, because a mount that failed
- * leaves one. Returns Wrong, which names the variable, for a value and a file at once and for a file that holds no single line.
+ * Finds the text of the setting `name` (contract §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`;
+ * for a secret also in the file that `AGENT_TRUST_<name>_FILE` or `<name>_FILE` names, without the line break
+ * at its end. Null: nothing is given. An empty variable counts as not given, because that is what `${NAME:-}`
+ * of a compose file makes of one; an empty file is an error, because a mount that failed leaves one. Returns
+ * Wrong, which names the variable, for a value and a file at once and for a file that holds no single line.
  */
 export function givenSetting(
   name: string,
@@ -62,7 +66,10 @@ function readSecret(variable: string, file: string): Given | Wrong {
   return { text, variable, file };
 }
 
-/** What is wrong with each `AGENT_TRUST_*` variable that is no setting: a typing error there would leave a default in force unnoticed. */
+/**
+ * What is wrong with each `AGENT_TRUST_*` variable that is no setting: a typing error there would leave a
+ * default in force unnoticed.
+ */
 export function unknownNames(
   environment: Environment,
   settings: Readonly<Record<string, { readonly isSecret?: true }>>,

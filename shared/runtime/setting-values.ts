@@ -1,7 +1,10 @@
 import { parseApiKey } from '../crypto/api-key.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 
-/** Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never holds the text. */
+/**
+ * Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never
+ * holds the text.
+ */
 export class Wrong {
   readonly sentence: string;
   constructor(sentence: string) {
@@ -54,7 +57,10 @@ export const connectionString =
       ? given
       : new Wrong(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
 
-/** A key of exactly the generated length must carry its checksum: without it, it would be refused at every call (contract §2). */
+/**
+ * A key of exactly the generated length must carry its checksum: without it, it would be refused at every
+ * call (contract §2).
+ */
 export const apiKey: Read<string> = (given) =>
   parseApiKey(given) === null
     ? new Wrong(

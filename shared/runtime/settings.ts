@@ -17,7 +17,10 @@ import {
 } from './setting-values.ts';
 import { StartError } from './start-error.ts';
 
-/** Who reads a setting. `start` runs both programs in one process; `command`: what works on a running service, as `healthcheck` and `webhooks` do. */
+/**
+ * Who reads a setting. `start` runs both programs in one process; `command`: what works on a running service,
+ * as `healthcheck` and `webhooks` do.
+ */
 export type Program = 'control-plane' | 'sidecar' | 'command';
 const both = ['control-plane', 'sidecar'] as const;
 const all = [...both, 'command'] as const;
@@ -37,7 +40,10 @@ interface Setting<T, Default extends string | null> {
 
 const setting = <T, Default extends string | null>(row: Setting<T, Default>): Setting<T, Default> => row;
 
-/** Every setting of both programs (contract §1): the one place that gives them their name, default, meaning and form. */
+/**
+ * Every setting of both programs (contract §1): the one place that gives them their name, default, meaning
+ * and form.
+ */
 export const settings = {
   PORT: setting({
     of: ['control-plane', 'command'],
@@ -215,8 +221,9 @@ export class SettingsError extends StartError {
 }
 
 /**
- * Reads the settings of the programs that start in this process, each from where givenSetting finds it; a setting of another program is
- * not looked at and has its default. Throws SettingsError, also for an `AGENT_TRUST_*` variable that is no setting.
+ * Reads the settings of the programs that start in this process, each from where givenSetting finds it; a
+ * setting of another program is not looked at and has its default. Throws SettingsError, also for an
+ * `AGENT_TRUST_*` variable that is no setting.
  */
 export function parseSettings(programs: readonly Program[], environment: Environment): SettingValues {
   const { values, problems } = readSettings(programs, environment);

@@ -4,7 +4,10 @@ import type { Logger } from './logger.ts';
 export interface Teardown {
   /** Call it right after the thing has been started. `what` is for the log. */
   add(what: string, stop: () => unknown): void;
-  /** Stops everything, the last one first, each after the one before it is done. Calling it again gives the same promise. Never rejects. */
+  /**
+   * Stops everything, the last one first, each after the one before it is done. Calling it again gives the
+   * same promise. Never rejects.
+   */
   run(): Promise<void>;
 }
 

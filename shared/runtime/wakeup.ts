@@ -1,4 +1,7 @@
-/** A sleep that somebody can end. A `wake` that comes while nobody sleeps ends the next sleep at once, so none is lost. */
+/**
+ * A sleep that somebody can end. A `wake` that comes while nobody sleeps ends the next sleep at once, so none
+ * is lost.
+ */
 export interface Wakeup {
   wake(): void;
   /** Ends the sleep under way, and does nothing where nobody sleeps. */

@@ -14,7 +14,10 @@ export interface RefusedToken {
 /** What a token is worth, once its signature was looked at. */
 export type TokenVerdict = RefusedToken | { readonly kind: 'verified'; readonly passport: VerifiedPassport };
 
-/** A token that is worth a signature check: `key.verify(open.signingInput, open.signature)`, here or in a pool of workers. */
+/**
+ * A token that is worth a signature check: `key.verify(open.signingInput, open.signature)`, here or in a pool
+ * of workers.
+ */
 export interface OpenedToken {
   readonly kind: 'opened';
   readonly open: OpenToken;
@@ -22,9 +25,10 @@ export interface OpenedToken {
 }
 
 /**
- * The steps before the signature, in the order of contract §5: shape, algorithm, then whether there is such a key at all. Never
- * throws, whatever the token is. A key that was declared compromised is as good as none: its tokens prove nothing, so that a decision
- * about them may not stand in the chain of the passport they name (contract §9 and §11).
+ * The steps before the signature, in the order of contract §5: shape, algorithm, then whether there is such a
+ * key at all. Never throws, whatever the token is. A key that was declared compromised is as good as none:
+ * its tokens prove nothing, so that a decision about them may not stand in the chain of the passport they
+ * name (contract §9 and §11).
  */
 export function openToken(token: string, keys: Keyset): RefusedToken | OpenedToken {
   const open = openPassportToken(token);
@@ -35,8 +39,8 @@ export function openToken(token: string, keys: Keyset): RefusedToken | OpenedTok
 }
 
 /**
- * The steps after it: the verdict on the signature, then the types of the claims. Says nothing about times, revocation or status;
- * those are for `decide`, each time.
+ * The steps after it: the verdict on the signature, then the types of the claims. Says nothing about times,
+ * revocation or status; those are for `decide`, each time.
  */
 export function admitToken(opened: OpenedToken, signatureIsValid: boolean): TokenVerdict {
   if (!signatureIsValid) return refused('passport_signature_invalid');

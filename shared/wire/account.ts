@@ -31,8 +31,8 @@ export const AccountCreation = closed({
 const accountReadOnly = { account_id: Type.String(), created_at: Timestamp };
 
 /**
- * `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. Those of a plan other than enterprise may be sent
- * as they are answered.
+ * `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. Those of a plan other
+ * than enterprise may be sent as they are answered.
  */
 export const AccountUpdate = closed({
   name: Type.Optional(Name),
@@ -74,8 +74,9 @@ export function parseAccountCreation(body: Static<typeof AccountCreation>): NewA
 }
 
 /**
- * The account as it is to be. An account that leaves the enterprise plan loses its own limits; the limits that `GET` answers of it may be
- * sent with any plan (contract §4), and only the enterprise plan then takes them for its own.
+ * The account as it is to be. An account that leaves the enterprise plan loses its own limits; the limits
+ * that `GET` answers of it may be sent with any plan (contract §4), and only the enterprise plan then takes
+ * them for its own.
  */
 export function parseAccountUpdate(body: Static<typeof AccountUpdate>, current: Account): AccountState {
   const shown = renderAccount(current);
@@ -104,7 +105,9 @@ function parseLimits(plan: Plan, body: Static<typeof Limits> | null): PlanLimits
   return requestsPerMinute === null && requestsPerDay === null ? null : { requestsPerMinute, requestsPerDay };
 }
 
-/** `limits` are what binds the account now: its own, or the numbers of its plan; null where nothing limits it. */
+/**
+ * `limits` are what binds the account now: its own, or the numbers of its plan; null where nothing limits it.
+ */
 export const renderAccount = (account: Account): Static<typeof AccountAnswer> => ({
   account_id: account.accountId,
   name: account.name,

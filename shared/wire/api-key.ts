@@ -16,7 +16,10 @@ export const ApiKeyCreation = closed({
   mode: Type.Optional(Type.Enum(modes)),
 });
 
-/** `POST /api-keys/:id/roll`, and of a webhook's secret: how long the old one goes on working beside the new one, in seconds. Default 0. */
+/**
+ * `POST /api-keys/:id/roll`, and of a webhook's secret: how long the old one goes on working beside the new
+ * one, in seconds. Default 0.
+ */
 export const ApiKeyRoll = closed({
   overlap_s: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.keyOverlapMsMax / 1_000 })),
 });
@@ -91,7 +94,10 @@ export const renderApiKey = (key: ApiKey): Static<typeof ApiKeyAnswer> => ({
   last_used_at: renderOptionalTime(key.lastUsedAtMs),
 });
 
-/** A key as the sidecars of its account know it: enough to recognise a caller, nothing that would let them be one. */
+/**
+ * A key as the sidecars of its account know it: enough to recognise a caller, nothing that would let them be
+ * one.
+ */
 export const renderApiKeyForSidecars = (key: ApiKey): ApiKeyBody => ({
   key_id: key.keyId,
   key_hash: key.keyHash,

@@ -14,8 +14,9 @@ const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfi
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
 /**
- * A record as answers and exports carry it: what is signed (contract §9), with its hash and signature. Every member is present, null
- * where it has no value; records written before `refers_to` and `source_account` existed lack those two, which their hashes do not cover.
+ * A record as answers and exports carry it: what is signed (contract §9), with its hash and signature. Every
+ * member is present, null where it has no value; records written before `refers_to` and `source_account`
+ * existed lack those two, which their hashes do not cover.
  */
 export const AttestationAnswer = closed({
   /** Integer micro-USD: no floating-point number stands in a signed body. */
@@ -90,7 +91,10 @@ interface Origin {
   readonly source_account: string | null;
 }
 
-/** A record of a build that named no account has no `refers_to` and no `source_account`: it was hashed without them. */
+/**
+ * A record of a build that named no account has no `refers_to` and no `source_account`: it was hashed without
+ * them.
+ */
 export function asWritten<Body extends Origin>(
   body: Body,
 ): Omit<Body, keyof Origin> & { refers_to?: string | null; source_account?: string } {
@@ -108,8 +112,9 @@ export const renderFinding = ({ pointer, type }: PiiFinding): { pointer: string;
 const shape = Compile(AttestationAnswer);
 
 /**
- * Reads exactly what `renderAttestation` writes: `renderAttestation(parseAttestation(x))` equals x. Null for anything else,
- * a missing or additional member and a time in another spelling included. Verifies neither hash nor signature.
+ * Reads exactly what `renderAttestation` writes: `renderAttestation(parseAttestation(x))` equals x. Null for
+ * anything else, a missing or additional member and a time in another spelling included. Verifies neither
+ * hash nor signature.
  */
 export function parseAttestation(value: unknown): Attestation | null {
   if (!shape.Check(value)) return null;
@@ -151,7 +156,10 @@ export function parseAttestation(value: unknown): Attestation | null {
   };
 }
 
-/** Both members, or neither as in records of a build before them; null where only one is there or not what it should be. */
+/**
+ * Both members, or neither as in records of a build before them; null where only one is there or not what it
+ * should be.
+ */
 function parseOrigin(value: AttestationAnswer): Pick<Attestation, 'refersTo' | 'sourceAccount'> | null {
   const { refers_to, source_account } = value;
   if (refers_to === undefined && source_account === undefined) return { refersTo: null, sourceAccount: null };

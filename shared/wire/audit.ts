@@ -94,8 +94,9 @@ export const renderAuditEntry = (entry: AuditEntry): AuditEntryAnswer => ({
 const shape = Compile(AuditEntryAnswer);
 
 /**
- * Reads exactly what `renderAuditEntry` writes. Null for anything else, a missing or additional member and a time in another spelling included.
- * Verifies neither hash nor signature. What `before` and `after` hold is not looked at, but for having an RFC 8785 form.
+ * Reads exactly what `renderAuditEntry` writes. Null for anything else, a missing or additional member and a
+ * time in another spelling included. Verifies neither hash nor signature. What `before` and `after` hold is
+ * not looked at, but for having an RFC 8785 form.
  */
 export function parseAuditEntry(value: unknown): AuditEntry | null {
   if (!shape.Check(value) || !isCanonical(value)) return null;

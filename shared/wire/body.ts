@@ -3,8 +3,8 @@ import { isJsonObject } from '../crypto/json-object.ts';
 import { type ShapeReader, shapeReader } from './shape.ts';
 
 /**
- * Reads what a caller sends, as `shapeReader` does, and takes null for an optional field to mean absent (contract §3). Where null is a value of
- * its own, in free-form objects and in a merge patch, it stays.
+ * Reads what a caller sends, as `shapeReader` does, and takes null for an optional field to mean absent
+ * (contract §3). Where null is a value of its own, in free-form objects and in a merge patch, it stays.
  */
 export function bodyReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {
   const read = shapeReader(schema, at);
@@ -37,7 +37,10 @@ function isAbsentWhenNull(fields: TProperties, name: string): boolean {
 const takesNull = (schema: TSchema): boolean =>
   Type.IsNull(schema) || Type.IsUnknown(schema) || (Type.IsUnion(schema) && schema.anyOf.some(takesNull));
 
-/** Of an object, or of an object or null. Null: the members have no names of their own, or are those of several shapes. */
+/**
+ * Of an object, or of an object or null. Null: the members have no names of their own, or are those of
+ * several shapes.
+ */
 function fieldsOf(schema: TSchema): TProperties | null {
   if (Type.IsObject(schema)) return schema.properties;
   if (!Type.IsUnion(schema)) return null;

@@ -4,7 +4,10 @@ import type { KeysetEntry } from '../crypto/keyset.ts';
 import type { Catalog, CatalogContent } from '../model/catalog.ts';
 import { renderCatalogContent } from './catalog.ts';
 
-/** `sha256:` + hex over the RFC 8785 form of all that is signed (contract §10): gate and version too, so that no price can move. */
+/**
+ * `sha256:` + hex over the RFC 8785 form of all that is signed (contract §10): gate and version too, so that
+ * no price can move.
+ */
 export const catalogHash = (content: CatalogContent): string => contentHash(renderCatalogContent(content));
 
 /** The prefix keeps a catalog's signature from passing for one of another kind. */

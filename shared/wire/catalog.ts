@@ -64,8 +64,9 @@ const EntryInput = closed({
 });
 
 /**
- * `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at the gate is blocked. What it
- * holds besides is kept and signed; an entry, whose `requires_approval` decides about requests, holds nothing unknown.
+ * `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at
+ * the gate is blocked. What it holds besides is kept and signed; an entry, whose `requires_approval` decides
+ * about requests, holds nothing unknown.
  */
 export const CatalogPublication = Type.Object(
   { permissions: Type.Array(EntryInput, { maxItems: limits.catalogEntriesMax }) },
@@ -106,8 +107,9 @@ export type CatalogAnswer = Static<typeof CatalogAnswer>;
 export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
 
 /**
- * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single permission or stands there
- * twice, for a price of a known model that cannot be read, and for a member that only the service sets.
+ * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single
+ * permission or stands there twice, for a price of a known model that cannot be read, and for a member that
+ * only the service sets.
  */
 export function parseCatalogPublication(
   publication: Static<typeof CatalogPublication>,
@@ -166,7 +168,10 @@ const knownPricingShape = Compile(KnownPricing);
 const isPricingModel = (value: unknown): value is PricingModel =>
   pricingModels.some((each) => each === value);
 
-/** A model that is known is meant: where its price cannot be read, that is an error and never "unpriced". Throws `invalid_request` naming the field. */
+/**
+ * A model that is known is meant: where its price cannot be read, that is an error and never "unpriced".
+ * Throws `invalid_request` naming the field.
+ */
 function parsePricing(given: FreeForm | null, at: string): Pricing | null {
   if (given === null) return null;
   if (!isPricingModel(given['model'])) return { model: null, more: given };
@@ -223,8 +228,8 @@ export const renderCatalog = (catalog: Catalog): CatalogAnswer => ({
 const catalogShape = Compile(CatalogAnswer);
 
 /**
- * Reads exactly what `renderCatalog` writes: `renderCatalog(parseCatalog(x))` equals x. Null for anything else. Verifies neither hash
- * nor signature.
+ * Reads exactly what `renderCatalog` writes: `renderCatalog(parseCatalog(x))` equals x. Null for anything
+ * else. Verifies neither hash nor signature.
  */
 export function parseCatalog(value: unknown): Catalog | null {
   if (!catalogShape.Check(value)) return null;
@@ -266,7 +271,10 @@ function toEntry(written: CatalogEntryAnswer): CatalogEntry | null {
   return isReadable ? entryOf(written, key, parsePricing(pricing, 'pricing')) : null;
 }
 
-/** The terms of a catalog as sidecars and the gate's row hold them: every permission with its price per call or null, and those that need an approval. */
+/**
+ * The terms of a catalog as sidecars and the gate's row hold them: every permission with its price per call
+ * or null, and those that need an approval.
+ */
 interface WrittenTerms {
   readonly prices: Readonly<Record<string, number | null>>;
   readonly approvals: readonly string[];
@@ -281,8 +289,8 @@ export function renderCatalogTerms(terms: CatalogTerms): WrittenTerms {
 }
 
 /**
- * Reads what `renderCatalogTerms` writes. Throws for anything else: a price that is passed over would let requests through for nothing,
- * and an approval that is passed over would let them through unasked.
+ * Reads what `renderCatalogTerms` writes. Throws for anything else: a price that is passed over would let
+ * requests through for nothing, and an approval that is passed over would let them through unasked.
  */
 export function parseCatalogTerms({ prices, approvals }: WrittenTerms): CatalogTerms {
   const terms: CatalogTerms = new Map(

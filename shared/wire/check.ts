@@ -24,8 +24,9 @@ const Permission = orAbsent(
 const Amount = orAbsent(Type.Number({ minimum: 0, maximum: amountUsdMax }));
 
 /**
- * The members of a request that `parseRequestFacts` and `parseGateChoice` read, for the published document; any other may be there
- * too. Describes and does not validate: the parser is stricter (synonyms must agree, hosts must parse) and has better messages.
+ * The members of a request that `parseRequestFacts` and `parseGateChoice` read, for the published document;
+ * any other may be there too. Describes and does not validate: the parser is stricter (synonyms must agree,
+ * hosts must parse) and has better messages.
  */
 export const RequestMembers = Type.Object(
   {
@@ -48,7 +49,10 @@ export const RequestMembers = Type.Object(
   { additionalProperties: Type.Unknown() },
 );
 
-/** `POST /gates/:id/check` and `POST /enforce`. A token that is too long is a BLOCK, not a 400: the body's own limit bounds it. */
+/**
+ * `POST /gates/:id/check` and `POST /enforce`. A token that is too long is a BLOCK, not a 400: the body's own
+ * limit bounds it.
+ */
 export const CheckBody = closed({ passport: Type.String(), request: RequestMembers });
 
 /** `POST /gates/:id/test`. */
@@ -58,7 +62,10 @@ export const GateTestBody = closed({
   context: Type.Optional(RequestMembers),
 });
 
-/** A request as its caller wrote it: free-form but for the names that `parseRequestFacts` reads. Parsed by wire/json.ts. */
+/**
+ * A request as its caller wrote it: free-form but for the names that `parseRequestFacts` reads. Parsed by
+ * wire/json.ts.
+ */
 export type RequestObject = Static<typeof FreeForm>;
 
 interface CheckCall {
@@ -85,7 +92,10 @@ function isCheckCall(body: unknown): body is CheckCall {
 
 const readGateTest = bodyReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
-/** The same decision as a check with the context and the action for a request. An action that stands in both places must be one. */
+/**
+ * The same decision as a check with the context and the action for a request. An action that stands in both
+ * places must be one.
+ */
 export function parseGateTestBody(body: unknown): CheckCall {
   const { passport_token: passport, requested_action: action, context = {} } = readGateTest(body);
   if (action === undefined) return { passport, request: context };
@@ -100,8 +110,8 @@ export function parseGateTestBody(body: unknown): CheckCall {
 }
 
 /**
- * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for what is no text and 404 for
- * what cannot be a gate: a gate that is named and not found must never turn into no gate.
+ * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for what is
+ * no text and 404 for what cannot be a gate: a gate that is named and not found must never turn into no gate.
  */
 export function parseGateChoice(request: RequestObject): GateId | null {
   const gateId = request['gate_id'];
@@ -113,8 +123,9 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 }
 
 /**
- * Throws 400 where a request that is sent to one gate names another (contract §5): its caller maps requests to gates wrongly, and
- * a decision of either gate would be about the wrong one. `at` is where the request stands in the body.
+ * Throws 400 where a request that is sent to one gate names another (contract §5): its caller maps requests
+ * to gates wrongly, and a decision of either gate would be about the wrong one. `at` is where the request
+ * stands in the body.
  */
 export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
   const named = request['gate_id'];
@@ -123,10 +134,11 @@ export function refuseOtherGate(request: RequestObject, gateId: string, at = 're
 }
 
 /**
- * Reads the context of contract §5 out of a request; everything else in it counts for the hash only. A name that is present must
- * hold a value of its kind, or null, which means absent (contract §3); two names for one thing must agree. Throws `invalid_request`
- * naming the field otherwise. `at` is where the request stands in the body. It asks no store and scans nothing: an `approval` that is presented is
- * `unasked`, or a `mismatch` where no approval could have its id, and `pii` is null.
+ * Reads the context of contract §5 out of a request; everything else in it counts for the hash only. A name
+ * that is present must hold a value of its kind, or null, which means absent (contract §3); two names for one
+ * thing must agree. Throws `invalid_request` naming the field otherwise. `at` is where the request stands in
+ * the body. It asks no store and scans nothing: an `approval` that is presented is `unasked`, or a `mismatch`
+ * where no approval could have its id, and `pii` is null.
  */
 export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
   const presented = readSynonyms(request, at, approvalIdNames);
@@ -144,7 +156,10 @@ export function parseRequestFacts(request: RequestObject, at = 'request'): Reque
   };
 }
 
-/** A name under which a value may stand, and how it is read there; what `read` answers null for is refused with `demand`. */
+/**
+ * A name under which a value may stand, and how it is read there; what `read` answers null for is refused
+ * with `demand`.
+ */
 interface Reading<Value> {
   readonly name: string;
   readonly read: (value: unknown) => Value | null;
@@ -169,7 +184,10 @@ const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'esti
   }),
 );
 
-/** Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (contract §5 and §8). */
+/**
+ * Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (contract
+ * §5 and §8).
+ */
 const readText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const currencyNames: readonly Reading<string>[] = [
   { name: 'currency', read: readText, demand: 'must be a string' },
@@ -229,7 +247,10 @@ function readSynonyms<Value extends string | number>(
 const differs = (at: string, name: string, other: string): ApiError =>
   invalidRequest(`${at}.${name}`, `${at}.${name} and ${other} mean the same and have different values.`);
 
-/** `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (contract §9). */
+/**
+ * `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (contract
+ * §9).
+ */
 function hashRequest(request: RequestObject): string {
   if (request['proof'] === undefined && request['approval_id'] === undefined) return contentHash(request);
   const { proof: _proof, approval_id: _approvalId, ...rest } = request;

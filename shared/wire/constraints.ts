@@ -78,8 +78,9 @@ export const GateConstraints = closed({
 export type GateConstraints = Static<typeof GateConstraints>;
 
 /**
- * Refuses a name that no constraint has, in a merge patch and at both of its levels. After the merge it would be too late: a null under
- * a misspelt name takes nothing away, and whoever sent it would believe that it did.
+ * Refuses a name that no constraint has, in a merge patch and at both of its levels. After the merge it would
+ * be too late: a null under a misspelt name takes nothing away, and whoever sent it would believe that it
+ * did.
  */
 export function refuseUnknownConstraints(patch: FreeForm): void {
   for (const [name, value] of Object.entries(patch)) {
@@ -123,9 +124,10 @@ export const noConstraints: Constraints = Object.freeze({
 });
 
 /**
- * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole: absent is not configured.
- * Throws `invalid_request` naming the field for an unknown key, a wrong value, and, but for a template, a `proof_of_possession` that is
- * required: it is not enforced yet (contract §4 and §17), and a constraint that is ignored is worse than none.
+ * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole:
+ * absent is not configured. Throws `invalid_request` naming the field for an unknown key, a wrong value, and,
+ * but for a template, a `proof_of_possession` that is required: it is not enforced yet (contract §4 and §17),
+ * and a constraint that is ignored is worse than none.
  */
 export function parseConstraints(
   value: unknown,
@@ -236,8 +238,8 @@ const renderTrustedIssuers = (trusted: TrustedIssuerList | 'any'): string[] =>
   trusted === 'any' ? ['*'] : [...(trusted.own ? [ownIssuers] : []), ...trusted.named];
 
 /**
- * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read back is what
- * somebody chose. `parseConstraints` of the result gives the same constraints again.
+ * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read
+ * back is what somebody chose. `parseConstraints` of the result gives the same constraints again.
  */
 export function renderConstraints(constraints: Constraints): GateConstraints {
   const { rateLimits, spendLimits, allowedDomains, piiControls, approvals, trustedIssuers } = constraints;

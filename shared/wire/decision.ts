@@ -79,7 +79,10 @@ export const DecisionAnswer = Type.Union([PermitAnswer, SuspendAnswer, BlockAnsw
 });
 export type DecisionAnswer = Static<typeof DecisionAnswer>;
 
-/** The answer of a gate test: the same decision in other words. It opens no approval, so that it has none to name. */
+/**
+ * The answer of a gate test: the same decision in other words. It opens no approval, so that it has none to
+ * name.
+ */
 export const GateTestAnswer = Type.Object({
   decision: Type.Enum(['allow', 'block', 'suspend']),
   agent_id: nullable(Type.String()),
@@ -161,8 +164,8 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
 }
 
 /**
- * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks and its id, and needs no
- * serializer.
+ * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks
+ * and its id, and needs no serializer.
  */
 export function decisionJson(decision: Decision, answered: Answered): string {
   if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
@@ -172,8 +175,9 @@ export function decisionJson(decision: Decision, answered: Answered): string {
 }
 
 /**
- * The answer to a request whose key was used for the same request before: the first PERMIT once more (contract §5). `redacted` is made anew,
- * which gives the same from the same request; null where the mode of the gate is not `redact`, or `first` found nothing.
+ * The answer to a request whose key was used for the same request before: the first PERMIT once more
+ * (contract §5). `redacted` is made anew, which gives the same from the same request; null where the mode of
+ * the gate is not `redact`, or `first` found nothing.
  */
 export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): PermitAnswer => ({
   decision: 'PERMIT',
@@ -227,7 +231,8 @@ function explain(
   const render = limitMiss.unit === 'micro_usd' ? renderMoney : renderCount;
   return {
     detail,
-    // A limit lasts as long as its window, whatever its reason says of itself; a window may end while its request is answered.
+    // A limit lasts as long as its window, whatever its reason says of itself; a window may end while its
+    // request is answered.
     retry:
       resetAtMs === null
         ? { retryable: false, after_ms: null }

@@ -53,7 +53,10 @@ export const DiscoveryResult = Type.Object({
 });
 export type DiscoveryResult = Static<typeof DiscoveryResult>;
 
-/** `query`: what was asked, with the defaults filled in. `next_cursor` leads to the next page; null on the last one. */
+/**
+ * `query`: what was asked, with the defaults filled in. `next_cursor` leads to the next page; null on the
+ * last one.
+ */
 export const DiscoveryAnswer = Type.Object({
   results: Type.Array(DiscoveryResult),
   total: Type.Integer(),

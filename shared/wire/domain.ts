@@ -1,22 +1,27 @@
 import { domainToASCII } from 'node:url';
 import { limits } from '../model/limits.ts';
 
-/** What ends a host name or splits one, and white space, which the URL standard would silently drop from the middle of it. */
+/**
+ * What ends a host name or splits one, and white space, which the URL standard would silently drop from the
+ * middle of it.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are among what is refused.
 const notPartOfHost = /[\u0000-\u0020\u007f%/:?#@\\[\]<>^|]/;
 const portAtEnd = /:\d{1,5}$/;
 const bracketedIpv6 = /^\[[0-9A-Fa-f:.]+\]$/;
 const canonicalName = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
 /**
- * Names that IDNA gives back as they are: in lower case, without the `--` that marks an encoded label, and with letters at the end,
- * which no address has. Most requests name such a one, and asking takes four times as long as looking (bench row `micro`).
+ * Names that IDNA gives back as they are: in lower case, without the `--` that marks an encoded label, and
+ * with letters at the end, which no address has. Most requests name such a one, and asking takes four times
+ * as long as looking (bench row `micro`).
  */
 const usualName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]+$/;
 const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
- * Brings a host name into the one form in which names are compared (contract §4): IDNA as the URL standard does it (UTS #46),
- * lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 stands in brackets. Null for everything else.
+ * Brings a host name into the one form in which names are compared (contract §4): IDNA as the URL standard
+ * does it (UTS #46), lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 stands
+ * in brackets. Null for everything else.
  */
 export function parseHost(text: string): string | null {
   // Four times the limit leaves room for what IDNA shortens, and no more work than that for what it does not.
@@ -37,7 +42,10 @@ export function parseHost(text: string): string | null {
 const isCanonical = (name: string): boolean =>
   name.length <= limits.domainCharsMax && canonicalName.test(name);
 
-/** An entry of `allowed_domains`: a host name, or `*.` and a host name for everything below it. Null for everything else. */
+/**
+ * An entry of `allowed_domains`: a host name, or `*.` and a host name for everything below it. Null for
+ * everything else.
+ */
 export function parseDomainPattern(text: string): string | null {
   if (!text.startsWith('*.')) return parseHost(text);
   const parent = parseHost(text.slice(2));
@@ -48,8 +56,9 @@ export function parseDomainPattern(text: string): string | null {
 const webSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'ws:', 'wss:']);
 
 /**
- * The host of an absolute http, https, ws or wss URL, as `parseHost` gives it. Null for everything else: about the hosts
- * of other schemes programs disagree (`x://good.example\@bad.example`), and what is checked here must be where the call goes.
+ * The host of an absolute http, https, ws or wss URL, as `parseHost` gives it. Null for everything else:
+ * about the hosts of other schemes programs disagree (`x://good.example\@bad.example`), and what is checked
+ * here must be where the call goes.
  */
 export function parseUrlHost(text: string): string | null {
   if (!URL.canParse(text)) return null;

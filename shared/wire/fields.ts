@@ -24,7 +24,10 @@ export type FreeForm = Static<typeof FreeForm>;
 
 const utf8 = new TextEncoder();
 
-/** Free-form objects are kept and sent back as they are, so their size is bounded: `limits.freeFormBytesMax` of JSON. */
+/**
+ * Free-form objects are kept and sent back as they are, so their size is bounded: `limits.freeFormBytesMax`
+ * of JSON.
+ */
 export function boundFreeForm(param: string, value: FreeForm): FreeForm {
   if (utf8.encode(JSON.stringify(value)).length > limits.freeFormBytesMax) {
     throw invalidRequest(param, `${param} must be at most ${limits.freeFormBytesMax} bytes of JSON.`);

@@ -63,7 +63,10 @@ const Stats = Type.Object({
   last_request_at: nullable(Timestamp),
 });
 
-/** `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent, and is refused for what may not. */
+/**
+ * `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent, and is refused for
+ * what may not.
+ */
 export const GatePatch = closed({
   name: Type.Optional(nullable(Name)),
   description: Type.Optional(Description),
@@ -116,8 +119,9 @@ export interface NewGate {
 }
 
 /**
- * Reads a new gate. `template` is the one that the body names; what it says counts where the body is silent, and nothing of it is
- * referred to later. Throws `invalid_request` naming the field, also for what the template brought.
+ * Reads a new gate. `template` is the one that the body names; what it says counts where the body is silent,
+ * and nothing of it is referred to later. Throws `invalid_request` naming the field, also for what the
+ * template brought.
  */
 export function parseGateCreation(body: Static<typeof GateCreation>, template: Template | null): NewGate {
   const trustLevel = readTrustLevel(body) ?? template?.trustLevel ?? null;
@@ -147,7 +151,10 @@ function mergeOverTemplate(template: Template | null, own: FreeForm): Constraint
   }
 }
 
-/** The policy as it is to be. What is merged is the public shape, and the result must be as good as a new gate's. */
+/**
+ * The policy as it is to be. What is merged is the public shape, and the result must be as good as a new
+ * gate's.
+ */
 export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePolicy): GatePolicy {
   refuseRemoval(patch);
   refuseUnknownConstraints(patch.constraints ?? {});

@@ -2,8 +2,9 @@ import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
 
 /**
- * Parses the text of a body. Throws `invalid_json` for what is not JSON, and `invalid_request` for JSON that the rest of
- * the service must never meet (`assertSafeJson`). Of two members with one name the last counts, as in every JSON.parse.
+ * Parses the text of a body. Throws `invalid_json` for what is not JSON, and `invalid_request` for JSON that
+ * the rest of the service must never meet (`assertSafeJson`). Of two members with one name the last counts,
+ * as in every JSON.parse.
  */
 export function parseJsonText(text: string): unknown {
   let value: unknown;
@@ -18,9 +19,10 @@ export function parseJsonText(text: string): unknown {
 }
 
 /**
- * Throws `invalid_request`, naming the place, unless a parsed JSON value is nested at most `limits.jsonDepthMax` deep and free of
- * what changes its meaning further in (contract §5): a lone surrogate, which has no UTF-8 and no RFC 8785 form; a `__proto__`
- * member, which turns into a prototype where somebody copies the object; a number beyond the doubles, which JSON.parse reads as Infinity.
+ * Throws `invalid_request`, naming the place, unless a parsed JSON value is nested at most
+ * `limits.jsonDepthMax` deep and free of what changes its meaning further in (contract §5): a lone surrogate,
+ * which has no UTF-8 and no RFC 8785 form; a `__proto__` member, which turns into a prototype where somebody
+ * copies the object; a number beyond the doubles, which JSON.parse reads as Infinity.
  */
 function assertSafeJson(value: unknown): void {
   const fault = findFault(value, 0);
@@ -35,8 +37,8 @@ function assertSafeJson(value: unknown): void {
 const paramCharsMax = 100;
 
 /**
- * A name that may be personal data itself (an address, a number, an account) stands in no error: its object is named instead. What looks like the
- * name of a field is none: letters, with a few digits at the end.
+ * A name that may be personal data itself (an address, a number, an account) stands in no error: its object
+ * is named instead. What looks like the name of a field is none: letters, with a few digits at the end.
  */
 const plainName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
 

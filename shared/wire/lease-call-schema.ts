@@ -77,7 +77,10 @@ export function parseLeaseCall(body: unknown): LeaseCall {
   return call;
 }
 
-/** Why these units of one window cannot be meant; null: they can. For everything that names units which a holder has. */
+/**
+ * Why these units of one window cannot be meant; null: they can. For everything that names units which a
+ * holder has.
+ */
 export function findReturnFault(given: LeaseCall['returns'][number]): string | null {
   const { startsAtMs } = windowAt(given.window, given.starts_at_ms);
   return startsAtMs === given.starts_at_ms
@@ -101,7 +104,10 @@ function refuseDoubles(param: string, names: readonly string[]): void {
   if (new Set(names).size < names.length) throw invalidRequest(param, `${param} names a window twice.`);
 }
 
-/** What a call was answered; null: nothing that means anything to the holder, which then sends the same call again. */
+/**
+ * What a call was answered; null: nothing that means anything to the holder, which then sends the same call
+ * again.
+ */
 export type LeaseOutcome =
   | { readonly kind: 'granted'; readonly answer: LeaseAnswer }
   /** Leases of this holder count for nothing any more. */

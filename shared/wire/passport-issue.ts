@@ -91,7 +91,10 @@ export interface WantedPassport {
 /** Where a request to issue arrived: under `/v1`, or under `/api`. */
 export type IssuePath = 'v1' | 'api';
 
-/** Reads a request to issue. Throws `invalid_request` naming the field, or `issuer_not_found` for what cannot be an issuer's id. */
+/**
+ * Reads a request to issue. Throws `invalid_request` naming the field, or `issuer_not_found` for what cannot
+ * be an issuer's id.
+ */
 export function parsePassportIssue(
   body: unknown,
   { path, nowMs }: { readonly path: IssuePath; readonly nowMs: UnixMillis },
@@ -111,7 +114,10 @@ function readVariant(body: unknown, path: IssuePath, nowMs: UnixMillis): WantedP
 const hasField = (body: unknown, name: string): boolean =>
   typeof body === 'object' && body !== null && Object.hasOwn(body, name);
 
-/** A schema counts code points and a token's reader UTF-16 units: what is issued must be readable, so the longer count binds. */
+/**
+ * A schema counts code points and a token's reader UTF-16 units: what is issued must be readable, so the
+ * longer count binds.
+ */
 function refuseLong(param: string, text: string | null, charsMax: number): void {
   if (text !== null && text.length > charsMax) {
     throw invalidRequest(param, `${param} must be at most ${charsMax} UTF-16 code units.`);
@@ -235,5 +241,7 @@ function expiryOfMachine(text: string | null | undefined, nowMs: UnixMillis): Un
   return expiresAtMs;
 }
 
-/** Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (contract §3). */
+/**
+ * Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (contract §3).
+ */
 const wholeSecond = (timeMs: number): UnixMillis => toMillis(toSeconds(timeMs as UnixMillis));

@@ -44,7 +44,10 @@ const passportFields = {
   metadata: FreeForm,
 };
 
-/** Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key, and in a replay (contract §12). */
+/**
+ * Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key,
+ * and in a replay (contract §12).
+ */
 export const IssuedPassportAnswer = Type.Object({
   ...passportFields,
   jwt: Type.String(),
@@ -83,8 +86,8 @@ export const RevocationAnswer = Type.Object({
   revoked_by: nullable(ActorAnswer),
   reason: Type.String(),
   /**
-   * How far the sidecars that serve the account's passports have got: how many are connected, how many of them have acknowledged, and which
-   * fell silent in the last minutes.
+   * How far the sidecars that serve the account's passports have got: how many are connected, how many of
+   * them have acknowledged, and which fell silent in the last minutes.
    */
   propagation: Type.Object({
     revision: Type.Integer(),
@@ -163,7 +166,10 @@ export const renderPassportListItem = (passport: Passport): Static<typeof Passpo
   expires_at: renderOptionalTime(passport.expiresAtMs),
 });
 
-/** What is wrong with a passport, the gravest first: a revocation stays, an expiry is past, a suspension may be lifted. */
+/**
+ * What is wrong with a passport, the gravest first: a revocation stays, an expiry is past, a suspension may
+ * be lifted.
+ */
 export function renderVerification(
   passport: Passport,
   {

@@ -3,13 +3,17 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 
 /**
- * What `GET` answers and nobody sets, as an update takes it back, so that what was read can be sent again with a change (contract §4). With
- * `refuseChanges` for what must still be so; what moves by itself, such as a count, is held against its form alone.
+ * What `GET` answers and nobody sets, as an update takes it back, so that what was read can be sent again
+ * with a change (contract §4). With `refuseChanges` for what must still be so; what moves by itself, such as
+ * a count, is held against its form alone.
  */
 export const readOnly = <Fields extends TProperties>(fields: Fields) =>
   Type.Partial(Type.Object(fields)).properties;
 
-/** Throws `invalid_request`, naming the first of these fields that is sent and is not what `GET` answers now. The order of members in an object says nothing. */
+/**
+ * Throws `invalid_request`, naming the first of these fields that is sent and is not what `GET` answers now.
+ * The order of members in an object says nothing.
+ */
 export function refuseChanges(
   body: Readonly<Record<string, unknown>>,
   current: Readonly<Record<string, unknown>>,

@@ -20,17 +20,20 @@ import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 
 /**
- * `POST /v1/sync/settlements`: requests of a sidecar that have to ask before they are answered, all of an event-loop turn in one call. Not a public
- * interface. Three kinds:
+ * `POST /v1/sync/settlements`: requests of a sidecar that have to ask before they are answered, all of an
+ * event-loop turn in one call. Not a public interface. Three kinds:
  *
- *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval and appends the record
- *             (contract §5 and §8). The committed settlement is the record; the sidecar does not spool it.
- *   suspend   a SUSPEND: opens an approval that holds the money, or finds the one that is pending for the same request already.
+ *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval
+ *             and appends the record (contract §5 and §8). The committed settlement is the record; the
+ *             sidecar does not spool it.
+ *   suspend   a SUSPEND: opens an approval that holds the money, or finds the one that is pending for the
+ *             same request already.
  *   look_up   what is known of a presented approval, of a key, and of a pending approval of the same request.
  *
- * All of a call commit in one transaction, each for itself: one that is refused harms no other. A permit is known by the id of its record, a
- * suspend by its approval_id: sent again, it is answered as the first time. The sidecar ends each of them: where it answered its client before it knew
- * the outcome, it voids the settlement with the next entry of its spool (SettlementVoid).
+ * All of a call commit in one transaction, each for itself: one that is refused harms no other. A permit is
+ * known by the id of its record, a suspend by its approval_id: sent again, it is answered as the first time.
+ * The sidecar ends each of them: where it answered its client before it knew the outcome, it voids the
+ * settlement with the next entry of its spool (SettlementVoid).
  */
 export interface SettlementCall {
   readonly sidecar_id: SidecarId;
@@ -45,7 +48,10 @@ export type Settlement = PermitSettlement | SuspendSettlement | LookUpSettlement
 
 /** What a key or an approval is bound to. */
 export interface SettledRequest {
-  /** How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is not begun (`late`). */
+  /**
+   * How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is
+   * not begun (`late`).
+   */
   readonly wanted_ms: number;
   readonly passport_id: PassportId;
   readonly token_hash: string;
@@ -56,8 +62,9 @@ export interface SettledRequest {
   readonly request_hash: string;
   readonly idempotency_key: string | null;
   /**
-   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended` that is not new) stays true from then on,
-   * unless the sidecar voids this id, because it answered its own client with something else.
+   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended`
+   * that is not new) stays true from then on, unless the sidecar voids this id, because it answered its own
+   * client with something else.
    */
   readonly reader_id: AttestationId;
 }
@@ -80,8 +87,8 @@ export interface SuspendSettlement extends SettledRequest {
   readonly pii: readonly PiiFinding[];
   readonly expires_in_ms: number;
   /**
-   * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into the approval, which frees it
-   * at its end.
+   * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into
+   * the approval, which frees it at its end.
    */
   readonly held: readonly LeaseReturn[];
 }
@@ -104,21 +111,31 @@ export interface SettlementCallAnswer {
 export type SettlementAnswer =
   /** permit: it is true, by this call or by an earlier one with the same record. */
   | { readonly kind: 'committed' }
-  /** All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was taken. */
+  /**
+   * All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was
+   * taken.
+   */
   | { readonly kind: 'replayed'; readonly first: FirstPermitBody }
   /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
   | { readonly kind: 'conflict' }
-  /** look_up: nothing is known. `may_change`: a holder has units of a `short` window that it neither used on record nor gave back yet. */
+  /**
+   * look_up: nothing is known. `may_change`: a holder has units of a `short` window that it neither used on
+   * record nor gave back yet.
+   */
   | { readonly kind: 'none'; readonly may_change: boolean }
-  /** look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken. `expires_at_ms` where there is such an approval. */
+  /**
+   * look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken.
+   * `expires_at_ms` where there is such an approval.
+   */
   | {
       readonly kind: 'approval';
       readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
       readonly expires_at_ms: UnixMillis | null;
     }
   /**
-   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this settlement was not taken. look_up that
-   * names no approval: the same request waits already, so that it needs no money of its own (contract §8); `is_new` is false then.
+   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this
+   * settlement was not taken. look_up that names no approval: the same request waits already, so that it
+   * needs no money of its own (contract §8); `is_new` is false then.
    */
   | {
       readonly kind: 'suspended';
@@ -132,7 +149,10 @@ export type SettlementAnswer =
   | { readonly kind: 'late' }
   /** It was voided before it came. */
   | { readonly kind: 'voided' }
-  /** The settlement is not this sidecar's to make, or not any more, for example because the gate has changed. Nothing was taken. */
+  /**
+   * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
+   * Nothing was taken.
+   */
   | { readonly kind: 'refused'; readonly message: string };
 
 /** The first PERMIT under an idempotency key, as it was answered. */
@@ -163,7 +183,10 @@ export interface ArrivedCall extends Omit<SettlementCall, 'settlements'> {
 export type ArrivedPermit = Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord };
 export type ArrivedSettlement = ArrivedPermit | SuspendSettlement | LookUpSettlement | MalformedSettlement;
 
-/** One that this build cannot read harms none of the others in its call. The message names the field, never its value. */
+/**
+ * One that this build cannot read harms none of the others in its call. The message names the field, never
+ * its value.
+ */
 export interface MalformedSettlement {
   readonly kind: 'malformed';
   readonly message: string;
@@ -238,9 +261,10 @@ const readSuspend = shapeReader(SuspendBody);
 const readLookUp = shapeReader(LookUpBody);
 
 /**
- * Reads a call as strictly as ingest reads a record: an unknown field, a wrong shape, and members that contradict each other are `malformed`.
- * Whether the sidecar may say it is not looked at. Throws `invalid_request`, naming the field, for what surrounds the settlements. `accountId`: of
- * the key that the call came with.
+ * Reads a call as strictly as ingest reads a record: an unknown field, a wrong shape, and members that
+ * contradict each other are `malformed`. Whether the sidecar may say it is not looked at. Throws
+ * `invalid_request`, naming the field, for what surrounds the settlements. `accountId`: of the key that the
+ * call came with.
  */
 export function parseSettlementCall(body: unknown, accountId: AccountId): ArrivedCall {
   const { settlements, ...envelope } = readEnvelope(body);
@@ -341,7 +365,10 @@ const Answer = Type.Union([
   Type.Object({ kind: Type.Literal('refused'), message: Type.String() }),
 ]);
 
-/** Null for everything that is no answer, also for text that is not JSON. Fields that are not known here are passed over. */
+/**
+ * Null for everything that is no answer, also for text that is not JSON. Fields that are not known here are
+ * passed over.
+ */
 export const parseSettlementAnswer = (text: string): SettlementCallAnswer | null =>
   readAnswer(parseJson(text));
 

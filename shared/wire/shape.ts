@@ -4,13 +4,17 @@ import { type ApiError, invalidRequest } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
 import { demandsByPattern } from '../model/plain-text.ts';
 
-/** Reads a value that arrived from outside. Throws `invalid_request`, naming the field at fault, unless it has the shape. */
+/**
+ * Reads a value that arrived from outside. Throws `invalid_request`, naming the field at fault, unless it has
+ * the shape.
+ */
 export type ShapeReader<Schema extends TSchema> = (value: unknown) => Static<Schema>;
 
 /**
- * Compiles a schema once. Nothing is converted, defaulted or dropped: what comes out is what came in. An object schema
- * that is closed (`additionalProperties: false`) refuses unknown fields by their name, so that a typo never passes silently.
- * `at` is put before the name of the field, for a value that is itself a part of something.
+ * Compiles a schema once. Nothing is converted, defaulted or dropped: what comes out is what came in. An
+ * object schema that is closed (`additionalProperties: false`) refuses unknown fields by their name, so that
+ * a typo never passes silently. `at` is put before the name of the field, for a value that is itself a part
+ * of something.
  */
 export function shapeReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {
   const validator = Compile(schema);
@@ -26,7 +30,8 @@ type Misfit = ReturnType<ReturnType<typeof Compile>['Errors']>[number];
 const fieldNameCharsMax = 100;
 
 function describeMisfit(misfits: readonly Misfit[], at: string): ApiError {
-  // An unknown field comes first: a misspelt one often also shows as a missing one, and the typo is the better hint.
+  // An unknown field comes first: a misspelt one often also shows as a missing one, and the typo is the
+  // better hint.
   const misfit =
     misfits.find((each) => each.keyword === 'additionalProperties') ??
     must(misfits[0], 'a value that does not fit has an error');
@@ -46,7 +51,10 @@ function describeMisfit(misfits: readonly Misfit[], at: string): ApiError {
   }
 }
 
-/** The JSON pointer of the library as a dotted name: `constraints.spend_limits`. The whole value is called `body`. */
+/**
+ * The JSON pointer of the library as a dotted name: `constraints.spend_limits`. The whole value is called
+ * `body`.
+ */
 function fieldAt(at: string, pointer: string, last?: string): string {
   const names = pointer
     .split('/')

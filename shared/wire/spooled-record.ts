@@ -26,8 +26,9 @@ import { checksJson } from './checks-json.ts';
 import type { SpooledRecord, VoidRun } from './sync.ts';
 
 /**
- * The JSON text of a record, the same that JSON.stringify gives, in a third of its time: the members are known, and
- * all texts but the pointers consist of characters that JSON does not escape (ids, hashes, keys and words of closed lists).
+ * The JSON text of a record, the same that JSON.stringify gives, in a third of its time: the members are
+ * known, and all texts but the pointers consist of characters that JSON does not escape (ids, hashes, keys
+ * and words of closed lists).
  */
 export function renderSpooledRecord(record: SpooledRecord): string {
   return (
@@ -82,7 +83,9 @@ export interface Malformed {
   readonly message: string;
 }
 
-/** The envelope of a batch; its elements are parsed one by one, so that a bad one can be named by its number. */
+/**
+ * The envelope of a batch; its elements are parsed one by one, so that a bad one can be named by its number.
+ */
 export interface ShippedBatch {
   readonly sidecarId: SidecarId;
   readonly connectionId: string;
@@ -96,7 +99,10 @@ export interface ShippedBatch {
 const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records', 'end']);
 const epochPattern = /^[0-9a-f]{32}$/;
 
-/** Reads the envelope of a batch. Throws `invalid_request` naming the field. Only a batch that ends its epoch may be empty. */
+/**
+ * Reads the envelope of a batch. Throws `invalid_request` naming the field. Only a batch that ends its epoch
+ * may be empty.
+ */
 export function parseAttestationBatch(body: unknown): ShippedBatch {
   if (!isObject(body)) throw invalidRequest('body', 'The body must be an object.');
   for (const name of Object.keys(body)) {
@@ -138,8 +144,8 @@ function parseEnd(end: unknown): ShippedBatch['end'] {
 }
 
 /**
- * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists and what the
- * fields say about each other; not whether the sidecar may say it.
+ * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists
+ * and what the fields say about each other; not whether the sidecar may say it.
  */
 export function parseBatchItem(
   value: unknown,
@@ -323,7 +329,10 @@ const toRecord = (record: CheckedRecord, source: RecordSource): AttestationRecor
 
 const malformed = (message: string): Malformed => ({ kind: 'malformed', message });
 
-/** More than a sidecar can count to in one start; the numbers of a whole batch of such voids still add up exactly. */
+/**
+ * More than a sidecar can count to in one start; the numbers of a whole batch of such voids still add up
+ * exactly.
+ */
 const countMax = 1e12;
 
 const isCount = (value: unknown): value is number =>

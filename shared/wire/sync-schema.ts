@@ -23,8 +23,9 @@ import type {
 } from './sync.ts';
 
 /**
- * The shapes of sync.ts, for what arrives. Fields that are not named here are passed over, because the other program may be one
- * minor version ahead; a kind of change that is not named here is refused, because nobody can tell what it takes away.
+ * The shapes of sync.ts, for what arrives. Fields that are not named here are passed over, because the other
+ * program may be one minor version ahead; a kind of change that is not named here is refused, because nobody
+ * can tell what it takes away.
  */
 
 const idPattern = (prefix: IdPrefix): string => `${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}`;
@@ -197,7 +198,10 @@ export const syncShapes = {
   ChangesQuery,
 } as const;
 
-/** Returns null for everything that does not have the shape, also for text that is not JSON. Signatures are not looked at. */
+/**
+ * Returns null for everything that does not have the shape, also for text that is not JSON. Signatures are
+ * not looked at.
+ */
 export const parseFeedMessage = (text: string): FeedMessage | null => feedMessage(parseJson(text));
 export const parseChangeEntry = (text: string): ChangeEntry | null => changeEntry(parseJson(text));
 export const parseSnapshot = (text: string): Snapshot | null => snapshot(parseJson(text));

@@ -4,8 +4,8 @@ import type { UnixMillis } from '../model/time.ts';
 import type { Change, ChangeEntry, FeedId, Heartbeat, SignedSnapshot } from './sync.ts';
 
 /**
- * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours alone;
- * the signature is what makes them believable, wherever they come from.
+ * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours
+ * alone; the signature is what makes them believable, wherever they come from.
  */
 interface SyncSigner {
   readonly kid: string;

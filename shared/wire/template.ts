@@ -26,8 +26,8 @@ export const TemplateAnswer = Type.Object({
 export type NewTemplate = Pick<Template, 'name' | 'description' | 'trustLevel' | 'constraints'>;
 
 /**
- * Throws `invalid_request` naming the field. A constraint that is not enforced yet may be kept here: it binds nobody until a gate is made
- * of it, and that is refused.
+ * Throws `invalid_request` naming the field. A constraint that is not enforced yet may be kept here: it binds
+ * nobody until a gate is made of it, and that is refused.
  */
 export const parseTemplateCreation = (body: Static<typeof TemplateCreation>): NewTemplate => ({
   name: body.name,

@@ -23,8 +23,9 @@ const envelopeEnd = ']}';
 const comma = 0x2c;
 
 /**
- * One AttestationBatch in the making, as JSON: records are copied from the spool as the bytes they are and never
- * parsed here. One object serves many batches, so that shipping takes the same memory however much there is to ship.
+ * One AttestationBatch in the making, as JSON: records are copied from the spool as the bytes they are and
+ * never parsed here. One object serves many batches, so that shipping takes the same memory however much
+ * there is to ship.
  *
  *     | ...... {"sidecar_id":...,"records":[ | record , record , ... | ]} ...... |
  *       envelope, flush with the items         items from itemsAt on
@@ -65,7 +66,9 @@ export class BatchBuilder {
     this.#itemCount = 0;
   }
 
-  /** Adds the JSON of the next record, which lies in these bytes. False: the batch is full, nothing was added. */
+  /**
+   * Adds the JSON of the next record, which lies in these bytes. False: the batch is full, nothing was added.
+   */
   addRecord(source: Buffer, start: number, end: number): boolean {
     if (!this.#beginItem(end - start)) return false;
     this.#end += source.copy(this.#bytes, this.#end, start, end);
@@ -93,8 +96,8 @@ export class BatchBuilder {
   }
 
   /**
-   * The whole batch. No copy: the bytes change with the next `begin`. A call that was given up may still be sending them, so
-   * whoever cannot be sure takes another builder for the next batch.
+   * The whole batch. No copy: the bytes change with the next `begin`. A call that was given up may still be
+   * sending them, so whoever cannot be sure takes another builder for the next batch.
    */
   body({ sidecarId, connectionId }: ShippingConnection): Uint8Array {
     const envelope: AttestationBatch = {

@@ -4,8 +4,9 @@ import type { SpoolEpoch } from './spool-folder.ts';
 import { findFrame, frameEnd, frameSeq } from './spool-segment.ts';
 
 /**
- * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each: before that, the names of the
- * segments say it. Numbers that damage has made unreadable count too, because somebody was promised them. Rejects where the disk fails.
+ * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each:
+ * before that, the names of the segments say it. Numbers that damage has made unreadable count too, because
+ * somebody was promised them. Rejects where the disk fails.
  */
 export async function countWaiting(
   files: SpoolFiles,
@@ -42,7 +43,8 @@ async function lastSeqOf(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> 
       last = Math.max(last, frameSeq(window, at));
       at = end;
     }
-    // A frame that the window cuts is read again from its beginning; where none was found, the window holds damage alone.
+    // A frame that the window cuts is read again from its beginning; where none was found, the window holds
+    // damage alone.
     offset += at === firstAt ? bytes : at;
   }
   return last;

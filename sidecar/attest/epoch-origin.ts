@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** On which machine, since which of its starts and in which folder an epoch is written; kept in the epoch's own folder as `origin.json`. */
+/**
+ * On which machine, since which of its starts and in which folder an epoch is written; kept in the epoch's
+ * own folder as `origin.json`.
+ */
 export interface EpochOrigin {
   /** Of the running kernel; null where there is no such thing. */
   readonly boot_id: string | null;
@@ -16,19 +19,22 @@ export interface EpochOrigin {
 
 export const originFile = 'origin.json';
 
-/** Where this process runs. The two ids are those of Linux; elsewhere they are null, and nothing is certain. */
+/**
+ * Where this process runs. The two ids are those of Linux; elsewhere they are null, and nothing is certain.
+ */
 export const thisMachine = (): Pick<EpochOrigin, 'boot_id' | 'machine_id'> => ({
   boot_id: readId('/proc/sys/kernel/random/boot_id'),
   machine_id: readId('/etc/machine-id'),
 });
 
 /**
- * Whether every record that was answered in that epoch must be in the folder that is found now, `here`, by a process that holds the spool
- * alone. Certain are only:
- * - the same start of the same machine: what was written is in the kernel's memory, whatever became of the process, or
+ * Whether every record that was answered in that epoch must be in the folder that is found now, `here`, by a
+ * process that holds the spool alone. Certain are only:
+ * - the same start of the same machine: what was written is in the kernel's memory, whatever became of the
+ *   process, or
  * - the same machine, and records that were on disk before their answers.
- * In both cases in the very folder, because what was copied, or restored from a backup, may end earlier; the process that goes on with
- * the original may even be alive.
+ * In both cases in the very folder, because what was copied, or restored from a backup, may end earlier; the
+ * process that goes on with the original may even be alive.
  */
 export function isCertain(origin: EpochOrigin | null, here: Omit<EpochOrigin, 'is_synced_first'>): boolean {
   if (origin === null || !origin.is_sole || !here.is_sole) return false;

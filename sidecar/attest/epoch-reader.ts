@@ -29,15 +29,18 @@ export interface ReadPosition {
  * Reads the records of one epoch in order, through one window of constant size.
  *
  * Bytes that are no frame:
- * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power cut stopped: no answer
- *   promised those records for longer than `fsyncMs`. They are passed over, with a warning, and the control plane is notified with the
- *   end of the epoch. The epoch is never written to again, so the file is left as it is and goes with its folder.
- * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as an error. The next good frame
- *   tells how many numbers are missing; the batch gives these up explicitly (VoidRun), so that the control plane sees the loss, too, and
- *   no later record is held up, taken twice or taken for another.
+ * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power
+ *   cut stopped: no answer promised those records for longer than `fsyncMs`. They are passed over, with a
+ *   warning, and the control plane is notified with the end of the epoch. The epoch is never written to
+ *   again, so the file is left as it is and goes with its folder.
+ * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as
+ *   an error. The next good frame tells how many numbers are missing; the batch gives these up explicitly
+ *   (VoidRun), so that the control plane sees the loss, too, and no later record is held up, taken twice or
+ *   taken for another.
  *
- * What the disk does not give back (a read that fails, a file that has become shorter) is tried `limits.spoolReadTries` times. Then the
- * rest of that segment counts as damaged, too, and the file is kept in the quarantine folder as it is.
+ * What the disk does not give back (a read that fails, a file that has become shorter) is tried
+ * `limits.spoolReadTries` times. Then the rest of that segment counts as damaged, too, and the file is kept
+ * in the quarantine folder as it is.
  */
 export class EpochReader {
   readonly epoch: SpoolEpoch;
@@ -87,7 +90,10 @@ export class EpochReader {
     return (segment === null || offset >= segment.bytes) && this.#segmentAfter(segment) === undefined;
   }
 
-  /** Segments at the front of the epoch that hold nothing from `position` on, and the bytes before it in the next. */
+  /**
+   * Segments at the front of the epoch that hold nothing from `position` on, and the bytes before it in the
+   * next.
+   */
   get passed(): { readonly segments: number; readonly bytes: number } {
     const count = this.#passedSegments;
     const { segment, offset } = this.position;
@@ -101,7 +107,8 @@ export class EpochReader {
     const { segments, isLive } = this.epoch;
     const { segment, offset, seq } = this.position;
     const last = segments.at(-1);
-    // Of an epoch that is over the last one stays until the control plane knows its end, and with it whether it is whole.
+    // Of an epoch that is over the last one stays until the control plane knows its end, and with it whether
+    // it is whole.
     const isPassed = last !== undefined && segment === last && offset >= last.bytes;
     if (isPassed && isLive && last.isEnded) return segments.length;
     // A later segment that begins at or before the wanted number proves that all before it is taken.
@@ -112,8 +119,9 @@ export class EpochReader {
   }
 
   /**
-   * Fills the batch with what follows `position`, as far as it goes; empty if there is nothing. Numbers in `refused` are given up.
-   * Returns where the batch ends, and leaves `position` alone: that moves when the batch was taken. Rejects where the disk fails.
+   * Fills the batch with what follows `position`, as far as it goes; empty if there is nothing. Numbers in
+   * `refused` are given up. Returns where the batch ends, and leaves `position` alone: that moves when the
+   * batch was taken. Rejects where the disk fails.
    */
   async fill(batch: BatchBuilder, refused: ReadonlySet<number>): Promise<ReadPosition> {
     let at = this.position;
@@ -183,7 +191,9 @@ export class EpochReader {
     return 0;
   }
 
-  /** Throws what reading threw, until it was tried often enough: then the rest of the segment is set aside. */
+  /**
+   * Throws what reading threw, until it was tried often enough: then the rest of the segment is set aside.
+   */
   async #noteUnread(segment: SpoolSegment, name: string, error: unknown): Promise<null> {
     const { files, directory, logger } = this.#options;
     this.#failure = { name, tries: this.#failure.name === name ? this.#failure.tries + 1 : 1 };

@@ -5,7 +5,8 @@ import { type FileIdentity, isSameFile, type SpoolFiles } from './spool-files.ts
 import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
 
 /**
- * Writes the segments of one epoch. Each stays open until it is dropped: what is in it can then be shipped whatever becomes of its name.
+ * Writes the segments of one epoch. Each stays open until it is dropped: what is in it can then be shipped
+ * whatever becomes of its name.
  *
  *     no segment ──write, probe──> writing ──full──> (next segment) ──endSegment──> no segment
  */
@@ -44,8 +45,8 @@ export class EpochWriter {
   }
 
   /**
-   * The path still leads to what is written to, and nobody else has changed it. Throws where the disk cannot say.
-   * One call of the system, made once for the records of a turn.
+   * The path still leads to what is written to, and nobody else has changed it. Throws where the disk cannot
+   * say. One call of the system, made once for the records of a turn.
    */
   get isGrounded(): boolean {
     const segment = this.#segment;
@@ -54,7 +55,10 @@ export class EpochWriter {
     return isSameFile(found, this.#identity) && found?.bytes === segment.bytes;
   }
 
-  /** Appends these bytes, whose first record has that number. Throws where not all of them are written: `endSegment` then. */
+  /**
+   * Appends these bytes, whose first record has that number. Throws where not all of them are written:
+   * `endSegment` then.
+   */
   write(bytes: Uint8Array, byteCount: number, firstSeq: number): void {
     const full = this.#segment;
     if (full !== null && full.bytes > 0 && full.bytes + byteCount > this.#segmentBytesMax) {
@@ -73,8 +77,9 @@ export class EpochWriter {
   }
 
   /**
-   * Ends the segment at its last good byte, after a write that failed: numbers that are given again are then in the file once, and the
-   * segment can be dropped as soon as it is shipped. A crash before this leaves records there that nobody was promised.
+   * Ends the segment at its last good byte, after a write that failed: numbers that are given again are then
+   * in the file once, and the segment can be dropped as soon as it is shipped. A crash before this leaves
+   * records there that nobody was promised.
    */
   endSegment(): void {
     const segment = this.#segment;
@@ -85,7 +90,10 @@ export class EpochWriter {
     if (segment.bytes === 0) this.#commit.closeAfterSync(this.#file);
   }
 
-  /** Begins the next segment, whose first record will have that number, and throws unless it takes `limits.spoolProbeBytes`. */
+  /**
+   * Begins the next segment, whose first record will have that number, and throws unless it takes
+   * `limits.spoolProbeBytes`.
+   */
   probe(firstSeq: number): void {
     this.#create(firstSeq);
     try {
@@ -101,7 +109,9 @@ export class EpochWriter {
     segment.file = null;
   }
 
-  /** Nothing more is written. Segments stay open until they are dropped: a reader may be in the middle of one. */
+  /**
+   * Nothing more is written. Segments stay open until they are dropped: a reader may be in the middle of one.
+   */
   async close(): Promise<void> {
     const segment = this.#segment;
     this.#segment = null;

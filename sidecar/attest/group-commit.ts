@@ -5,17 +5,23 @@ import type { SpoolFiles } from './spool-files.ts';
 export type CommitOutcome = 'durable' | 'unknown';
 
 /**
- * Makes written records durable in the background, many with one fsync: what is written while one runs is covered by the next.
- * After a failure it never tries again; see the contract of the spool.
+ * Makes written records durable in the background, many with one fsync: what is written while one runs is
+ * covered by the next. After a failure it never tries again; see the contract of the spool.
  */
 export interface GroupCommit {
   /** An fsync has been running for longer than any caller waits for its answer. */
   readonly isHanging: boolean;
-  /** A file was created in the folder: its name has to be durable too, before anybody hears that its content is. */
+  /**
+   * A file was created in the folder: its name has to be durable too, before anybody hears that its content
+   * is.
+   */
   createdFile(): void;
   /** Something was written to the file. `onSettled` hears of the first fsync that began after this call. */
   wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void;
-  /** Nothing more is written to the file, nor read from it: it is closed as soon as what was written is durable. */
+  /**
+   * Nothing more is written to the file, nor read from it: it is closed as soon as what was written is
+   * durable.
+   */
   closeAfterSync(file: number): void;
   /** Syncs what is left. Resolves when nothing waits any more, whatever the outcome. */
   finish(): Promise<void>;

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 export interface SpoolHold {
-  /** No other process that runs on this kernel writes to the spool. False: one does, or it cannot be known. */
+  /**
+   * No other process that runs on this kernel writes to the spool. False: one does, or it cannot be known.
+   */
   readonly isSole: boolean;
   release(): Promise<void>;
 }
@@ -12,11 +14,13 @@ export interface SpoolHold {
 const name = 'writer.sock';
 
 /**
- * Shows other processes that open the same spool that its writer is alive, and finds out whether another writer is. The lock of DATA_DIR
- * keeps two processes apart already, but not two containers that share a volume. Both find a socket in the folder: while one listens it is
- * alive, and the kernel ends that with the process, `kill -9` included.
+ * Shows other processes that open the same spool that its writer is alive, and finds out whether another
+ * writer is. The lock of DATA_DIR keeps two processes apart already, but not two containers that share a
+ * volume. Both find a socket in the folder: while one listens it is alive, and the kernel ends that with the
+ * process, `kill -9` included.
  *
- * Refuses nobody: where another writer is alive, or the file system has no sockets, the only consequence is that nothing is certain.
+ * Refuses nobody: where another writer is alive, or the file system has no sockets, the only consequence is
+ * that nothing is certain.
  */
 export async function holdSpool(directory: string): Promise<SpoolHold> {
   // The path of a socket has at most 107 characters; through an open folder it is short.

@@ -12,23 +12,24 @@ import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
 
 /**
- * Brings the spool to the control plane: oldest epoch first, one batch at a time, until each record was taken.
+ * Brings the spool to the control plane: oldest epoch first, one batch at a time, until each record was
+ * taken.
  *
  *     shipping ──no answer, or one that means nothing──> retrying ──an answer──> shipping
  *        └────another connection has taken over────> superseded ──this process connects anew──> shipping
  *     any ──stop──> stopped
  *
- * At least once from here, exactly once there: the control plane knows by (sidecar, epoch, number) what it has. So a batch whose answer
- * was lost is simply sent again, and no cursor is kept on disk: after a restart the first answer says how far the control plane is,
- * and at most one batch has travelled twice.
+ * At least once from here, exactly once there: the control plane knows by (sidecar, epoch, number) what it
+ * has. So a batch whose answer was lost is simply sent again, and no cursor is kept on disk: after a restart
+ * the first answer says how far the control plane is, and at most one batch has travelled twice.
  *
- * When an epoch is over and all of it was taken, a last batch without records says so, and whether anything may be missing (EpochEnd): then the
- * control plane can give back what the epoch's leases still hold.
+ * When an epoch is over and all of it was taken, a last batch without records says so, and whether anything
+ * may be missing (EpochEnd): then the control plane can give back what the epoch's leases still hold.
  *
- * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file of its own with the
- * reason, durably, and only then is its number given up with a VoidRun, in the same batch with its neighbours. Where the control
- * plane does not understand a batch as a whole, no record is to blame: that is tried again, and shows in `lastError`, until one of the two
- * programs is replaced.
+ * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file
+ * of its own with the reason, durably, and only then is its number given up with a VoidRun, in the same batch
+ * with its neighbours. Where the control plane does not understand a batch as a whole, no record is to blame:
+ * that is tried again, and shows in `lastError`, until one of the two programs is replaced.
  */
 export interface Shipper {
   readonly state: 'shipping' | 'retrying' | 'superseded' | 'stopped';
@@ -43,11 +44,14 @@ export interface Shipper {
   /** When the oldest record was decided that the control plane has not taken; null: there is none. */
   oldestDecidedAtMs(): Promise<number | null>;
   /**
-   * Ships what is there without waiting for company, and stops: after the spool was closed, that is all of it. Resolves true when all
-   * was taken, false when `timeoutMs` is over first or another process has taken over; the next start ships the rest.
+   * Ships what is there without waiting for company, and stops: after the spool was closed, that is all of
+   * it. Resolves true when all was taken, false when `timeoutMs` is over first or another process has taken
+   * over; the next start ships the rest.
    */
   drain(timeoutMs: number): Promise<boolean>;
-  /** Counts the records that the control plane has not taken, after `drain`; null where the disk does not say. */
+  /**
+   * Counts the records that the control plane has not taken, after `drain`; null where the disk does not say.
+   */
   countLeft(): Promise<number | null>;
   /** The control plane is there again: what waits for its next attempt is shipped at once. */
   endPause(): void;
@@ -57,7 +61,10 @@ export interface Shipper {
 
 export interface ShipperDeps {
   readonly spool: Spool;
-  /** Throws where there is no answer, or one that a ShipAnswer cannot say; after `limits.internalCallMsMax` at the latest. */
+  /**
+   * Throws where there is no answer, or one that a ShipAnswer cannot say; after `limits.internalCallMsMax` at
+   * the latest.
+   */
   readonly client: { shipAttestations(body: Uint8Array): Promise<ShipAnswer> };
   /** The newest connection of this process; null while there is none. */
   readonly connection: () => ShippingConnection | null;
@@ -154,7 +161,10 @@ class SpoolShipper implements Shipper {
     this.state = 'stopped';
   }
 
-  /** The ends of epochs are notified as well where there is somebody to notify; nobody waits for that otherwise. */
+  /**
+   * The ends of epochs are notified as well where there is somebody to notify; nobody waits for that
+   * otherwise.
+   */
   get #isDrained(): boolean {
     if (this.state === 'superseded') return true;
     const isReached = this.state === 'shipping' && this.#deps.connection() !== null;
@@ -268,7 +278,10 @@ class SpoolShipper implements Shipper {
     return this.#deps.spool.dropTaken(reader.epoch, segments, bytes);
   }
 
-  /** The control plane lacks records from before this batch: what is still there is shipped, and the rest is given up. */
+  /**
+   * The control plane lacks records from before this batch: what is still there is shipped, and the rest is
+   * given up.
+   */
   #goBack(reader: EpochReader, expectedSeq: number): Step {
     const { firstSeq, epoch } = this.#batch;
     if (expectedSeq >= firstSeq)
@@ -318,7 +331,10 @@ class SpoolShipper implements Shipper {
     this.#retryInMs = limits.retryFirstMs;
   }
 
-  /** Nothing is lost: the records lie in the spool. The first failure of a row is told; `lastError` shows the newest. */
+  /**
+   * Nothing is lost: the records lie in the spool. The first failure of a row is told; `lastError` shows the
+   * newest.
+   */
   #noteFailure(error: unknown): number {
     const { logger, random } = this.#deps;
     this.lastError = error instanceof Error ? error.message : String(error);

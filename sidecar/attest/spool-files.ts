@@ -30,13 +30,19 @@ export interface SpoolFiles {
   list(path: string): Promise<readonly string[]>;
   size(path: string): Promise<number>;
   /**
-   * Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the end of the file. By its
-   * descriptor a file can be read when its path leads nowhere any more.
+   * Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the
+   * end of the file. By its descriptor a file can be read when its path leads nowhere any more.
    */
   read(file: string | number, buffer: Uint8Array, length: number, position: number): Promise<number>;
-  /** Creates or replaces a file, and its folder where that is gone; resolves when content and name would survive a power cut. */
+  /**
+   * Creates or replaces a file, and its folder where that is gone; resolves when content and name would
+   * survive a power cut.
+   */
   writeDurably(path: string, content: Uint8Array): Promise<void>;
-  /** Gives the file a second name in another folder, under which it stays when the first is removed. It may have it already. */
+  /**
+   * Gives the file a second name in another folder, under which it stays when the first is removed. It may
+   * have it already.
+   */
   keep(path: string, as: string): Promise<void>;
   /** It may be gone already. */
   removeFile(path: string): Promise<void>;
@@ -87,7 +93,8 @@ export const nodeFiles: SpoolFiles = {
   },
   size: async (path) => (await stat(path)).size,
   async read(of, buffer, length, position) {
-    // Opening and closing a file on the spot takes microseconds; through the thread pool it took as long as the reading.
+    // Opening and closing a file on the spot takes microseconds; through the thread pool it took as long as
+    // the reading.
     const file = typeof of === 'number' ? of : openSync(of, 'r');
     try {
       let filled = 0;

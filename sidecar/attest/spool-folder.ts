@@ -9,17 +9,21 @@ import { parseSegmentName, segmentName } from './spool-segment.ts';
  *
  *     spool/
  *       writer.sock                    the living writer listens here (hold-spool.ts)
- *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane knows its end
+ *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane
+ *                                      knows its end
  *         origin.json                  where it was written (epoch-origin.ts)
  *         0000000000000001.seg         named by the number of its first record
  *         0000000000011842.seg
  *       00000008-a93b…04/              this start
  *         0000000000000001.seg
- *       quarantine/                    damaged bytes and unreadable segments, one file for each place; never deleted by the sidecar
- *       refused/                       records that the control plane refused, with its reason; never deleted either
+ *       quarantine/                    damaged bytes and unreadable segments, one file for each place; never
+ *                                      deleted by the sidecar
+ *       refused/                       records that the control plane refused, with its reason; never deleted
+ *                                      either
  *
- * Starts are counted, because the wall clock may have gone back between two of them. The random half is the epoch that the
- * control plane knows: a folder that was copied back from a backup never meets a new one of the same name.
+ * Starts are counted, because the wall clock may have gone back between two of them. The random half is the
+ * epoch that the control plane knows: a folder that was copied back from a backup never meets a new one of
+ * the same name.
  */
 export interface SpoolEpoch {
   /** 32 hex characters. */
@@ -30,15 +34,18 @@ export interface SpoolEpoch {
   /** Of this start, and the spool is open: more may be written. The writer ends it. */
   isLive: boolean;
   /**
-   * The process that wrote it has ended, or closed it, and each record that was answered is in its segments, unless they are found damaged:
-   * what its leases still hold may go back (EpochEnd). False while it is live.
+   * The process that wrote it has ended, or closed it, and each record that was answered is in its segments,
+   * unless they are found damaged: what its leases still hold may go back (EpochEnd). False while it is live.
    */
   isCertain: boolean;
 }
 
 export interface SpoolSegment {
   readonly path: string;
-  /** The writer's descriptor, which reaches the records also when the path does not; null: it is read by its path. */
+  /**
+   * The writer's descriptor, which reaches the records also when the path does not; null: it is read by its
+   * path.
+   */
   file: number | null;
   /** Nothing more will be written to it. */
   isEnded: boolean;
@@ -53,8 +60,9 @@ export const refusedFolder = (directory: string): string => join(directory, 'ref
 const epochFolderPattern = /^(\d{8})-([0-9a-f]{32})$/;
 
 /**
- * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Most hold records. Folders of a start that came to
- * nothing are removed on the way. `isSole`: this process alone has the spool.
+ * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Most hold
+ * records. Folders of a start that came to nothing are removed on the way. `isSole`: this process alone has
+ * the spool.
  */
 export async function findEpochs(
   files: SpoolFiles,
@@ -96,8 +104,9 @@ export async function removeEpochFolder(files: SpoolFiles, folder: string): Prom
 }
 
 /**
- * Makes the folder of this start, later than all others. It is found again after a power cut when this resolves. Where its origin cannot be
- * written, on a full disk, the start goes on: what is lost is that its leases can come back before their windows end.
+ * Makes the folder of this start, later than all others. It is found again after a power cut when this
+ * resolves. Where its origin cannot be written, on a full disk, the start goes on: what is lost is that its
+ * leases can come back before their windows end.
  */
 export async function createEpoch(
   files: SpoolFiles,

@@ -2,8 +2,9 @@ import { limits } from '../../shared/model/limits.ts';
 import { crc32c } from './crc32c.ts';
 
 /**
- * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are little-endian. A build with another
- * layout must still read this one: what an older build has spooled was promised.
+ * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are
+ * little-endian. A build with another layout must still read this one: what an older build has spooled was
+ * promised.
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
@@ -12,8 +13,9 @@ import { crc32c } from './crc32c.ts';
  *       u32       u32       u64                 UTF-8 JSON of one SpooledRecord
  *               \______________ covered by the checksum _________/
  *
- * The sequence number stands in every frame, although it could be counted: where a frame is damaged, the next good one tells how
- * many records are gone, and its number is one more proof that it is a frame and not a piece of text that looks like one.
+ * The sequence number stands in every frame, although it could be counted: where a frame is damaged, the next
+ * good one tells how many records are gone, and its number is one more proof that it is a frame and not a
+ * piece of text that looks like one.
  */
 export const frameHeaderBytes = 16;
 
@@ -22,7 +24,9 @@ export const frameBytesMax = frameHeaderBytes + limits.spoolRecordCharsMax * 3;
 
 const u32 = 2 ** 32;
 
-/** Writes one frame at `start`, where at least `frameBytesMax` bytes are free. Returns the offset behind it. */
+/**
+ * Writes one frame at `start`, where at least `frameBytesMax` bytes are free. Returns the offset behind it.
+ */
 export function writeFrame(buffer: Buffer, start: number, seq: number, json: string): number {
   const payloadBytes = buffer.write(json, start + frameHeaderBytes);
   const end = start + frameHeaderBytes + payloadBytes;
@@ -38,7 +42,10 @@ export const incomplete = -1;
 /** No frame begins here. */
 export const damaged = -2;
 
-/** The offset behind the whole and undamaged frame at `start`, or `incomplete`, or `damaged`. Reads nothing from `end` on. */
+/**
+ * The offset behind the whole and undamaged frame at `start`, or `incomplete`, or `damaged`. Reads nothing
+ * from `end` on.
+ */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (start + frameHeaderBytes > end) return incomplete;
   const payloadBytes = buffer.readUInt32LE(start + 4);
@@ -51,7 +58,10 @@ export function frameEnd(buffer: Buffer, start: number, end: number): number {
 export const frameSeq = (buffer: Buffer, start: number): number =>
   buffer.readUInt32LE(start + 8) + buffer.readUInt32LE(start + 12) * u32;
 
-/** Where the next undamaged frame begins that is later than `afterSeq`, from `start` on; `end` if there is none. */
+/**
+ * Where the next undamaged frame begins that is later than `afterSeq`, from `start` on; `end` if there is
+ * none.
+ */
 export function findFrame(buffer: Buffer, start: number, end: number, afterSeq: number): number {
   for (let at = start; at + frameHeaderBytes < end; at++) {
     if (frameEnd(buffer, at, end) > 0 && frameSeq(buffer, at) > afterSeq) return at;
@@ -59,7 +69,10 @@ export function findFrame(buffer: Buffer, start: number, end: number, afterSeq: 
   return end;
 }
 
-/** Segments are named by the number of their first record, so that their names sort in order and a hole between two shows. */
+/**
+ * Segments are named by the number of their first record, so that their names sort in order and a hole
+ * between two shows.
+ */
 export const segmentName = (firstSeq: number): string => `${String(firstSeq).padStart(16, '0')}.seg`;
 
 /** The number of the first record of that segment; null if it is not a segment's name. */

@@ -13,32 +13,44 @@ import { nodeFiles, type SpoolFiles } from './spool-files.ts';
 import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
 import { frameBytesMax, writeFrame } from './spool-segment.ts';
 
-/** Whoever waits for a record to be safe before it answers. Exactly one of the two is called, once, never within `append`. */
+/**
+ * Whoever waits for a record to be safe before it answers. Exactly one of the two is called, once, never
+ * within `append`.
+ */
 export interface RecordOwner {
   /** The record will be in the log: the answer may name it. */
   onWritten(): void;
-  /** The record must be taken as lost: answer 503 `overloaded`. It may turn up in the log all the same, as after any crash. */
+  /**
+   * The record must be taken as lost: answer 503 `overloaded`. It may turn up in the log all the same, as
+   * after any crash.
+   */
   onFailed(): void;
 }
 
 /**
- * The sidecar's records on their way to the control plane: what an answer promises stands here first (contract §9).
+ * The sidecar's records on their way to the control plane: what an answer promises stands here first
+ * (contract §9).
  *
  * Contract:
  * - Records are numbered from 1 in the order of `append`, and are shipped in that order.
- * - All records of one event-loop turn go to the file with one write at its end; their owners are notified right after. From then on
- *   they survive the end of the process. They survive a power cut `fsyncMs` later; with 0, before their owners are notified.
+ * - All records of one event-loop turn go to the file with one write at its end; their owners are notified
+ *   right after. From then on they survive the end of the process. They survive a power cut `fsyncMs` later;
+ *   with 0, before their owners are notified.
  * - A write that fails fails all records of its turn, and nothing is taken until a probe was written.
- * - Before each write it is seen to that the path still leads to the file; where it does not, the turn fails, nothing more is taken, and
- *   what was answered is shipped from the open files.
- * - A failed fsync is final: what the kernel still holds is unknown, and asking again proves nothing. Nothing is taken until a restart.
+ * - Before each write it is seen to that the path still leads to the file; where it does not, the turn fails,
+ *   nothing more is taken, and what was answered is shipped from the open files.
+ * - A failed fsync is final: what the kernel still holds is unknown, and asking again proves nothing. Nothing
+ *   is taken until a restart.
  * - No token and nothing of a request but its hash is written.
  */
 export interface Spool {
   /** No record is taken now: answer 503 `overloaded`, before anything is decided or charged. */
   readonly isFull: boolean;
   readonly state: SpoolState;
-  /** Records are taken, and were for the last `limits.spoolSteadyMs`: readiness does not flap with a disk that is full again and again. */
+  /**
+   * Records are taken, and were for the last `limits.spoolSteadyMs`: readiness does not flap with a disk that
+   * is full again and again.
+   */
   readonly isSteady: boolean;
   /** On disk, with what was taken of a segment that is not deleted yet: what `isFull` is about. */
   readonly bytes: number;
@@ -56,19 +68,26 @@ export interface Spool {
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
   /**
-   * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few. Its owner is told that it failed where
-   * nothing can be written now.
+   * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
+   * Its owner is told that it failed where nothing can be written now.
    */
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /**
-   * Deletes segments at the front of the oldest epoch, all of whose records were taken. `bytesTaken`: of the segment that is first then.
+   * Deletes segments at the front of the oldest epoch, all of whose records were taken. `bytesTaken`: of the
+   * segment that is first then.
    */
   dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void>;
-  /** Deletes what is left of an epoch that is over, when all of it was taken and the control plane knows its end. */
+  /**
+   * Deletes what is left of an epoch that is over, when all of it was taken and the control plane knows its
+   * end.
+   */
   dropEpoch(epoch: SpoolEpoch): Promise<void>;
   /** Are given the duration of each fsync, in seconds. */
   readonly fsyncs: FsyncListener[];
-  /** Writes and syncs what is there, then takes no more. The shipper may go on: all that it ships now is deleted. */
+  /**
+   * Writes and syncs what is there, then takes no more. The shipper may go on: all that it ships now is
+   * deleted.
+   */
   close(): Promise<void>;
 }
 
@@ -84,7 +103,9 @@ type FsyncListener = (seconds: number) => void;
 
 export interface SpoolOptions {
   readonly directory: string;
-  /** At most this long between a decision and its record on disk (SPOOL_FSYNC_MS); 0 = before every answer. */
+  /**
+   * At most this long between a decision and its record on disk (SPOOL_FSYNC_MS); 0 = before every answer.
+   */
   readonly fsyncMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -95,15 +116,18 @@ export interface SpoolOptions {
   readonly bytesMax?: number;
 }
 
-/** Opens the spool and starts a new epoch in it. Rejects where the folder cannot be used: a sidecar does not start without it. */
+/**
+ * Opens the spool and starts a new epoch in it. Rejects where the folder cannot be used: a sidecar does not
+ * start without it.
+ */
 export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const { directory, fsyncMs, random, logger, files = nodeFiles } = options;
   await files.makeFolder(directory);
   const hold = await holdSpool(directory);
   if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
   try {
-    // Damage is looked for by whoever reads, not here: a full spool would hold up the start for seconds, and reading is the normal
-    // path through which everything is found and reported once.
+    // Damage is looked for by whoever reads, not here: a full spool would hold up the start for seconds, and
+    // reading is the normal path through which everything is found and reported once.
     const older = await findEpochs(files, directory, hold);
     const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
     const live = await createEpoch(files, directory, start, logger);
@@ -130,7 +154,9 @@ class FileSpool implements Spool {
   readonly #options: SpoolOptions & { readonly files: SpoolFiles };
   readonly #logger: Logger;
   readonly #hold: SpoolHold;
-  /** Of this process: the last one is live. Earlier ones lost their folder and are shipped from open files. */
+  /**
+   * Of this process: the last one is live. Earlier ones lost their folder and are shipped from open files.
+   */
   readonly #writers = new Map<SpoolEpoch, EpochWriter>();
   #writer: EpochWriter;
   /** Owners are notified of their records only after the fsync. */
@@ -338,7 +364,10 @@ class FileSpool implements Spool {
     this.#tryAgain(() => this.#repair());
   }
 
-  /** The old segment can be dropped when it is shipped, which makes room on a small volume; the next one is begun where there is room. */
+  /**
+   * The old segment can be dropped when it is shipped, which makes room on a small volume; the next one is
+   * begun where there is room.
+   */
   #repair(): void {
     if (this.state !== 'broken') return;
     try {
@@ -373,8 +402,9 @@ class FileSpool implements Spool {
   }
 
   /**
-   * What is written now would not survive this process: nobody could find it. All that was answered is in files that are still open; it is
-   * shipped from there, and the epoch ends. Its end is never certain: the old folder may turn up again.
+   * What is written now would not survive this process: nobody could find it. All that was answered is in
+   * files that are still open; it is shipped from there, and the epoch ends. Its end is never certain: the
+   * old folder may turn up again.
    */
   #lose(): void {
     this.state = 'adrift';
@@ -392,7 +422,10 @@ class FileSpool implements Spool {
     this.#tryAgain(() => void this.#regain());
   }
 
-  /** In a new folder, with a new epoch, when nothing is left in the old one. DATA_DIR itself is not made anew: its lock went with it. */
+  /**
+   * In a new folder, with a new epoch, when nothing is left in the old one. DATA_DIR itself is not made anew:
+   * its lock went with it.
+   */
   async #regain(): Promise<void> {
     const lost = this.#writer.epoch;
     try {

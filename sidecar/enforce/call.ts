@@ -46,11 +46,15 @@ export interface Asking {
   refusal: Refusal | null;
   /** Voids the settlement that was sent last. Null before the first. */
   voidSettlement: (() => void) | null;
-  /** Under which it reads what it may be answered with; the last one counts. Empty again when it is answered. */
+  /**
+   * Under which it reads what it may be answered with; the last one counts. Empty again when it is answered.
+   */
   readonly readerIds: AttestationId[];
 }
 
-/** A request from its body to its answer. It owns its record itself: two closures for each would be garbage. */
+/**
+ * A request from its body to its answer. It owns its record itself: two closures for each would be garbage.
+ */
 export class Call implements OpenCall, RecordOwner {
   readonly requestId: RequestId;
   readonly responder: Responder;

@@ -13,18 +13,24 @@ export interface Caller {
   readonly scopes: readonly Scope[];
 }
 
-/** What the replica knows of the keys of its account; asked anew for each request, so that a revoked key ends at once. */
+/**
+ * What the replica knows of the keys of its account; asked anew for each request, so that a revoked key ends
+ * at once.
+ */
 export interface KnownCallers {
   caller(keyHash: string, nowMs: UnixMillis): Caller | null;
   readonly isAccountSuspended: boolean;
 }
 
-/** Tells from the `Authorization` header who calls, or throws `unauthorized`, `account_suspended` or `insufficient_scope`. */
+/**
+ * Tells from the `Authorization` header who calls, or throws `unauthorized`, `account_suspended` or
+ * `insufficient_scope`.
+ */
 export type Authenticate = (authorization: string, required: Scope, nowMs: UnixMillis) => Caller;
 
 export function authenticator(known: KnownCallers): Authenticate {
-  // A client sends the same header each time. Remembered is only the way from the header to its hash, and only for keys
-  // that were valid once: made-up ones would push out the real ones.
+  // A client sends the same header each time. Remembered is only the way from the header to its hash, and
+  // only for keys that were valid once: made-up ones would push out the real ones.
   const hashes = new LRUCache<string, string>({ max: limits.presentedKeysMax });
   return (authorization, required, nowMs) => {
     const remembered = hashes.get(authorization);

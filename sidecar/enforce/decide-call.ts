@@ -30,7 +30,10 @@ import type { ScanBudget } from './scan-budget.ts';
 import { permitOf, suspendOf } from './settlement-of.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
-/** What a decision reads of the replica. Every question is answered from memory, with what is in force at that moment. */
+/**
+ * What a decision reads of the replica. Every question is answered from memory, with what is in force at that
+ * moment.
+ */
 interface EnforcementState extends KnownCallers {
   /** Null until the first snapshot is loaded: nothing can be decided before. */
   readonly accountId: AccountId | null;
@@ -51,12 +54,13 @@ export interface SectionDeps {
 }
 
 /**
- * THE SYNCHRONOUS SECTION begins here: who asks, at which gate, with what passport, what the request says and what is left are read and decided on;
- * whoever calls then takes and records with nothing awaited in between (`recordCall`, `reserveFor`), so that one moment's state decides and is
- * recorded. A call that had to wait comes here again and is decided as a whole: whatever it saw before has aged.
+ * THE SYNCHRONOUS SECTION begins here: who asks, at which gate, with what passport, what the request says and
+ * what is left are read and decided on; whoever calls then takes and records with nothing awaited in between
+ * (`recordCall`, `reserveFor`), so that one moment's state decides and is recorded. A call that had to wait
+ * comes here again and is decided as a whole: whatever it saw before has aged.
  *
- * Null: enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key or a gate that went meanwhile; nothing
- * is taken then.
+ * Null: enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key
+ * or a gate that went meanwhile; nothing is taken then.
  */
 export function decideCall(deps: SectionDeps, call: Call): Made | null {
   const { state, clock, random } = deps;
@@ -95,8 +99,9 @@ const policyWithoutGate = ({ state }: SectionDeps, { caller }: Call): CompiledPo
   noGate({ accountId: must(state.accountId, 'a state that was loaded stays'), mode: caller.mode });
 
 /**
- * Takes what the decision costs and appends its record, in the section that decided. For good, also where the write fails: the record may turn up in
- * the log all the same, and no log may show more than a limit allows. The spool is not full.
+ * Takes what the decision costs and appends its record, in the section that decided. For good, also where the
+ * write fails: the record may turn up in the log all the same, and no log may show more than a limit allows.
+ * The spool is not full.
  */
 export function recordCall(deps: SectionDeps, call: Call, made: Made): void {
   const { decision, view } = made;
@@ -175,7 +180,10 @@ function scan(call: Call, controls: PiiControls | null): RequestFacts {
   return scanned;
 }
 
-/** The request as its caller wrote it, without what the controls look for. Its scan was complete, or it would be blocked. */
+/**
+ * The request as its caller wrote it, without what the controls look for. Its scan was complete, or it would
+ * be blocked.
+ */
 export function redactedOf(call: Call, controls: PiiControls | null): Made['redacted'] {
   const { types } = must(controls, 'only PII controls redact');
   const { pii } = requestOf(call);

@@ -62,14 +62,21 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
 }
 
 /**
- * The shell around `decide`: who calls, what is asked, who the passport is, what is left to take, and a record before each answer (contract
- * §5, in that order). It answers with an error of the catalogue, or with a decision whose record is in the spool file or committed at the
- * control plane; a SUSPEND with an approval that is committed there.
+ * The shell around `decide`: who calls, what is asked, who the passport is, what is left to take, and a
+ * record before each answer (contract §5, in that order). It answers with an error of the catalogue, or with
+ * a decision whose record is in the spool file or committed at the control plane; a SUSPEND with an approval
+ * that is committed there.
  */
 export interface Enforcer {
-  /** `gateId`: as it stands in the address, unchecked; null for `/enforce`, which may name a gate in its request. Never throws. */
+  /**
+   * `gateId`: as it stands in the address, unchecked; null for `/enforce`, which may name a gate in its
+   * request. Never throws.
+   */
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
-  /** Decisions that stand since the start, one row for each outcome and reason that occurred. A first PERMIT that is answered again is none. */
+  /**
+   * Decisions that stand since the start, one row for each outcome and reason that occurred. A first PERMIT
+   * that is answered again is none.
+   */
   readonly decisions: Iterable<DecisionCount>;
   /** Requests answered 503 because the deadline passed or the spool was full. */
   readonly shed: number;
@@ -88,7 +95,8 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
 }
 
 /**
- * The way of a call. Nearly all go straight down, in one turn of the event loop; one that has to ask goes on as its run says (shared/decision/run.ts).
+ * The way of a call. Nearly all go straight down, in one turn of the event loop; one that has to ask goes on
+ * as its run says (shared/decision/run.ts).
  *
  *     handle ─> begin ──known passport─> conclude ─> decide ──plain─> recordCall ──written─> answerDecision
  *                 └─> verifier ─> afterVerifying ─┘    ^  └─needs a run─> perform ─> leases, settlements, spool
@@ -206,7 +214,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  /** After a wait: a client that went away meanwhile leaves nothing behind; nothing is taken for it, and nothing recorded. */
+  /**
+   * After a wait: a client that went away meanwhile leaves nothing behind; nothing is taken for it, and
+   * nothing recorded.
+   */
   #decideAgain(call: Call): void {
     if (!this.#isWanted(call)) return;
     try {
@@ -266,7 +277,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  /** Everything that it lacks at once: money and requests. One that waits for a person needs a request to be left, and takes none. */
+  /**
+   * Everything that it lacks at once: money and requests. One that waits for a person needs a request to be
+   * left, and takes none.
+   */
   #askLeases(call: Call): void {
     const { decision, view, request } = madeOf(call);
     const asking = askingOf(call);
@@ -291,7 +305,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
     });
   }
 
-  /** A call is over, and its client has not got what it has read: what was settled for others is theirs alone again. */
+  /**
+   * A call is over, and its client has not got what it has read: what was settled for others is theirs alone
+   * again.
+   */
   #endReadings(call: Call, isAnsweredWith: boolean): void {
     if (call.asking === null) return;
     const { readerIds } = call.asking;
@@ -423,8 +440,8 @@ const ignore = (): void => undefined;
 const voidOfReading = (readerId: AttestationId) => ({ voids: readerId, took: [], amount_micro_usd: null });
 
 /**
- * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would replace what is no UTF-8:
- * the hash in the record must be of what the caller sent.
+ * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would
+ * replace what is no UTF-8: the hash in the record must be of what the caller sent.
  */
 function parseBody(body: Buffer): unknown {
   if (body.length === 0) return {};

@@ -15,18 +15,22 @@ export interface OpenCall {
 }
 
 /**
- * The requests that wait for verification or for the spool, so that none waits past limits.decisionDeadlineMs: it is
- * answered 503 `overloaded` then, and what still arrives for it is dropped. A record that the spool took meanwhile stays: it
- * tells of a decision whose answer nobody received.
+ * The requests that wait for verification or for the spool, so that none waits past
+ * limits.decisionDeadlineMs: it is answered 503 `overloaded` then, and what still arrives for it is dropped.
+ * A record that the spool took meanwhile stays: it tells of a decision whose answer nobody received.
  *
- * One timer looks at all of them, because nearly every request is answered within its turn and a timer of its own would cost
- * more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs` late.
+ * One timer looks at all of them, because nearly every request is answered within its turn and a timer of its
+ * own would cost more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs`
+ * late.
  */
 export interface OpenCalls<Opened extends OpenCall> {
   open(call: Opened): void;
   /** Answers the request unless its deadline did; false: it did, and the reply was dropped. */
   answer(call: Opened, reply: Reply): boolean;
-  /** Whether somebody still waits for its answer. False also where the client has gone, and the request is forgotten then. */
+  /**
+   * Whether somebody still waits for its answer. False also where the client has gone, and the request is
+   * forgotten then.
+   */
   isWanted(call: Opened): boolean;
   readonly count: number;
   stop(): void;

@@ -6,9 +6,9 @@ import { leasesOf } from '../leases/held-view.ts';
 import type { Made } from './call.ts';
 
 /**
- * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the account: a made-up
- * token must not write into the chain of the passport it names (contract §9). A key that was found to be compromised after its token
- * was remembered has verified nothing either.
+ * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the
+ * account: a made-up token must not write into the chain of the passport it names (contract §9). A key that
+ * was found to be compromised after its token was remembered has verified nothing either.
  */
 export function recordOf(
   made: Made,

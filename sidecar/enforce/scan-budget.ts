@@ -2,8 +2,9 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 
 /**
- * The time that one turn of the event loop spends on personal data. A scan takes up to some milliseconds, and one turn may bring a request from every
- * connection: without a bound all others, and the timers, would wait for the sum. Who comes when it is spent takes his turn later, in order.
+ * The time that one turn of the event loop spends on personal data. A scan takes up to some milliseconds, and
+ * one turn may bring a request from every connection: without a bound all others, and the timers, would wait
+ * for the sum. Who comes when it is spent takes his turn later, in order.
  */
 export class ScanBudget {
   readonly #clock: Clock;

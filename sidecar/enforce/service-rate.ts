@@ -1,8 +1,9 @@
 import { limits } from '../../shared/model/limits.ts';
 
 /**
- * How many settlements may be open so that each is settled in its time. Measured only while there is more to do than the control plane
- * has done: what is settled at leisure says nothing about what could be. Until it was measured for the first time `limits.settlementsMax` counts.
+ * How many settlements may be open so that each is settled in its time. Measured only while there is more to
+ * do than the control plane has done: what is settled at leisure says nothing about what could be. Until it
+ * was measured for the first time `limits.settlementsMax` counts.
  */
 export class ServiceRate {
   /** Settlements in a millisecond; Infinity until measured. */

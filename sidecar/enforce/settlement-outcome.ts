@@ -15,8 +15,8 @@ import type { SettlementOutcome } from './settlements.ts';
 type SettlementFate = 'keep' | 'pass_on' | 'give_back' | 'void' | 'undo';
 
 /**
- * `isCertain`: no attempt of this settlement went without an answer. `isWanted`: its client still waits. Pure; of outcomes of permits and suspends,
- * look-ups reserve nothing (contract §5 and §8).
+ * `isCertain`: no attempt of this settlement went without an answer. `isWanted`: its client still waits.
+ * Pure; of outcomes of permits and suspends, look-ups reserve nothing (contract §5 and §8).
  */
 export function fateOf(
   outcome: SettlementOutcome,
@@ -29,7 +29,8 @@ export function fateOf(
 }
 
 /**
- * What becomes of the reading of a settlement or look-up, by which what others have settled stays true (SettledRequest.reader_id):
+ * What becomes of the reading of a settlement or look-up, by which what others have settled stays true
+ * (SettledRequest.reader_id):
  *
  *   read   it found something, with which the client may be answered
  *   none   it found nothing

@@ -11,8 +11,9 @@ interface VoidsDeps {
 }
 
 /**
- * Writes the voids of settlements to the spool, each until it is written: a client was told that nothing stands, so this word must not get lost
- * where the process lives on. They are at most as many as settlements are open (`limits.settlementsMax`) in one outage of the disk.
+ * Writes the voids of settlements to the spool, each until it is written: a client was told that nothing
+ * stands, so this word must not get lost where the process lives on. They are at most as many as settlements
+ * are open (`limits.settlementsMax`) in one outage of the disk.
  */
 export class SettlementVoids {
   /** Written since the start. */
@@ -24,7 +25,10 @@ export class SettlementVoids {
     this.#deps = deps;
   }
 
-  /** `onWritten`: when it is in the spool file, or at once where it cannot be written now: the client gets its 503 in any case. */
+  /**
+   * `onWritten`: when it is in the spool file, or at once where it cannot be written now: the client gets its
+   * 503 in any case.
+   */
   void(settlement: Omit<SettlementVoid, 'timestamp_ms'>, onWritten: () => void): void {
     this.#write({ ...settlement, timestamp_ms: this.#deps.clock.now() }, onWritten);
   }

@@ -22,7 +22,10 @@ export type UnsentSettlement = {
  */
 export type SettlementOutcome = SettlementAnswer | { readonly kind: 'away' | 'shed' | 'unknown' };
 
-/** `isCertain` false: an attempt without an answer came before this one, and may still happen: void the settlement unless it was committed. */
+/**
+ * `isCertain` false: an attempt without an answer came before this one, and may still happen: void the
+ * settlement unless it was committed.
+ */
 export type OnSettled = (outcome: SettlementOutcome, isCertain: boolean) => void;
 
 interface SettlementCount {
@@ -32,17 +35,20 @@ interface SettlementCount {
 }
 
 /**
- * The settlements of this sidecar on their way to the control plane (contract §5, §6 and §8). Those of an event-loop turn travel in one call; while
- * `limits.settlementCallsAtOnceMax` calls are under way the others gather for the next, so that a call grows with the load.
+ * The settlements of this sidecar on their way to the control plane (contract §5, §6 and §8). Those of an
+ * event-loop turn travel in one call; while `limits.settlementCallsAtOnceMax` calls are under way the others
+ * gather for the next, so that a call grows with the load.
  *
  *     queued ──call──> sent ──answer──> told
  *       │ ^             └──no answer──> queued again, uncertain
  *       └─└── its time is over, or the control plane is away ──> told
  *
- * How many are open follows the rate at which the control plane settles: one that could not be settled in time is shed when it comes, so that under any
- * load those that were taken are answered, and nothing is left to do when the load ends.
+ * How many are open follows the rate at which the control plane settles: one that could not be settled in
+ * time is shed when it comes, so that under any load those that were taken are answered, and nothing is left
+ * to do when the load ends.
  *
- * A look-up of a key waits while a permit with that key is on its way from here: before, it would find nothing.
+ * A look-up of a key waits while a permit with that key is on its way from here: before, it would find
+ * nothing.
  */
 export interface Settlements {
   /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
@@ -56,7 +62,9 @@ export interface Settlements {
 }
 
 export interface SettlementsDeps {
-  /** One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements. */
+  /**
+   * One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements.
+   */
   readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
   /** Whether the control plane is known to be away. */
   readonly isAway: () => boolean;

@@ -14,7 +14,10 @@ import type {
   Responder,
 } from './server.ts';
 
-/** How an adapter speaks through its own kind of response. Neither is called twice, nor after the client has gone. */
+/**
+ * How an adapter speaks through its own kind of response. Neither is called twice, nor after the client has
+ * gone.
+ */
 export interface Wire<Res> {
   write(res: Res, answer: { readonly reply: Reply; readonly isHead: boolean; readonly after: After }): void;
   /** Ends the connection without an answer. */
@@ -59,15 +62,16 @@ export class Desk<Res> {
 }
 
 /**
- * One request and its answer, the same for both adapters; the only owner of `res`, which it forgets before it ends it, because every
- * method of uWebSockets.js throws after the end.
+ * One request and its answer, the same for both adapters; the only owner of `res`, which it forgets before it
+ * ends it, because every method of uWebSockets.js throws after the end.
  *
  *     receiving ──whole body──> waiting ──reply──> answered
  *         ├──reply of the head, or refused──────────> answered
  *         └──────────────┬─────────┘
  *                   client gone ──> aborted        (a reply is then silent)
  *
- * `#res` is null in `answered` and `aborted`. `#handle` is null before the head is read and after the body is delivered.
+ * `#res` is null in `answered` and `aborted`. `#handle` is null before the head is read and after the body is
+ * delivered.
  */
 export class Exchange<Res> implements RequestHead, Responder {
   method = '';
@@ -114,8 +118,8 @@ export class Exchange<Res> implements RequestHead, Responder {
     this.headers = reader.headers;
     const { problem } = reader;
     if (problem !== null) {
-      // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so that nothing
-      // which was smuggled in the same packet reaches the handler.
+      // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so
+      // that nothing which was smuggled in the same packet reaches the handler.
       setImmediate(() => this.refuse(problem, 'close'));
       return;
     }
@@ -128,7 +132,10 @@ export class Exchange<Res> implements RequestHead, Responder {
     }
   }
 
-  /** The next piece of the body, maybe empty; its bytes need to last only for this call. Silent once nobody wants it. */
+  /**
+   * The next piece of the body, maybe empty; its bytes need to last only for this call. Silent once nobody
+   * wants it.
+   */
   take(piece: Buffer, isLast: boolean): void {
     const handle = this.#handle;
     if (handle === null) return;
@@ -179,7 +186,10 @@ export class Exchange<Res> implements RequestHead, Responder {
     }
   }
 
-  /** The handler threw, or replied what cannot be sent. Where it had replied before, the log is all that is left to do. */
+  /**
+   * The handler threw, or replied what cannot be sent. Where it had replied before, the log is all that is
+   * left to do.
+   */
   #fail(error: unknown): void {
     this.#desk.logger.error({ err: error, method: this.method }, 'a request handler failed');
     this.refuse('internal_error', 'keep');

@@ -12,7 +12,10 @@ import type { Listening, ListenOptions, Refusal, Reply, ServerPort } from './ser
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const hasReusePort = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
 
-/** The server where the addon does not load (musl, a Node version without a binary): slower, the same promises. */
+/**
+ * The server where the addon does not load (musl, a Node version without a binary): slower, the same
+ * promises.
+ */
 export const nodeServer = (fallbackReason: string | null): ServerPort => ({
   name: 'node:http',
   fallbackReason,
@@ -73,7 +76,8 @@ function serve(desk: Desk<ServerResponse>, options: ListenOptions): Server {
     });
   });
   server.on('request', receive);
-  // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a body.
+  // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a
+  // body.
   server.on('checkExpectation', receive);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const isAnswerable = socket.writable && error.code?.startsWith('HPE_');

@@ -1,8 +1,9 @@
 import { limits } from '../../shared/model/limits.ts';
 
 /**
- * Gathers a body that comes in several pieces. The buffer doubles as bytes arrive: a client that declares much and sends little, or sends it
- * byte by byte, holds no more memory than twice what it sent. Past limits.bodyBytesMax nothing is kept, only counted.
+ * Gathers a body that comes in several pieces. The buffer doubles as bytes arrive: a client that declares
+ * much and sends little, or sends it byte by byte, holds no more memory than twice what it sent. Past
+ * limits.bodyBytesMax nothing is kept, only counted.
  */
 export class BodyReader {
   #buffer = Buffer.allocUnsafe(0);

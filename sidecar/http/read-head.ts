@@ -5,9 +5,10 @@ type FramingProblem = Extract<Refusal, 'transfer_encoding' | 'content_length'>;
 const noHeaders: readonly string[] = Object.freeze([]);
 
 /**
- * Reads the headers that matter out of one request after another: `begin`, then `see` for each header line, then the fields.
- * One pass over all lines, because only that shows a header which came twice: uWebSockets.js, asked by name, tells the first alone.
- * Kept for the life of the server, so that a request costs no closure; adapters use it synchronously.
+ * Reads the headers that matter out of one request after another: `begin`, then `see` for each header line,
+ * then the fields. One pass over all lines, because only that shows a header which came twice:
+ * uWebSockets.js, asked by name, tells the first alone. Kept for the life of the server, so that a request
+ * costs no closure; adapters use it synchronously.
  */
 export class HeadReader {
   readonly #names: readonly string[];
@@ -53,7 +54,10 @@ export class HeadReader {
     return this.#contentLength === null ? 0 : Number(this.#contentLength);
   }
 
-  /** The end of the body is not given in the one way that every server reads alike: to be refused, and the connection closed. */
+  /**
+   * The end of the body is not given in the one way that every server reads alike: to be refused, and the
+   * connection closed.
+   */
   get problem(): FramingProblem | null {
     return this.#problem;
   }

@@ -6,8 +6,8 @@ import type { Reply } from './server.ts';
 export type After = 'keep' | 'close';
 
 /**
- * Throws InvariantError for an answer that would break the stream. A line break in a header would let its author write headers, or a
- * whole second answer, of his own; uWebSockets.js sends it as it is.
+ * Throws InvariantError for an answer that would break the stream. A line break in a header would let its
+ * author write headers, or a whole second answer, of his own; uWebSockets.js sends it as it is.
  */
 export function assertReply(reply: Reply): void {
   const { status, contentType, headers } = reply;

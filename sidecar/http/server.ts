@@ -8,13 +8,16 @@ export interface RequestHead {
   readonly path: string;
   /** After the `?`, or '' where there is none. */
   readonly query: string;
-  /** '' if absent. A header that came more than once is joined with `, ` (RFC 9110 §5.3), so that no half of it passes for the whole. */
+  /**
+   * '' if absent. A header that came more than once is joined with `, ` (RFC 9110 §5.3), so that no half of
+   * it passes for the whole.
+   */
   readonly authorization: string;
   /** The values of `ListenOptions.headerNames`, in that order; '' if absent, joined like `authorization`. */
   readonly headers: readonly string[];
   /**
-   * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it is read, because
-   * most requests never ask; '' after the request is answered or its client has gone.
+   * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it
+   * is read, because most requests never ask; '' after the request is answered or its client has gone.
    */
   readonly remoteAddress: string;
 }
@@ -31,23 +34,27 @@ export interface Reply {
 }
 
 export interface Responder {
-  /** At most once, at any later time, from any callback; the second call throws InvariantError. Says nothing, silently, when the client has gone. */
+  /**
+   * At most once, at any later time, from any callback; the second call throws InvariantError. Says nothing,
+   * silently, when the client has gone.
+   */
   reply(reply: Reply): void;
   /** The client has gone, or the server was closed: nobody will read an answer. */
   readonly isAborted: boolean;
 }
 
 /**
- * Gets the whole body. The bytes are the server's and may be gone when it returns: whatever shall last is decoded or copied before. (A copy
- * of each body cost 6 % of the processor time of the adapter with a handler that only parses, on Node 20.) A throw before it has
- * replied is logged and answered `internal_error`.
+ * Gets the whole body. The bytes are the server's and may be gone when it returns: whatever shall last is
+ * decoded or copied before. (A copy of each body cost 6 % of the processor time of the adapter with a handler
+ * that only parses, on Node 20.) A throw before it has replied is logged and answered `internal_error`.
  */
 export type BodyHandler = (body: Buffer, responder: Responder) => void;
 
 /**
- * Called synchronously for each request, body or not: routing, authentication and scope come before the body (contract §5). Either it
- * answers at once, and the body is thrown away, or it returns what shall happen with the body. It must see to its own deadline:
- * an adapter waits for `reply` as long as the client does. A throw is logged and answered `internal_error`.
+ * Called synchronously for each request, body or not: routing, authentication and scope come before the body
+ * (contract §5). Either it answers at once, and the body is thrown away, or it returns what shall happen with
+ * the body. It must see to its own deadline: an adapter waits for `reply` as long as the client does. A throw
+ * is logged and answered `internal_error`.
  */
 export type RequestHandler = (head: RequestHead) => Reply | BodyHandler;
 
@@ -64,7 +71,10 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** true: a second listener on the port is refused with EADDRINUSE. false: threads of this process share the port; see `ServerPort.sharesPorts`. */
+  /**
+   * true: a second listener on the port is refused with EADDRINUSE. false: threads of this process share the
+   * port; see `ServerPort.sharesPorts`.
+   */
   readonly exclusive: boolean;
   readonly handler: RequestHandler;
   /** Must not throw; the connection is closed without an answer if it does. */
@@ -80,11 +90,17 @@ export interface Listening {
   readonly port: number;
   /** Requests that have arrived and are neither answered nor given up by their client. */
   readonly openRequests: number;
-  /** Each connection is closed after its next answer. New ones are still taken, so that who sends less and less finds an open port. */
+  /**
+   * Each connection is closed after its next answer. New ones are still taken, so that who sends less and
+   * less finds an open port.
+   */
   startDraining(): void;
   /** startDraining, and no new connections. Open requests go on. */
   stopAccepting(): void;
-  /** stopAccepting, then waits for the open requests, at most limits.drainMsMax, then closes every connection. Never rejects. */
+  /**
+   * stopAccepting, then waits for the open requests, at most limits.drainMsMax, then closes every connection.
+   * Never rejects.
+   */
   close(): Promise<void>;
 }
 
@@ -92,25 +108,31 @@ export interface Listening {
  * The sidecar's HTTP/1.1 server. Both adapters promise, and one contract suite shows:
  *
  * - A request is answered at most once, and its client is never left hanging by a handler that throws.
- * - A body of up to limits.bodyBytesMax arrives whole. A longer one is read on to limits.bodyDiscardBytesMax and then refused
- *   `body_too_large`; if there is more than that, the connection is closed after the answer.
- * - `Transfer-Encoding` is refused `transfer_encoding`, a repeated `Content-Length` or one that is no number `content_length`; the connection is
- *   closed. Such a request means different things to different servers in a row, which is how requests are smuggled (RFC 9112 §11.2).
+ * - A body of up to limits.bodyBytesMax arrives whole. A longer one is read on to limits.bodyDiscardBytesMax
+ *   and then refused `body_too_large`; if there is more than that, the connection is closed after the answer.
+ * - `Transfer-Encoding` is refused `transfer_encoding`, a repeated `Content-Length` or one that is no number
+ *   `content_length`; the connection is closed. Such a request means different things to different servers in
+ *   a row, which is how requests are smuggled (RFC 9112 §11.2).
  * - HEAD gets the headers of the same answer, GET may have a body, `Expect: 100-continue` is continued.
- * - Requests that a client pipelines are answered in order if each is answered before its handler returns. Behind an answer that
- *   comes later, `node:http` queues them. uWebSockets.js has read them already and can neither keep them nor give them back: it closes the
- *   connection, and the adapter logs a warning that names `SIDECAR_HTTP=node`.
+ * - Requests that a client pipelines are answered in order if each is answered before its handler returns.
+ *   Behind an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
+ *   neither keep them nor give them back: it closes the connection, and the adapter logs a warning that names
+ *   `SIDECAR_HTTP=node`.
  * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
  *
- * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers, HTTP/1.0, a target that is no path.
+ * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers,
+ * HTTP/1.0, a target that is no path.
  */
 export interface ServerPort {
   readonly name: 'uWebSockets.js' | 'node:http';
-  /** Why this one was chosen, where it is not the preferred one; null where it is. For the log and `/readyz`. */
+  /**
+   * Why this one was chosen, where it is not the preferred one; null where it is. For the log and `/readyz`.
+   */
   readonly fallbackReason: string | null;
   /**
-   * Several threads may listen on one port, not 0, with `exclusive: false`. Then another process can join in unnoticed, so whoever shares a port
-   * first listens on it exclusively, and closes that listener, to learn that nobody else does.
+   * Several threads may listen on one port, not 0, with `exclusive: false`. Then another process can join in
+   * unnoticed, so whoever shares a port first listens on it exclusively, and closes that listener, to learn
+   * that nobody else does.
    */
   readonly sharesPorts: boolean;
   /** Rejects with the system's error (`code` EADDRINUSE, EACCES, ...) if the address cannot be had. */

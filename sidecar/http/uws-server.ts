@@ -34,11 +34,12 @@ const listenShared = 0;
 const listenExclusive = 1;
 
 /**
- * The server of choice. Import this file through choose-server.ts, which first sets what the addon reads when it loads.
+ * The server of choice. Import this file through choose-server.ts, which first sets what the addon reads when
+ * it loads.
  *
- * An exception inside one of its callbacks ends the process or strands the client, so every callback here catches; the rest of its
- * traps are noted where they are avoided. Its own refusals (431 for a header block that is too large, 505, 400) are HTML pages that
- * cannot be replaced.
+ * An exception inside one of its callbacks ends the process or strands the client, so every callback here
+ * catches; the rest of its traps are noted where they are avoided. Its own refusals (431 for a header block
+ * that is too large, 505, 400) are HTML pages that cannot be replaced.
  */
 export const uwsServer: ServerPort = {
   name: 'uWebSockets.js',
@@ -88,9 +89,10 @@ function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
 }
 
 /**
- * Numbers the turns of the event loop in which a request was left unanswered. One that is aborted in that same turn lost its connection to a
- * request behind it in the same read: a client that leaves is noticed by a later read. The addon closes the connection before any code of ours
- * runs (https://github.com/uNetworking/uWebSockets.js/issues/277, wontfix), so nothing can be answered any more.
+ * Numbers the turns of the event loop in which a request was left unanswered. One that is aborted in that
+ * same turn lost its connection to a request behind it in the same read: a client that leaves is noticed by a
+ * later read. The addon closes the connection before any code of ours runs
+ * (https://github.com/uNetworking/uWebSockets.js/issues/277, wontfix), so nothing can be answered any more.
  */
 class WaitingTurns {
   #turn = 0;
@@ -109,7 +111,10 @@ class WaitingTurns {
   }
 }
 
-/** Logs the first drop, and then at most one line a minute with their number: a client that pipelines does so all the time. */
+/**
+ * Logs the first drop, and then at most one line a minute with their number: a client that pipelines does so
+ * all the time.
+ */
 function dropNoter(logger: Logger): () => void {
   let dropped = 0;
   let notedAtMs = Number.NEGATIVE_INFINITY;
@@ -134,7 +139,10 @@ function readHead(exchange: Exchange<HttpResponse>, reader: HeadReader, req: Htt
   req.forEach(reader.see);
 }
 
-/** Corking makes one packet of one answer. The callback is made once, because a closure per answer would be garbage. */
+/**
+ * Corking makes one packet of one answer. The callback is made once, because a closure per answer would be
+ * garbage.
+ */
 function uwsWire(): Wire<HttpResponse> {
   let answer: { readonly reply: Reply; readonly isHead: boolean; readonly after: After } | null = null;
   let to: HttpResponse | null = null;
@@ -164,8 +172,9 @@ function uwsWire(): Wire<HttpResponse> {
 }
 
 /**
- * `endWithoutBody(length)` leaves the answer pending, so the length goes in by hand; and its closing flag adds a second, absurd length.
- * A HEAD after which the connection must close is therefore answered as if the body were empty, which `end` can close behind.
+ * `endWithoutBody(length)` leaves the answer pending, so the length goes in by hand; and its closing flag
+ * adds a second, absurd length. A HEAD after which the connection must close is therefore answered as if the
+ * body were empty, which `end` can close behind.
  */
 function endHead(res: HttpResponse, reply: Reply, after: After): void {
   if (after === 'close') {
@@ -228,7 +237,8 @@ function listening(app: TemplatedApp, desk: Desk<HttpResponse>, socket: us_liste
     const deadline = setTimeout(() => app.close(), limits.drainMsMax);
     await desk.drained();
     clearTimeout(deadline);
-    // The last answer may still lie in the cork buffer, which is flushed when the callback that wrote it returns.
+    // The last answer may still lie in the cork buffer, which is flushed when the callback that wrote it
+    // returns.
     await new Promise((resolve) => setImmediate(resolve));
     app.close();
   };

@@ -2,12 +2,15 @@ import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldWindow } from './held-window.ts';
 
-/** Windows of which the ledger had less left than the request needed that was asked for, each with the start of that window. */
+/**
+ * Windows of which the ledger had less left than the request needed that was asked for, each with the start
+ * of that window.
+ */
 export type Refusal = ReadonlyMap<HeldWindow, UnixMillis>;
 
 /**
- * The windows that a request draws on, in the order of QuotaView. The numbers of a view without refusal are the leases themselves, so that it
- * is made once for a gate and passport and then reused.
+ * The windows that a request draws on, in the order of QuotaView. The numbers of a view without refusal are
+ * the leases themselves, so that it is made once for a gate and passport and then reused.
  */
 export interface HeldView extends QuotaView {
   readonly spendWindows: readonly HeldWindow[];
@@ -25,8 +28,8 @@ export const heldView = (
 });
 
 /**
- * The leases that this charge is taken from, as its record names them; in the section that takes it. Undefined where the ledger has not
- * given one of them a number.
+ * The leases that this charge is taken from, as its record names them; in the section that takes it.
+ * Undefined where the ledger has not given one of them a number.
  */
 export function leasesOf(
   { spendWindows, rateWindows }: HeldView,
@@ -49,9 +52,9 @@ export function leasesOf(
 }
 
 /**
- * The view of a request that was refused: what the refusal is about is settled, as long as it is the same window. Where that leaves it without a
- * request, the ledger had the money, which went back before this was heard: it counts as there, so that what blocks can be said. Nothing can be
- * permitted on it.
+ * The view of a request that was refused: what the refusal is about is settled, as long as it is the same
+ * window. Where that leaves it without a request, the ledger had the money, which went back before this was
+ * heard: it counts as there, so that what blocks can be said. Nothing can be permitted on it.
  */
 export function settledView(view: HeldView, refusal: Refusal): HeldView {
   const rate = view.rateWindows.map((window) => settledWindow(window, refusal));

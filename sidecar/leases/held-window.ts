@@ -8,8 +8,8 @@ export interface WindowOfCounter extends LeaseCounter {
 }
 
 /**
- * What this sidecar holds of one window of one counter, with what its shell knows besides. All fields but the first two are written by the
- * lease holder and its book, and by nobody else.
+ * What this sidecar holds of one window of one counter, with what its shell knows besides. All fields but the
+ * first two are written by the lease holder and its book, and by nobody else.
  */
 export class HeldWindow {
   readonly name: WindowOfCounter;
@@ -26,7 +26,10 @@ export class HeldWindow {
   isInCall = false;
   /** Charges that may still be given back. */
   reserved = 0;
-  /** On the monotonic clock: a ledger that had too little left is not asked again at once. -Infinity since it had enough. */
+  /**
+   * On the monotonic clock: a ledger that had too little left is not asked again at once. -Infinity since it
+   * had enough.
+   */
   askAgainAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(name: WindowOfCounter, limit: number, nowMs: number) {

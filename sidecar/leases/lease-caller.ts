@@ -13,7 +13,10 @@ export type LeaseBody = Omit<LeaseCall, 'sidecar_id' | 'connection_id'>;
 export interface LeaseClient {
   /** Whether the control plane is known to be away: nobody has to wait for it. */
   readonly isAway: boolean;
-  /** Throws where there is no answer, or one that tells nothing about the call, after `limits.quotaCallMsMax` at the latest. */
+  /**
+   * Throws where there is no answer, or one that tells nothing about the call, after `limits.quotaCallMsMax`
+   * at the latest.
+   */
   lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;
 }
 
@@ -24,8 +27,8 @@ export type CallOutcome =
   | { readonly kind: 'stopped' };
 
 /**
- * Makes one call at a time, and each again and again with its number until it was answered: the ledger may have done long ago what it was asked, and
- * only then says what (LeaseCall).
+ * Makes one call at a time, and each again and again with its number until it was answered: the ledger may
+ * have done long ago what it was asked, and only then says what (LeaseCall).
  */
 export interface LeaseCaller {
   /** 32 hex characters. */
@@ -45,7 +48,10 @@ export function leaseCaller(options: {
   readonly client: LeaseClient;
   /** After each attempt without an answer. */
   readonly onFailure: () => void;
-  /** Of the spool, at this moment: where the records of what is taken are found. Absent: nowhere that the control plane could look. */
+  /**
+   * Of the spool, at this moment: where the records of what is taken are found. Absent: nowhere that the
+   * control plane could look.
+   */
   readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;

@@ -33,8 +33,8 @@ export interface LeaseCallsDeps {
 }
 
 /**
- * The traffic between leases and the ledger: who waits and what runs low or lies idle is gathered into one call at a time, and its answer is
- * dealt out.
+ * The traffic between leases and the ledger: who waits and what runs low or lies idle is gathered into one
+ * call at a time, and its answer is dealt out.
  *
  *     idle ──somebody waits, a lease runs low, units lie idle──> scheduled ──end of the turn──> calling ──answer──> idle, or scheduled again
  *       any ──stop──> stopped, when what is left has gone back
@@ -104,7 +104,10 @@ export class LeaseCalls {
     this.#wake();
   }
 
-  /** Units were given back here, and may be the last of their window: what nobody here will want soon is not left to lie idle. */
+  /**
+   * Units were given back here, and may be the last of their window: what nobody here will want soon is not
+   * left to lie idle.
+   */
   returnSpare(window: HeldWindow): void {
     const { spare } = window.lease;
     if (spare === 0) return;
@@ -154,7 +157,10 @@ export class LeaseCalls {
     while (this.#surplus.size > 0) await this.#speak(gatherCall([], noWindow, this.#surplus, nowMs));
   }
 
-  /** At the end of this turn, so that the needs of all its requests travel together; after the call under way, if there is one. */
+  /**
+   * At the end of this turn, so that the needs of all its requests travel together; after the call under way,
+   * if there is one.
+   */
   #wake(): void {
     if (this.#isScheduled || this.#underWay !== null || this.#isStopping) return;
     this.#isScheduled = true;
@@ -265,8 +271,9 @@ export class LeaseCalls {
   }
 
   /**
-   * What was leased just now for a request that then did not take it, because another window has too little or because it waits for a person, is not
-   * left to lie idle: where requests come one after the other, over whichever sidecars, each finds what the ones before it have left.
+   * What was leased just now for a request that then did not take it, because another window has too little
+   * or because it waits for a person, is not left to lie idle: where requests come one after the other, over
+   * whichever sidecars, each finds what the ones before it have left.
    */
   #sendBack(window: HeldWindow, { asks }: NextCall): void {
     const { spare } = window.lease;
@@ -280,7 +287,10 @@ export class LeaseCalls {
     }
   }
 
-  /** Another holder from here on: nothing that was leased or taken counts here any more, and those who wait are asked for anew. */
+  /**
+   * Another holder from here on: nothing that was leased or taken counts here any more, and those who wait
+   * are asked for anew.
+   */
   #dropAll(): void {
     for (const window of this.#windows()) window.lease.drop();
     this.#low.clear();
@@ -294,7 +304,9 @@ export class LeaseCalls {
     return this.#client.isAway ? away : late;
   }
 
-  /** Waiting does not help while the control plane is away; the call under way is made again until it is back. */
+  /**
+   * Waiting does not help while the control plane is away; the call under way is made again until it is back.
+   */
   #dismissIfAway(): void {
     if (this.#client.isAway) this.#dismissAll();
   }

@@ -14,9 +14,10 @@ import type { AskOutcome } from './waiters.ts';
 import { type LimitedGate, type LimitedPassport, WindowBook } from './window-book.ts';
 
 /**
- * The units that this sidecar holds of the windows of the quota ledger (contract §6). Requests take from what is held, in memory and at
- * once; whatever is lacking is leased from the control plane, the needs of one event-loop turn in one call, and ahead of need where
- * requests keep coming. What stays idle goes back within 2 s.
+ * The units that this sidecar holds of the windows of the quota ledger (contract §6). Requests take from what
+ * is held, in memory and at once; whatever is lacking is leased from the control plane, the needs of one
+ * event-loop turn in one call, and ahead of need where requests keep coming. What stays idle goes back within
+ * 2 s.
  *
  * The way of a request:
  *
@@ -28,17 +29,21 @@ export interface LeaseHolder {
   /** As which the control plane knows what is held here. Another one after it has forgotten (LeaseCall). */
   readonly holder: string;
   /**
-   * The windows that a request of this passport at this gate draws on, as far as known now. Good for this synchronous section only: the
-   * numbers are live, and go down with each `take`. Makes nothing for a gate and passport seen before. With a refusal the windows
-   * that it is about are settled, unless they have ended since. Gate null: `/enforce` without a gate.
+   * The windows that a request of this passport at this gate draws on, as far as known now. Good for this
+   * synchronous section only: the numbers are live, and go down with each `take`. Makes nothing for a gate
+   * and passport seen before. With a refusal the windows that it is about are settled, unless they have ended
+   * since. Gate null: `/enforce` without a gate.
    */
   view(gate: LimitedGate | null, passport: LimitedPassport, refusal?: Refusal | null): HeldView;
   /**
-   * Takes for good. Everything must be there: that is asserted, window by window, before any is touched. Leases more in the
-   * background where little is left.
+   * Takes for good. Everything must be there: that is asserted, window by window, before any is touched.
+   * Leases more in the background where little is left.
    */
   take(view: HeldView, charge: Charge): void;
-  /** Takes, as above, what may have to be given back: to be ended by exactly one of `keep`, `giveBack` and `passOn`. */
+  /**
+   * Takes, as above, what may have to be given back: to be ended by exactly one of `keep`, `giveBack` and
+   * `passOn`.
+   */
   reserve(view: HeldView, charge: Charge): Reservation;
   /** The charge is used. */
   keep(reservation: Reservation): void;
@@ -47,17 +52,18 @@ export interface LeaseHolder {
   /** The control plane has moved the units elsewhere, or frees them: an approval, a void. */
   passOn(reservation: Reservation): void;
   /**
-   * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are answered first come, first served,
-   * each only after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the request's first need; then it hears `late`, up to
-   * 10 ms late, while what it asked for is still leased for those who come after it.
+   * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are
+   * answered first come, first served, each only after the one before has decided. `untilMs`:
+   * limits.quotaWaitMsMax after the request's first need; then it hears `late`, up to 10 ms late, while what
+   * it asked for is still leased for those who come after it.
    */
   ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
   readonly counts: LeaseCounts;
   /** The control plane is there again: a call that waits for its next attempt is made at once. */
   endPause(): void;
   /**
-   * Everybody who waits hears `late`, and all that is not taken goes back in last calls, for at most `limits.leaseStopMsMax`. To be called
-   * after the last request was answered. Never rejects.
+   * Everybody who waits hears `late`, and all that is not taken goes back in last calls, for at most
+   * `limits.leaseStopMsMax`. To be called after the last request was answered. Never rejects.
    */
   stop(): Promise<void>;
 }
@@ -81,7 +87,10 @@ export interface LeaseCounts {
 
 export interface LeaseHolderDeps {
   readonly client: LeaseClient;
-  /** The live epoch of the spool that gets a record of whatever is taken here. Absent: units of a holder that dies stay counted. */
+  /**
+   * The live epoch of the spool that gets a record of whatever is taken here. Absent: units of a holder that
+   * dies stay counted.
+   */
   readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;

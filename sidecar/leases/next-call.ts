@@ -18,13 +18,16 @@ export interface NextCall {
   readonly returns: ReadonlyMap<HeldWindow, Returning>;
   /** Whose needs are in the asks, in the order in which they came. */
   readonly waiters: readonly Waiter[];
-  /** When the first of those can be asked for whose windows have just been found dry; null: there are none. */
+  /**
+   * When the first of those can be asked for whose windows have just been found dry; null: there are none.
+   */
   readonly dryUntilMs: number | null;
 }
 
 /**
- * Gathers as many needs as fit, first come, first served; then the windows that run low, then those of which units go back. Those that are taken
- * into the call leave `low` and `surplus`. Windows have been looked at with this `nowMs`: none is over.
+ * Gathers as many needs as fit, first come, first served; then the windows that run low, then those of which
+ * units go back. Those that are taken into the call leave `low` and `surplus`. Windows have been looked at
+ * with this `nowMs`: none is over.
  */
 export function gatherCall(
   waiting: Iterable<Waiter>,
@@ -65,9 +68,9 @@ export function gatherCall(
 interface Sum {
   needed: number;
   /**
-   * The largest need of those of whom another window was dry when it was last asked about. Most likely none of them takes anything, so it is leased
-   * for one: otherwise a flood that one window turns away would keep on leasing from the others, and leave too little there for those who
-   * could use it.
+   * The largest need of those of whom another window was dry when it was last asked about. Most likely none
+   * of them takes anything, so it is leased for one: otherwise a flood that one window turns away would keep
+   * on leasing from the others, and leave too little there for those who could use it.
    */
   doubtful: number;
   shortMin: number | null;
@@ -91,7 +94,8 @@ function askFor(window: HeldWindow, sum: Sum, nowMs: number): Ask {
     unitsMin: sum.shortMin ?? 0,
     // Ten requests for a billion dollars each are more than a number can say exactly; no limit is so large.
     unitsNeeded: Math.min(Math.max(0, needed - lease.available), unitsNeededMax),
-    // A lease that was used up by one request after the other is asked for ahead as soon as somebody has to wait, or when it runs low.
+    // A lease that was used up by one request after the other is asked for ahead as soon as somebody has to
+    // wait, or when it runs low.
     unitsAhead: needed > 0 || lease.isLow ? lease.aheadOf(needed) : 0,
   };
 }
@@ -117,7 +121,10 @@ const unitsNeededMax = 2 ** 52;
 
 const neededOf = ({ needed, doubtful }: Sum): number => needed + doubtful;
 
-/** When all windows that it lacks units of can be asked about: those that were found dry not at once, but once they are over. */
+/**
+ * When all windows that it lacks units of can be asked about: those that were found dry not at once, but once
+ * they are over.
+ */
 function askableAt(waiter: Needy): number {
   let atMs = Number.NEGATIVE_INFINITY;
   eachNeed(waiter, ({ isDry, askAgainAtMs, lease }, units) => {

@@ -13,7 +13,8 @@ import type { HeldWindow } from './held-window.ts';
  *   given back  nothing came of it; what was taken can be taken again
  *   passed on   the control plane counts the units elsewhere: held by an approval, or freed by a void
  *
- * A window that has ended, or whose lease was dropped, meanwhile has nothing of it any more: then each of these changes nothing there.
+ * A window that has ended, or whose lease was dropped, meanwhile has nothing of it any more: then each of
+ * these changes nothing there.
  */
 export class Reservation {
   readonly #parts: readonly Part[];

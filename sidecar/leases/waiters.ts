@@ -5,13 +5,15 @@ import { type HeldView, isAbout, type Refusal } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
- * What became of an ask. The request decides again in the same synchronous section in which it hears this, because the units are promised
- * to nobody: the next in the row hears after it.
+ * What became of an ask. The request decides again in the same synchronous section in which it hears this,
+ * because the units are promised to nobody: the next in the row hears after it.
  *
  *   granted      everything it needs can be taken now
- *   refused      the ledger was asked for this very request and has less left than it needs: decide with `view(gate, passport, refusal)`
+ *   refused      the ledger was asked for this very request and has less left than it needs: decide with
+ *                `view(gate, passport, refusal)`
  *   away         the control plane is known to be away
- *   late         no answer came in time, or too many wait already, or the control plane knows no such limit (any more)
+ *   late         no answer came in time, or too many wait already, or the control plane knows no such limit
+ *                (any more)
  */
 export type AskOutcome =
   | { readonly kind: 'granted' }
@@ -23,7 +25,10 @@ export const granted: AskOutcome = { kind: 'granted' };
 export const away: AskOutcome = { kind: 'away' };
 export const late: AskOutcome = { kind: 'late' };
 
-/** What a request draws on, and how much of it: the money of each spend window, the requests of each rate window. */
+/**
+ * What a request draws on, and how much of it: the money of each spend window, the requests of each rate
+ * window.
+ */
 export interface Needy {
   readonly view: HeldView;
   readonly need: Charge;
@@ -116,11 +121,17 @@ export function isCovered({ view, need }: Needy): boolean {
   );
 }
 
-/** Money is looked at first, so it can do without what else it had asked for. Who lacks requests must see that his money is there. */
+/**
+ * Money is looked at first, so it can do without what else it had asked for. Who lacks requests must see that
+ * his money is there.
+ */
 export const lacksMoney = ({ view, need }: Waiter, dry: Refusal): boolean =>
   view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));
 
-/** After the call that asked for it. Null: it waits for the next one, as others took what was leased, or the window has ended on the way. */
+/**
+ * After the call that asked for it. Null: it waits for the next one, as others took what was leased, or the
+ * window has ended on the way.
+ */
 export function outcomeOf(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<HeldWindow>): AskOutcome | null {
   if (isCovered(waiter)) return granted;
   let outcome: AskOutcome | null = null;

@@ -29,9 +29,9 @@ interface GateViews {
 }
 
 /**
- * Which windows are known here, one object for each counter and window whoever draws on it, and which of them a passport draws on at a gate. The
- * second is remembered by the compiled objects themselves, so that a request whose like was seen before costs one or two look-ups and no
- * text is put together. Both are bounded.
+ * Which windows are known here, one object for each counter and window whoever draws on it, and which of them
+ * a passport draws on at a gate. The second is remembered by the compiled objects themselves, so that a
+ * request whose like was seen before costs one or two look-ups and no text is put together. Both are bounded.
  */
 export class WindowBook {
   /** By counter and name of the window, roughly in the order in which they were last found in use. */
@@ -85,7 +85,10 @@ export class WindowBook {
     return view;
   }
 
-  /** Where there is no room, the window is forgotten already: nothing can be taken from it, and the next request looks again. */
+  /**
+   * Where there is no room, the window is forgotten already: nothing can be taken from it, and the next
+   * request looks again.
+   */
   #find(limit: WindowLimit, gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldWindow {
     const counter = counterOf(limit, gate?.gateId ?? null, passport.passportId);
     const key = nameOf(counterKey(counter), limit);
@@ -110,8 +113,9 @@ export class WindowBook {
   }
 
   /**
-   * Forgets one that nobody would miss, of those that were not in use for longest: whatever was used since the last look goes to the end
-   * of the row. Some that hold units are passed over; idle ones go back within two seconds anyway, and then they hold nothing.
+   * Forgets one that nobody would miss, of those that were not in use for longest: whatever was used since
+   * the last look goes to the end of the row. Some that hold units are passed over; idle ones go back within
+   * two seconds anyway, and then they hold nothing.
    */
   #makeRoom(): boolean {
     let fallback: string | null = null;

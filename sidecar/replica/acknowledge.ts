@@ -1,11 +1,14 @@
-/** Tells the control plane at once what is applied: one call under way, and one more after it for all that came meanwhile. */
+/**
+ * Tells the control plane at once what is applied: one call under way, and one more after it for all that
+ * came meanwhile.
+ */
 export interface Acknowledger {
   soon(): void;
 }
 
 /**
- * `send` reads what is applied when it is called. An acknowledgement that fails is not repeated: the next pull
- * carries the same, and whatever ails the connection shows there.
+ * `send` reads what is applied when it is called. An acknowledgement that fails is not repeated: the next
+ * pull carries the same, and whatever ails the connection shows there.
  */
 export function makeAcknowledger(send: () => Promise<void>): Acknowledger {
   let isUnderWay = false;

@@ -10,17 +10,19 @@ export interface CatchUpDeps {
 }
 
 /**
- * Whether this event loop may decide. One that was stopped (SIGSTOP, a machine that slept, a long computation) has missed what was revoked
- * meanwhile, and the requests that waited in its sockets come before any news: so it asks the control plane first.
+ * Whether this event loop may decide. One that was stopped (SIGSTOP, a machine that slept, a long
+ * computation) has missed what was revoked meanwhile, and the requests that waited in its sockets come before
+ * any news: so it asks the control plane first.
  *
  *     deciding ──nothing ran for `limits.loopStopMsMax`──> catching up
  *        ^                                                    │
  *        └── the state is known to be complete at a moment after the stop, or `limits.catchUpMsMax` are over
  *
- * A control plane that does not answer in that time counts as one that is away: the age of the state decides then (contract §4).
+ * A control plane that does not answer in that time counts as one that is away: the age of the state decides
+ * then (contract §4).
  *
- * The stop is noticed by whoever comes first, the next tick or the next request, so nothing is decided between. Each look costs one reading
- * of the clock.
+ * The stop is noticed by whoever comes first, the next tick or the next request, so nothing is decided
+ * between. Each look costs one reading of the clock.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps;
@@ -53,7 +55,10 @@ export class CatchUp {
     return this.#resumedAtMs !== null;
   }
 
-  /** Calls back when decisions go on, in the order of the calls. False: too many wait already, and this one is not called. */
+  /**
+   * Calls back when decisions go on, in the order of the calls. False: too many wait already, and this one is
+   * not called.
+   */
   wait(onMayDecide: () => void): boolean {
     if (this.#waiting.length >= limits.catchUpWaitersMax) return false;
     this.#waiting.push(onMayDecide);

@@ -37,13 +37,17 @@ interface ControlPlaneConnection {
 }
 
 /**
- * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is repeated here. Each throws
- * ControlPlaneError for an answer that is an error, and whatever the network says for none.
+ * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is
+ * repeated here. Each throws ControlPlaneError for an answer that is an error, and whatever the network says
+ * for none.
  */
 export interface ControlPlaneClient {
   /** See Reach. */
   readonly isAway: boolean;
-  /** Null until `connect` has succeeded, and again where the control plane does not know the connection any more. */
+  /**
+   * Null until `connect` has succeeded, and again where the control plane does not know the connection any
+   * more.
+   */
   readonly connection: ControlPlaneConnection | null;
   /** Makes this process the only one that speaks for its sidecar id. */
   connect(): Promise<ConnectAnswer>;
@@ -51,11 +55,19 @@ export interface ControlPlaneClient {
   /** `signal` ends it early. */
   changes(after: Position, waitMs: number, signal: AbortSignal): Promise<ChangesAnswer>;
   ack(applied: Position): Promise<void>;
-  /** `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch. */
+  /**
+   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch.
+   */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
-  /** As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing about the call. */
+  /**
+   * As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing
+   * about the call.
+   */
   lease(call: Omit<LeaseCall, keyof Speaker>): Promise<LeaseAnswer | 'holder_unknown'>;
-  /** One attempt, as the newest connection, of settlements for which that holder has taken. Throws where nothing is known of their outcome. */
+  /**
+   * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
+   * nothing is known of their outcome.
+   */
   settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]>;
   close(): Promise<void>;
 }
@@ -86,14 +98,17 @@ export class ControlPlaneError extends Error {
   }
 
   /**
-   * The control plane itself has turned the call away, and so has not begun with it. What a proxy says, or an answer that nobody understands, tells
-   * nothing about the database.
+   * The control plane itself has turned the call away, and so has not begun with it. What a proxy says, or an
+   * answer that nobody understands, tells nothing about the database.
    */
   get isTurnedAway(): boolean {
     return this.code !== null && this.status >= 400 && this.status < 500;
   }
 
-  /** The control plane itself says that this sidecar's API key is none of its, or may not connect. What stands in between says no such code. */
+  /**
+   * The control plane itself says that this sidecar's API key is none of its, or may not connect. What stands
+   * in between says no such code.
+   */
   get refusesKey(): boolean {
     return this.code === 'unauthorized' || this.code === 'insufficient_scope';
   }
@@ -171,7 +186,9 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     return parsed;
   };
 
-  /** For calls of a connection: forgets it where the control plane has, unless there is a newer one already. */
+  /**
+   * For calls of a connection: forgets it where the control plane has, unless there is a newer one already.
+   */
   const asConnected = async <T>(speak: (as: ControlPlaneConnection) => Promise<T>): Promise<T> => {
     const speaker = connection;
     if (speaker === null) throw new Error('not connected to the control plane yet');

@@ -5,8 +5,8 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Heartbeat } from '../../shared/wire/sync.ts';
 
 /**
- * When something happened at the control plane, on our own monotonic clock. Learned from its answers, each of which carries its
- * clock and came at a time that we measured:
+ * When something happened at the control plane, on our own monotonic clock. Learned from its answers, each of
+ * which carries its clock and came at a time that we measured:
  *
  *     ours    sent ────────── held ──────────┐ answer written, between here … and here ┌ received
  *     theirs                                 └────────────────  now_ms  ──────────────┘
@@ -17,8 +17,9 @@ export class ControlPlaneTime {
   /** The clocks of this machine. */
   readonly machine: Clock;
   /**
-   * The control plane's time, for whatever is judged or recorded here (contract §6). All replicas go by one clock, that of the database. This
-   * machine's until the first answer: a cold start without the control plane has no other.
+   * The control plane's time, for whatever is judged or recorded here (contract §6). All replicas go by one
+   * clock, that of the database. This machine's until the first answer: a cold start without the control
+   * plane has no other.
    */
   readonly clock: CarriedClock;
   /** By replica, because each carries that clock by itself: our monotonic clock minus theirs, at least. */
@@ -32,15 +33,18 @@ export class ControlPlaneTime {
     this.clock = clock;
   }
 
-  /** Our wall clock minus the control plane's, give or take half of a round trip; null before the first answer. */
+  /**
+   * Our wall clock minus the control plane's, give or take half of a round trip; null before the first
+   * answer.
+   */
   get offsetMs(): number | null {
     return this.clock.offsetMs;
   }
 
   /**
-   * The earlier of our wall clock and theirs: what it says has passed, has passed by both. Null before the first answer, and where they
-   * disagree by more than `limits.standingKeptMs`: nobody knows then which one is wrong. Theirs runs on by our monotonic clock, which never
-   * jumps, so that a jump of ours shows at once.
+   * The earlier of our wall clock and theirs: what it says has passed, has passed by both. Null before the
+   * first answer, and where they disagree by more than `limits.standingKeptMs`: nobody knows then which one
+   * is wrong. Theirs runs on by our monotonic clock, which never jumps, so that a jump of ours shows at once.
    */
   get agreedNowMs(): UnixMillis | null {
     if (this.#earliest.size === 0) return null;
@@ -50,7 +54,10 @@ export class ControlPlaneTime {
     return isAgreed ? (Math.min(oursMs, theirsMs) as UnixMillis) : null;
   }
 
-  /** An answer has just been received. Returns by how much the control plane's time has jumped, 0 if it has not. */
+  /**
+   * An answer has just been received. Returns by how much the control plane's time has jumped, 0 if it has
+   * not.
+   */
   note(
     answer: { readonly replica: string; readonly now_ms: UnixMillis; readonly held_ms: number },
     sentAtMs: MonotonicMillis,
@@ -61,8 +68,8 @@ export class ControlPlaneTime {
   }
 
   /**
-   * When the head in this heartbeat was read. Null where it proves nothing: for a repeat, one that was overtaken by a later one of the same
-   * replica, and of one that has not answered a call of ours yet.
+   * When the head in this heartbeat was read. Null where it proves nothing: for a repeat, one that was
+   * overtaken by a later one of the same replica, and of one that has not answered a call of ours yet.
    */
   readAt(beat: Heartbeat): MonotonicMillis | null {
     const source = `${beat.replica} ${beat.feed_id}`;

@@ -2,16 +2,19 @@ import { assert } from '../../shared/errors/assert.ts';
 import { type DigestWords, idDigestWords } from '../../shared/model/id-digest.ts';
 
 /**
- * A map from digests to whole numbers from 1 to 2^31 - 1, in typed arrays: about half the memory of a Map of ids and a third of its time for a
- * look-up, which allocates nothing (bench row `standings`). A Map is its oracle in the tests.
+ * A map from digests to whole numbers from 1 to 2^31 - 1, in typed arrays: about half the memory of a Map of
+ * ids and a third of its time for a look-up, which allocates nothing (bench row `standings`). A Map is its
+ * oracle in the tests.
  *
- * Open addressing with linear probing. A slot is five words, the digest and its value; value 0 is an empty slot. A removed entry leaves no
- * mark: the entries behind it move up. Digests are hashes already, so their bits are the place:
+ * Open addressing with linear probing. A slot is five words, the digest and its value; value 0 is an empty
+ * slot. A removed entry leaves no mark: the entries behind it move up. Digests are hashes already, so their
+ * bits are the place:
  *
  *     first word, 8 bits:  one of 256 shards       second word: the slot in it
  *
- * Shards grow one by one, so that a table of a million grows in steps of some 0.1 ms instead of stopping all decisions at once. Somebody may
- * make ids until some of them share a place, but a row of neighbours slows down only the look-up of ids at that very place.
+ * Shards grow one by one, so that a table of a million grows in steps of some 0.1 ms instead of stopping all
+ * decisions at once. Somebody may make ids until some of them share a place, but a row of neighbours slows
+ * down only the look-up of ids at that very place.
  */
 export class DigestTable {
   readonly #shards: (Shard | null)[] = new Array<Shard | null>(shardCount).fill(null);
@@ -37,7 +40,10 @@ export class DigestTable {
     else this.#put(words, at, value);
   }
 
-  /** Looks at the next `slotCount` slots and removes each entry whose value is below; the call after the last slot begins anew. */
+  /**
+   * Looks at the next `slotCount` slots and removes each entry whose value is below; the call after the last
+   * slot begins anew.
+   */
   sweep(slotCount: number, below: number): void {
     for (let looked = 0; looked < slotCount; looked++) {
       const shard = this.#shards[this.#sweepShard] ?? null;
@@ -121,7 +127,10 @@ function findSlot(shard: Shard, words: DigestWords, at: number): number {
   }
 }
 
-/** Entries behind the slot move up to it unless that would put them before their home, so that no search ends too early. */
+/**
+ * Entries behind the slot move up to it unless that would put them before their home, so that no search ends
+ * too early.
+ */
 function emptySlot(shard: Shard, slot: number): void {
   const { words, slotMask } = shard;
   let hole = slot;

@@ -48,10 +48,16 @@ export interface FollowStatus {
 }
 
 export interface Following {
-  /** Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is away. */
+  /**
+   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
+   * away.
+   */
   readonly ready: Promise<void>;
   readonly status: FollowStatus;
-  /** Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may. Asked before each decision. */
+  /**
+   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
+   * Asked before each decision.
+   */
   readonly mustNotServe: string | null;
   /** The control plane is there again: what waits for its next attempt is tried at once. */
   endPause(): void;
@@ -68,9 +74,9 @@ export interface Following {
  *        │                      └── a pull says so, or brings what cannot be applied
  *        └── a call failed: pause (doubling); at the start with the state from disk meanwhile
  *
- * Listening comes before the snapshot, so that nothing falls in between. A push is applied when it arrives; whatever is odd about it (a
- * hole, a repeat, a bad signature, a reconnect) only leads to a pull, which is the truth. While the control plane is away the replica stays as
- * it is and its age grows.
+ * Listening comes before the snapshot, so that nothing falls in between. A push is applied when it arrives;
+ * whatever is odd about it (a hole, a repeat, a bad signature, a reconnect) only leads to a pull, which is
+ * the truth. While the control plane is away the replica stays as it is and its age grows.
  */
 export const startFollowing = (deps: FollowDeps): Following => new Follower(deps);
 
@@ -99,7 +105,10 @@ class Follower implements Following {
   #mayUseDisk = true;
   #isConnected = false;
   #isSuperseded = false;
-  /** Why the control plane does not accept this sidecar, and what to do. Null: it does. What merely cannot be reached says no such thing. */
+  /**
+   * Why the control plane does not accept this sidecar, and what to do. Null: it does. What merely cannot be
+   * reached says no such thing.
+   */
   #turnedAway: string | null = null;
   /** This process has once been as current as the control plane. */
   #isProven = false;
@@ -134,7 +143,10 @@ class Follower implements Following {
     };
   }
 
-  /** A state that is merely old serves on, where the trust level allows; one that its control plane disowns does not. */
+  /**
+   * A state that is merely old serves on, where the trust level allows; one that its control plane disowns
+   * does not.
+   */
   get mustNotServe(): string | null {
     if (this.#isSuperseded) return 'Another process has taken the place of this sidecar.';
     if (this.#turnedAway !== null) return this.#turnedAway;
@@ -403,6 +415,9 @@ function reasonTurnedAway(error: ControlPlaneError): string | null {
   return null;
 }
 
-/** The control plane is there and does not want this sidecar, as with a key that was deleted: what is on disk must not serve instead. */
+/**
+ * The control plane is there and does not want this sidecar, as with a key that was deleted: what is on disk
+ * must not serve instead.
+ */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ControlPlaneError && error.status >= 400 && error.status < 500;

@@ -2,13 +2,16 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 
 /**
- * Whether the control plane answers, as all channels to it have found together: pulls, acknowledgements, batches of records, lease calls and
- * settlements. Each channel repeats what failed after a pause that grows; the first answer on any of them, after a call of any of them had none, ends the
- * pauses of all. So nobody waits out a long pause in front of a control plane that is back. It ends them at most once in `limits.leaseRetryLastMs`: one
- * channel that keeps failing beside others that work is not hurried by each of their answers.
+ * Whether the control plane answers, as all channels to it have found together: pulls, acknowledgements,
+ * batches of records, lease calls and settlements. Each channel repeats what failed after a pause that grows;
+ * the first answer on any of them, after a call of any of them had none, ends the pauses of all. So nobody
+ * waits out a long pause in front of a control plane that is back. It ends them at most once in
+ * `limits.leaseRetryLastMs`: one channel that keeps failing beside others that work is not hurried by each of
+ * their answers.
  *
- * It is known to be away when a call could not connect, or when two calls, one begun after the other had failed, got no answer; and no more after
- * any answer. One broken connection says nothing: whoever stands between may have another replica. Nor does a call that was sent before the last answer.
+ * It is known to be away when a call could not connect, or when two calls, one begun after the other had
+ * failed, got no answer; and no more after any answer. One broken connection says nothing: whoever stands
+ * between may have another replica. Nor does a call that was sent before the last answer.
  */
 export class Reach {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -25,7 +28,10 @@ export class Reach {
     this.#clock = clock;
   }
 
-  /** `endPause`: ends the pause under way of a channel, and does nothing where there is none. For as long as this lives. */
+  /**
+   * `endPause`: ends the pause under way of a channel, and does nothing where there is none. For as long as
+   * this lives.
+   */
   onBack(endPause: () => void): void {
     this.#pauses.push(endPause);
   }
@@ -35,7 +41,10 @@ export class Reach {
     return this.#failures >= awayAfter;
   }
 
-  /** A call has got no answer, or one that says that nobody could serve it. `canConnect` false: nobody listens there. */
+  /**
+   * A call has got no answer, or one that says that nobody could serve it. `canConnect` false: nobody listens
+   * there.
+   */
   noteAway({ sentAtMs, canConnect }: { readonly sentAtMs: number; readonly canConnect: boolean }): void {
     this.#hasFailed = true;
     // It has answered since: this call tells of an earlier time.

@@ -30,9 +30,9 @@ import {
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
 
 /**
- * What became of an entry. `repeat`: it is in force already. `gap`: it does not follow what is in force: something is missing between, or
- * it is of another history, as after a restore. `refused`: it is not
- * the service's, or cannot be understood; the last good state stays and nothing after it will be applied.
+ * What became of an entry. `repeat`: it is in force already. `gap`: it does not follow what is in force:
+ * something is missing between, or it is of another history, as after a restore. `refused`: it is not the
+ * service's, or cannot be understood; the last good state stays and nothing after it will be applied.
  */
 export type ApplyOutcome = 'applied' | 'repeat' | 'gap' | 'refused';
 
@@ -45,12 +45,14 @@ export interface ReplicaDeps {
 }
 
 /**
- * The sidecar's copy of what it needs to decide: gates and callers of its account, and who is revoked or suspended anywhere.
+ * The sidecar's copy of what it needs to decide: gates and callers of its account, and who is revoked or
+ * suspended anywhere.
  *
  *     nothing loaded ──install──> loaded at (account R, global G) ──apply R+1 or G+1──> loaded at the next revision
  *
- * It changes by signed snapshots and signed entries only, one revision at a time, and is never half changed. Questions are answered from
- * memory, at once. It also knows its age: the time since it was last known that the service had nothing newer.
+ * It changes by signed snapshots and signed entries only, one revision at a time, and is never half changed.
+ * Questions are answered from memory, at once. It also knows its age: the time since it was last known that
+ * the service had nothing newer.
  */
 export class Replica {
   readonly #deps: ReplicaDeps;
@@ -61,7 +63,10 @@ export class Replica {
   #accountAsOfMs = Number.NEGATIVE_INFINITY;
   #globalAsOfMs = Number.NEGATIVE_INFINITY;
   #trust: SyncKeys | null;
-  /** Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull nothing any more. */
+  /**
+   * Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull
+   * nothing any more.
+   */
   isRefusedAsSuspended = false;
   #refusedCount = 0;
   #lastRefusal: string | null = null;
@@ -77,7 +82,10 @@ export class Replica {
     return this.#state?.accountId ?? null;
   }
 
-  /** By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its account. */
+  /**
+   * By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its
+   * account.
+   */
   get isAccountSuspended(): boolean {
     const state = this.#state;
     if (state === null) return this.isRefusedAsSuspended;
@@ -113,12 +121,18 @@ export class Replica {
     };
   }
 
-  /** Time since the older of the two feeds was last known to be complete here. Infinity: it never was in this process. */
+  /**
+   * Time since the older of the two feeds was last known to be complete here. Infinity: it never was in this
+   * process.
+   */
   get stateAgeMs(): number {
     return this.#deps.clock.monotonic() - this.asOfMs;
   }
 
-  /** The monotonic moment up to which both feeds are known to be complete here; minus infinity where they never were in this process. */
+  /**
+   * The monotonic moment up to which both feeds are known to be complete here; minus infinity where they
+   * never were in this process.
+   */
   get asOfMs(): number {
     return Math.min(this.#accountAsOfMs, this.#globalAsOfMs);
   }
@@ -136,7 +150,10 @@ export class Replica {
     return { account: this.#account, global: this.#global };
   }
 
-  /** Snapshots, entries and heartbeats that were refused since the start, and why the last one was, until something good arrives. */
+  /**
+   * Snapshots, entries and heartbeats that were refused since the start, and why the last one was, until
+   * something good arrives.
+   */
   get refusedCount(): number {
     return this.#refusedCount;
   }
@@ -157,8 +174,8 @@ export class Replica {
   }
 
   /**
-   * Takes the place of the whole state, at once or not at all; revisions may go back by it. Where no key is trusted yet, its
-   * own sync keys are.
+   * Takes the place of the whole state, at once or not at all; revisions may go back by it. Where no key is
+   * trusted yet, its own sync keys are.
    */
   install(
     signed: SignedSnapshot,
@@ -232,7 +249,10 @@ export class Replica {
     return 'applied';
   }
 
-  /** Looks at some of the standings and forgets those of passports that had expired long before this time, by whatever clock. */
+  /**
+   * Looks at some of the standings and forgets those of passports that had expired long before this time, by
+   * whatever clock.
+   */
   forgetExpired(nowMs: UnixMillis): void {
     this.#state?.standings.sweep(nowMs, limits.standingSlotsPerSweep);
   }
@@ -248,8 +268,8 @@ export class Replica {
   }
 
   /**
-   * Somebody trustworthy read this head at that moment. Answers whether the feed was complete here: then its age counts
-   * from there. Evidence that is older than what is known already changes nothing.
+   * Somebody trustworthy read this head at that moment. Answers whether the feed was complete here: then its
+   * age counts from there. Evidence that is older than what is known already changes nothing.
    */
   confirm(feedId: FeedId, head: number, asOfMs: MonotonicMillis): boolean {
     const isGlobal = feedId === globalFeed;
@@ -261,7 +281,10 @@ export class Replica {
     return true;
   }
 
-  /** Counts each, but logs the first of a series only: whoever can write to the bus could fill the log otherwise. */
+  /**
+   * Counts each, but logs the first of a series only: whoever can write to the bus could fill the log
+   * otherwise.
+   */
   #refuse(what: string, why: unknown): 'refused' {
     this.#refusedCount++;
     const reason = why instanceof Error ? why.message : String(why);

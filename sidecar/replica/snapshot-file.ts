@@ -7,13 +7,14 @@ import { parseChangeEntry, parseSignedSnapshot, parseSigningKeys } from '../../s
 /**
  * The last known state on disk, for a start while the control plane is away:
  *
- *     sync-keys.json          the sync keys that are trusted; those of the first snapshot ever, then what they vouched for
+ *     sync-keys.json          the sync keys that are trusted; those of the first snapshot ever, then what
+ *                             they vouched for
  *     snapshot.json           the last snapshot as it came, signed
  *     changes-<name>.jsonl    the entries applied since, signed; <name> ties them to their snapshot
  *
- * Whoever reads verifies: what is here proves nothing by being here. The snapshot is replaced by a rename, so that there is
- * always a whole one, and its changes start in a file of their own, so that they never follow another.
- * One process at a time; calls do not overlap.
+ * Whoever reads verifies: what is here proves nothing by being here. The snapshot is replaced by a rename, so
+ * that there is always a whole one, and its changes start in a file of their own, so that they never follow
+ * another. One process at a time; calls do not overlap.
  */
 export interface SnapshotFile {
   readonly directory: string;
@@ -82,7 +83,10 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** Every whole line up to the first that is none; the file ends there from now on, so that what is appended can be read. */
+/**
+ * Every whole line up to the first that is none; the file ends there from now on, so that what is appended
+ * can be read.
+ */
 async function readEntries(path: string): Promise<ChangeEntry[]> {
   const text = await readIfThere(path);
   if (text === null) return [];

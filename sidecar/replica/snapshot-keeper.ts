@@ -20,7 +20,9 @@ export class SnapshotKeeper {
   #trustedKeys = '';
   /** Writing failed: what is on disk lacks changes until a snapshot replaces it. */
   #isBehind = false;
-  /** A sync key was declared compromised: what it has signed on disk will not be believed at the next start. */
+  /**
+   * A sync key was declared compromised: what it has signed on disk will not be believed at the next start.
+   */
   #isUnbelievable = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
   #writtenAtMs: MonotonicMillis;
@@ -31,7 +33,10 @@ export class SnapshotKeeper {
     this.#writtenAtMs = deps.clock.monotonic();
   }
 
-  /** Whether a fresh snapshot would help: what is on disk has too many changes behind it, or lacks some, or is signed by a bad key. */
+  /**
+   * Whether a fresh snapshot would help: what is on disk has too many changes behind it, or lacks some, or is
+   * signed by a bad key.
+   */
   get wantsSnapshot(): boolean {
     const isWanted =
       this.#isBehind || this.#isUnbelievable || this.#changesOnDisk > limits.snapshotFileChangesMax;

@@ -7,9 +7,11 @@ import { DigestTable, digestValueMax } from './digest-table.ts';
 type Standing = 'active' | 'suspended' | 'revoked';
 
 /**
- * The passports that are not simply active, by the digest of their id. Looked at for every decision and held for perhaps a million passports.
+ * The passports that are not simply active, by the digest of their id. Looked at for every decision and held
+ * for perhaps a million passports.
  *
- *     value of an entry:  the day by which the passport has expired (29 bits), revoked or only suspended (1 bit each)
+ *     value of an entry:  the day by which the passport has expired (29 bits), revoked or only suspended (1
+ *                         bit each)
  *
  * The day comes first, so that what may be forgotten is what is below a number.
  */
@@ -27,7 +29,9 @@ export class Standings {
     return (value & revokedBit) === 0 ? 'suspended' : 'revoked';
   }
 
-  /** `expiredByDay`: the first UTC day, counted from 1970, that begins with the passport expired. Null: never. */
+  /**
+   * `expiredByDay`: the first UTC day, counted from 1970, that begins with the passport expired. Null: never.
+   */
   set(
     words: DigestWords,
     standing: Standing,
@@ -39,7 +43,10 @@ export class Standings {
     this.#table.set(words, at, standing === 'active' ? 0 : day * dayUnit + bit);
   }
 
-  /** Looks at the next `slotCount` slots, and forgets the passports that had expired for `limits.standingKeptMs` on a day before. */
+  /**
+   * Looks at the next `slotCount` slots, and forgets the passports that had expired for
+   * `limits.standingKeptMs` on a day before.
+   */
   sweep(nowMs: UnixMillis, slotCount: number): void {
     const today = Math.floor((nowMs - limits.standingKeptMs) / dayMs);
     this.#table.sweep(slotCount, (today + 1) * dayUnit);

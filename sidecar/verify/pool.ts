@@ -7,9 +7,10 @@ import { packTask, type VerifyJob } from './verify-task.ts';
 /**
  * Threads that check signatures, so that the event loop does not.
  *
- * Contract: `verify` answers one bit per job (see `checkTask`) or rejects, and then says nothing about any job: whoever asked must
- * treat them all as not verified. A thread that dies takes its tasks with it and is replaced. The pool does not watch the
- * time and has no bound of its own: its caller hands out at most `capacity` tasks at once and calls `restart` when one is late.
+ * Contract: `verify` answers one bit per job (see `checkTask`) or rejects, and then says nothing about any
+ * job: whoever asked must treat them all as not verified. A thread that dies takes its tasks with it and is
+ * replaced. The pool does not watch the time and has no bound of its own: its caller hands out at most
+ * `capacity` tasks at once and calls `restart` when one is late.
  */
 export interface VerifyPool {
   /** Tasks that may be under way together: one being worked on and one on its way, per thread. */
@@ -57,7 +58,8 @@ export function verifyPool(options: { readonly threads: number; readonly logger:
         .catch((error: unknown) => logger.error({ err: error }, 'verification threads did not end'));
     },
     ready: async () => {
-      // One task per thread is not promised to reach every thread; as all load the same file at once, it is near enough.
+      // One task per thread is not promised to reach every thread; as all load the same file at once, it is
+      // near enough.
       await Promise.all(Array.from({ length: options.threads }, () => run(packTask([]))));
     },
     close: async () => {
@@ -79,7 +81,8 @@ function startThreads(threads: number, logger: Logger): Piscina<Uint8Array, numb
     env: {},
     execArgv: runsFromSource ? ['--import', 'tsx'] : [],
   });
-  // A thread that dies while it has nothing to do: its tasks are not there to reject, and an unheard 'error' ends the process.
+  // A thread that dies while it has nothing to do: its tasks are not there to reject, and an unheard 'error'
+  // ends the process.
   piscina.on('error', (error: unknown) => logger.error({ err: error }, 'a verification thread failed'));
   return piscina;
 }

@@ -4,8 +4,9 @@ import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 
 /**
- * The end of the signature, which ends every token: 64 bits and more that nobody chooses. As a key it takes a third of the time of the whole signature,
- * because a slice of fewer than 13 characters is copied and not looked at through the token (bench row `micro`).
+ * The end of the signature, which ends every token: 64 bits and more that nobody chooses. As a key it takes a
+ * third of the time of the whole signature, because a slice of fewer than 13 characters is copied and not
+ * looked at through the token (bench row `micro`).
  */
 const keyChars = 12;
 
@@ -16,11 +17,12 @@ interface Remembered {
 
 /**
  * Tokens whose signature verified here before. It holds what a token says, never what was decided about it:
- * expiry, revocation, suspension and everything at the gate are looked at again for each request, so that a remembered
- * passport can die at any moment and an expired one may simply stay until it is the least recently used.
+ * expiry, revocation, suspension and everything at the gate are looked at again for each request, so that a
+ * remembered passport can die at any moment and an expired one may simply stay until it is the least recently
+ * used.
  *
- * Tokens that failed are not remembered. Whoever floods a sidecar changes a byte each time, and would only push out
- * the entry of somebody else.
+ * Tokens that failed are not remembered. Whoever floods a sidecar changes a byte each time, and would only
+ * push out the entry of somebody else.
  */
 export interface VerifiedCache {
   /** The passport of exactly this token, every character compared. Null: not known, so verify it. */
@@ -30,13 +32,16 @@ export interface VerifiedCache {
   readonly size: number;
 }
 
-/** `capacity`: passports, from 1; `charsMax`: of all their tokens together. The least recently used one makes room. */
+/**
+ * `capacity`: passports, from 1; `charsMax`: of all their tokens together. The least recently used one makes
+ * room.
+ */
 export function verifiedCache(
   capacity: number,
   charsMax: number = limits.verifiedTokenCharsMax,
 ): VerifiedCache {
-  // The key is only a place to look: a signature can be copied under another payload, so the whole token must be the same. Of two tokens with
-  // one key the later takes the place, and the earlier is verified again.
+  // The key is only a place to look: a signature can be copied under another payload, so the whole token must
+  // be the same. Of two tokens with one key the later takes the place, and the earlier is verified again.
   const byKey = new LRUCache<string, Remembered>({
     max: capacity,
     maxSize: charsMax,

@@ -13,8 +13,8 @@ import type { VerifiedCache } from './verified-cache.ts';
 import { isValidAt, type VerifyJob } from './verify-task.ts';
 
 /**
- * What became of a token. `overloaded`: too many were waiting, or this one waited too long. `unavailable`: the threads failed.
- * Neither says anything about the token, and neither may lead to a decision.
+ * What became of a token. `overloaded`: too many were waiting, or this one waited too long. `unavailable`:
+ * the threads failed. Neither says anything about the token, and neither may lead to a decision.
  */
 export type TokenOutcome =
   | { readonly kind: 'refused'; readonly reason: TokenRefusal }
@@ -37,13 +37,15 @@ interface VerifierCounts {
 }
 
 /**
- * Turns tokens into verified passports: from memory where the same token verified before, else with the threads of the pool.
+ * Turns tokens into verified passports: from memory where the same token verified before, else with the
+ * threads of the pool.
  *
- * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33 to 40 us of
- * processor time and checking a signature about 51 us. While every thread is busy, tokens of several turns gather in one
- * batch, so that batches grow with the load. The one exception: a token that is alone in its turn, with nothing under way, is
- * checked on the spot where the engine is fast enough (`inlineWhenAlone`). That is at most one signature in a turn; it delays
- * the others by 51 us, and the hand-over it replaces would have taken most of that from the same thread.
+ * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33
+ * to 40 us of processor time and checking a signature about 51 us. While every thread is busy, tokens of
+ * several turns gather in one batch, so that batches grow with the load. The one exception: a token that is
+ * alone in its turn, with nothing under way, is checked on the spot where the engine is fast enough
+ * (`inlineWhenAlone`). That is at most one signature in a turn; it delays the others by 51 us, and the
+ * hand-over it replaces would have taken most of that from the same thread.
  *
  *     verify ──known──> settle
  *        └──refused by shape──> settle
@@ -51,7 +53,9 @@ interface VerifierCounts {
  *               └─ waited too long ─┴─ late, or thread died ──> settle `overloaded` / `unavailable`
  */
 export interface PassportVerifier {
-  /** The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request. */
+  /**
+   * The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request.
+   */
   known(token: string): VerifiedPassport | null;
   /** Calls `settle` exactly once, possibly before it returns. `settle` must not throw. */
   verify(token: string, settle: Settle): void;

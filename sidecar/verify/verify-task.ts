@@ -17,8 +17,8 @@ const lengthBytes = 4;
 const headBytes = lengthBytes + signatureBytes + publicKeyBytes;
 
 /**
- * The jobs of one task in one buffer, which moves to the worker instead of being copied. Sent as objects, each byte array would
- * drag the whole buffer it is a view of along with it.
+ * The jobs of one task in one buffer, which moves to the worker instead of being copied. Sent as objects,
+ * each byte array would drag the whole buffer it is a view of along with it.
  *
  *     | length u32 LE | signature 64 | public key 32 | signing input ... |   repeated
  */
@@ -42,8 +42,8 @@ export function packTask(jobs: readonly VerifyJob[]): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Checks every job of a task. The result has bit `i` set where the signature of job `i` is valid; a public key that the engine
- * refuses makes its job invalid and touches no other.
+ * Checks every job of a task. The result has bit `i` set where the signature of job `i` is valid; a public
+ * key that the engine refuses makes its job invalid and touches no other.
  */
 export function checkTask(
   packed: Uint8Array,
@@ -66,10 +66,15 @@ export function checkTask(
 
 export const isValidAt = (valid: number, job: number): boolean => ((valid >>> job) & 1) === 1;
 
-/** A service has a handful of passport keys; past this something else is wrong, and the memory starts again. */
+/**
+ * A service has a handful of passport keys; past this something else is wrong, and the memory starts again.
+ */
 const knownKeysMax = 64;
 
-/** Verifiers by key. Preparing a key costs `node:crypto` as much as half a verification, and there are few keys. */
+/**
+ * Verifiers by key. Preparing a key costs `node:crypto` as much as half a verification, and there are few
+ * keys.
+ */
 export function rememberVerifiers(ed25519: Ed25519): (publicKey: Uint8Array) => Verifier | null {
   const known = new Map<string, Verifier | null>();
   return (publicKey) => {

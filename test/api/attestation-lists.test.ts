@@ -13,8 +13,9 @@ import { type Api, startApi } from '../support/api.ts';
 import { append, liveOwner, newRecord, operatorOf } from '../support/exports.ts';
 
 /**
- * How much of the database a page reads, whatever is asked for: counted in blocks of 8 KB, because a time says more about the machine. Each
- * of these lists has few or no records among many that a careless plan would look through.
+ * How much of the database a page reads, whatever is asked for: counted in blocks of 8 KB, because a time
+ * says more about the machine. Each of these lists has few or no records among many that a careless plan
+ * would look through.
  */
 let api: Api;
 let owner: Owner;

@@ -17,7 +17,10 @@ import {
 import { readCsv } from '../support/read-csv.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
 
-/** One export in three formats, over chains of two accounts and both modes whose records do not stand in the order of their times. */
+/**
+ * One export in three formats, over chains of two accounts and both modes whose records do not stand in the
+ * order of their times.
+ */
 let api: Api;
 let startMs: number;
 const keys = { live: '', test: '', other: '', empty: '' };

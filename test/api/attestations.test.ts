@@ -258,7 +258,8 @@ describe('who sees an attestation', () => {
 
   it('of a passport without a gate: the account of the passport, and the one that asked', async () => {
     const id = await arrive(recordOf(api, { gateId: null, passport }), other.key);
-    // Its id was in the answer to the other account, so that one reads it by the id, and lists only what is of its own passports and gates.
+    // Its id was in the answer to the other account, so that one reads it by the id, and lists only what is
+    // of its own passports and gates.
     expect((await api.call({ url: `/v1/attestations/${id}`, key: other.key })).body.id).toBe(id);
     const listed = (await list('', other.key)).body.attestations;
     expect(listed.map((each: { id: string }) => each.id)).not.toContain(id);

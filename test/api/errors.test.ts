@@ -231,7 +231,10 @@ describe('on the socket', () => {
     });
   }
 
-  /** `next` follows once something was answered to the first. Everything that came back until the end of the connection. */
+  /**
+   * `next` follows once something was answered to the first. Everything that came back until the end of the
+   * connection.
+   */
   async function sendBytes(first: string, next?: string): Promise<string> {
     const socket = connect(port, '127.0.0.1');
     socket.write(first);

@@ -5,8 +5,8 @@ import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectSoundStore, recordOf } from '../support/test-sidecar.ts';
 
 /**
- * A sidecar of another account that was shown a token once, and from then on writes what it likes: over HTTP, with a key of its own and
- * its own gates. `victim` owns the passports.
+ * A sidecar of another account that was shown a token once, and from then on writes what it likes: over HTTP,
+ * with a key of its own and its own gates. `victim` owns the passports.
  */
 let api: Api;
 let origin: string;

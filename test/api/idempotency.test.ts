@@ -97,7 +97,9 @@ const creations: readonly Creation[] = [
   },
 ];
 
-/** The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again. */
+/**
+ * The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again.
+ */
 const createNothing = [
   '/v1/passports/:id/revoke',
   '/v1/passports/:id/suspend',

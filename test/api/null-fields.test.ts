@@ -8,7 +8,10 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** The same body with every optional field null must be answered as the body without them, but for ids, keys and times. */
+/**
+ * The same body with every optional field null must be answered as the body without them, but for ids, keys
+ * and times.
+ */
 const creations: readonly (readonly [url: string, body: object, optional: readonly string[]])[] = [
   ['/v1/issuers', { name: 'a' }, ['domain', 'trust_tier', 'metadata']],
   [

@@ -10,7 +10,10 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
-/** Two replicas of the control plane on one database, each with a pool of its own; their clock stands still unless it is moved. */
+/**
+ * Two replicas of the control plane on one database, each with a pool of its own; their clock stands still
+ * unless it is moved.
+ */
 let api: Api;
 let pools: readonly Database[];
 let replicas: readonly FastifyInstance[];

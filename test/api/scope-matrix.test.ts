@@ -4,8 +4,8 @@ import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
 /**
- * The table of contract §2, written out here once more and by hand: which operation needs which scope. `x` stands for an id. Paths are those
- * under `/v1` unless they begin with another folder.
+ * The table of contract §2, written out here once more and by hand: which operation needs which scope. `x`
+ * stands for an id. Paths are those under `/v1` unless they begin with another folder.
  */
 const table: Readonly<Record<string, readonly string[]>> = {
   'passports:issue': ['POST /passports', 'POST /api/passports'],

@@ -82,7 +82,8 @@ describe('an approval over two sidecars', () => {
   it('holds its money while it is pending, once, and no request', async () => {
     const gate = { ...constraints, rate_limits: { requests_per_day: 2 } };
     const { gateId, token, approvalId, approved } = await suspended(gate);
-    // The money is held: what waits is found again at every sidecar, also where nothing is left for a second hold.
+    // The money is held: what waits is found again at every sidecar, also where nothing is left for a second
+    // hold.
     for (const i of [0, 1, 0, 1]) {
       const again = await check(i, gateId, token, order);
       expect(again.body).toMatchObject({ decision: 'SUSPEND', approval_id: approvalId });
@@ -165,7 +166,8 @@ describe('an approval over two sidecars', () => {
       Array.from({ length: 12 }, (_, i) => check(i, gateId, token, approved)),
     );
     const { PERMIT: permits = 0, approval_used: used = 0, quota_unavailable: late = 0 } = tally(replies);
-    // On a busy machine some are told to come again, maybe the winner among them; the record tells that there is one.
+    // On a busy machine some are told to come again, maybe the winner among them; the record tells that there
+    // is one.
     expect([permits <= 1, permits + used + late]).toEqual([true, 12]);
     await until(async () => (await statusOf(approvalId)) === 'used', { what: 'the use of the approval' });
     expect(tally([await check(0, gateId, token, approved)])).toEqual({ approval_used: 1 });
@@ -185,7 +187,8 @@ describe('an approval over two sidecars', () => {
     for (const request of [approved, keyed]) {
       for (const i of [0, 1]) expect((await check(i, gateId, token, request)).body).toEqual(first.body);
     }
-    // The same at the control plane and the sidecar: what is not its approval refuses it, whatever the key says.
+    // The same at the control plane and the sidecar: what is not its approval refuses it, whatever the key
+    // says.
     const foreign = { ...keyed, approval_id: `appr_${'0'.repeat(26)}` };
     const url = `/v1/gates/${gateId}/check`;
     const replies = [

@@ -28,7 +28,10 @@ describe('the leases of a sidecar', () => {
     return Number(/^agent_trust_sidecar_lease_calls_total (\d+)$/m.exec(String(body))?.[1]);
   };
 
-  /** Requests from so many clients, each one after the other, and again while it is told `quota_unavailable`, as on a busy machine it may be. */
+  /**
+   * Requests from so many clients, each one after the other, and again while it is told `quota_unavailable`,
+   * as on a busy machine it may be.
+   */
   async function load(
     sidecar: TestSidecar,
     { gateId, token }: { readonly gateId: string; readonly token: string },
@@ -91,7 +94,8 @@ describe('the leases of a sidecar', () => {
     const [sidecar] = pair.sidecars;
     const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 1_000_000 } } });
     let isOver = false;
-    // At any moment of a call, after at least one that was answered since the last time: where the machine is slow too.
+    // At any moment of a call, after at least one that was answered since the last time: where the machine is
+    // slow too.
     const breaking = (async () => {
       for (let pauseMs = 0; !isOver; pauseMs = (pauseMs + 7) % 20) {
         const before = await calls(sidecar);

@@ -198,7 +198,8 @@ describe('limits over two sidecars', () => {
       },
       { what: 'every unit of the limit' },
     );
-    // Its feeds may be as the control plane's without a word from it: it knows that it is back with the next answer.
+    // Its feeds may be as the control plane's without a word from it: it knows that it is back with the next
+    // answer.
     let reason = 'quota_unavailable';
     await until(
       async () => {

@@ -111,7 +111,10 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       sidecar.removeFolder();
     });
 
-    /** Besides what every test sidecar holds itself to: the status is the expected one, and its headers are there. */
+    /**
+     * Besides what every test sidecar holds itself to: the status is the expected one, and its headers are
+     * there.
+     */
     const expectDescribed = (reply: Reply, key: string, status: number): void => {
       expect(reply.status, `${key} ${JSON.stringify(reply.body)}`).toBe(status);
       const operation = must(

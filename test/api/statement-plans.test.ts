@@ -42,8 +42,9 @@ import { leaseDatabase } from '../support/lease-database.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 
 /**
- * Statements on large tables look at what they want and at little else, whatever the planner thinks of their parameters: with those at hand (custom
- * plans) and without (generic ones, which PostgreSQL may take from the sixth time on; a LIMIT is then a tenth of the table).
+ * Statements on large tables look at what they want and at little else, whatever the planner thinks of their
+ * parameters: with those at hand (custom plans) and without (generic ones, which PostgreSQL may take from the
+ * sixth time on; a LIMIT is then a tenth of the table).
  */
 const rows = 60_000;
 /** What one trim removes at most, twice looked at, with room; far below a look at all rows. */
@@ -70,7 +71,8 @@ beforeAll(async () => {
   ({ accountId } = await leaseDatabase(database.sql));
   const filling = connect({ url: database.url, connectionsMax: 1 });
   await fill(filling);
-  // A session tells what it has read when it is idle for ten seconds: while something else is measured, unless it is told to tell at once.
+  // A session tells what it has read when it is idle for ten seconds: while something else is measured,
+  // unless it is told to tell at once.
   await filling`SELECT pg_stat_force_next_flush()`;
   await filling.end();
 }, 180_000);

@@ -12,8 +12,8 @@ import { codedError, faultySql } from '../support/faulty-sql.ts';
 import { type GoodCalls, goodCalls, liveExample } from '../support/good-calls.ts';
 
 /**
- * Every status of every operation of the document, and every code of every error, is produced here at least once; `Api.call` holds each
- * answer against the document.
+ * Every status of every operation of the document, and every code of every error, is produced here at least
+ * once; `Api.call` holds each answer against the document.
  */
 const document: Document = JSON.parse(
   readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
@@ -36,7 +36,10 @@ type Documented = (typeof documented)[number];
 const database = faultySql();
 let api: Api;
 let good: GoodCalls;
-/** Live `admin:*` keys of accounts that may do nothing, and nothing more today; and one without any scope that guards something. */
+/**
+ * Live `admin:*` keys of accounts that may do nothing, and nothing more today; and one without any scope that
+ * guards something.
+ */
 let suspendedKey: string;
 let exhaustedKey: string;
 let uselessKey: string;

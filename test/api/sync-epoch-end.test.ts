@@ -15,7 +15,10 @@ import { brokenRules } from '../support/sound-database.ts';
 import { connectSidecar, recordOf, settlementCall, type TestSidecar } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
-/** What a sidecar that died was leased, and how much of it comes back when its spool has been shipped to the end. */
+/**
+ * What a sidecar that died was leased, and how much of it comes back when its spool has been shipped to the
+ * end.
+ */
 let api: Api;
 let passport: Reply['body'];
 beforeAll(async () => {

@@ -210,7 +210,8 @@ describe('a permit with a key', () => {
       other.call(`/v1/gates/${gateId}/check`, body),
     ]);
     const committed = answers.filter(({ kind }) => kind === 'committed').length;
-    // The control plane's own request is another one: it wins alone, or is a conflict, or had to wait too long.
+    // The control plane's own request is another one: it wins alone, or is a conflict, or had to wait too
+    // long.
     expect(committed).toBe(own.status === 200 ? 0 : 1);
     const kinds = new Set(answers.map(({ kind }) => kind));
     expect(kinds).toEqual(new Set(own.status === 200 ? ['conflict'] : ['committed', 'replayed']));
@@ -241,7 +242,10 @@ describe('a permit with a key', () => {
 });
 
 describe('a settlement that is still being worked on', () => {
-  /** The chain of the passport is held by somebody else meanwhile: the permit gets no further, and is committed afterwards. */
+  /**
+   * The chain of the passport is held by somebody else meanwhile: the permit gets no further, and is
+   * committed afterwards.
+   */
   async function whileWorkedOn(permitted: Flat, during: () => Promise<void>): Promise<void> {
     const held = await api.deps.sql.begin(async (tx) => {
       await tx`
@@ -261,7 +265,8 @@ describe('a settlement that is still being worked on', () => {
     const other = suspend({ held: [], amount_micro_usd: null });
     await whileWorkedOn(permitted, async () => {
       copy = settle(permitted);
-      // Another settlement is none of its business, nor is a look-up of its key, which sees what is committed.
+      // Another settlement is none of its business, nor is a look-up of its key, which sees what is
+      // committed.
       expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
       expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'suspended' });
     });

@@ -22,7 +22,10 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { arrived, deliverer, type Endpoint, subscribe, verified, verifiedAll } from '../support/webhooks.ts';
 
-/** Deliveries to real receivers. No time passes but what a test lets pass: an attempt is due when the test says so, however slow the machine is. */
+/**
+ * Deliveries to real receivers. No time passes but what a test lets pass: an attempt is due when the test
+ * says so, however slow the machine is.
+ */
 const logged: string[] = [];
 const recording: Logger = {
   debug: (fields, message) => void logged.push(JSON.stringify([fields, message])),

@@ -31,7 +31,10 @@ afterEach(async () => {
 
 const events = ['gate.created'];
 
-/** So many endpoints that hang, each with more deliveries than it may have under way. They hang until `receiver` is closed. */
+/**
+ * So many endpoints that hang, each with more deliveries than it may have under way. They hang until
+ * `receiver` is closed.
+ */
 async function hanging(endpoints: number): Promise<{ readonly held: readonly ServerResponse[] }> {
   const held: ServerResponse[] = [];
   receiver.answer((response, { path }) => {
@@ -48,7 +51,10 @@ async function hanging(endpoints: number): Promise<{ readonly held: readonly Ser
   return { held };
 }
 
-/** Milliseconds until an event of another account is at its endpoint there; what a busy machine adds is not counted. */
+/**
+ * Milliseconds until an event of another account is at its endpoint there; what a busy machine adds is not
+ * counted.
+ */
 async function delayAt(healthy: Receiver): Promise<number> {
   const { key } = await api.createAccount();
   await subscribe(api, { url: healthy.url, events }, key);

@@ -11,7 +11,10 @@ import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type Endpoint, subscribe } from '../support/webhooks.ts';
 
-/** What attempts say about an endpoint, where the owner or another attempt was faster. Nothing is sent: attempts are made up. */
+/**
+ * What attempts say about an endpoint, where the owner or another attempt was faster. Nothing is sent:
+ * attempts are made up.
+ */
 let api: Api;
 let key: string;
 let accountId: string;

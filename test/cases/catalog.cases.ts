@@ -4,7 +4,10 @@ const perCall = (cents: number) => ({ model: 'per_call', price_cents: cents, cur
 const catalogOf = (...permissions: readonly object[]) => ({ permissions });
 const priced = catalogOf({ key: 'orders:create', pricing: perCall(25) }, { key: 'orders:read' });
 
-/** What a published catalog does to a decision: it lists the permissions that there are, and prices those that have a price per call. */
+/**
+ * What a published catalog does to a decision: it lists the permissions that there are, and prices those that
+ * have a price per call.
+ */
 export const catalogCases: readonly CaseData[] = [
   {
     name: 'permits what the catalog offers',

@@ -9,8 +9,8 @@ import { casesWithin, expectAnswer } from './load-cases.ts';
 import { playEarlier } from './play-case.ts';
 
 /**
- * The control plane decides on what it reads from the database at that moment, so that its state has no age. Its clock runs
- * on, which is too coarse for cases that ask for one millisecond.
+ * The control plane decides on what it reads from the database at that moment, so that its state has no age.
+ * Its clock runs on, which is too coarse for cases that ask for one millisecond.
  */
 const cases = casesWithin([]);
 

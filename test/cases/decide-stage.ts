@@ -47,7 +47,10 @@ interface Setting {
   readonly isCutOff: boolean;
 }
 
-/** The plainest shell around `decide` that there can be: one map of counters, one list of approvals, and time that stands. */
+/**
+ * The plainest shell around `decide` that there can be: one map of counters, one list of approvals, and time
+ * that stands.
+ */
 export class DecideStage implements Stage {
   /** What is used of each window. */
   readonly #used = new Map<string, number>();
@@ -183,7 +186,10 @@ export class DecideStage implements Stage {
     };
   }
 
-  /** Takes what the decision takes. The approval that a SUSPEND waits for is one that waits already, or a new one. */
+  /**
+   * Takes what the decision takes. The approval that a SUSPEND waits for is one that waits already, or a new
+   * one.
+   */
   #settle(
     { outcome, charge }: Decision,
     about: {

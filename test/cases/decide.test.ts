@@ -157,7 +157,10 @@ describe('the cases', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  /** Whoever builds the check of a proof of possession takes its reasons off this list. The last one is given by the store of approvals. */
+  /**
+   * Whoever builds the check of a proof of possession takes its reasons off this list. The last one is given
+   * by the store of approvals.
+   */
   const notYetGiven = ['proof_missing', 'proof_invalid', 'approvals_pending_exceeded'];
 
   it('give every reason that there is', () => {

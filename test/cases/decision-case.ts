@@ -20,7 +20,10 @@ export const foreignIssuer = '$foreign_issuer';
 
 /** Whose passport: that of the case, or another one just like it. */
 export type Presenter = 'the passport' | 'another passport';
-/** Where a request came: at the gate of the case, at one without constraints, or at none (`/enforce` without a gate). */
+/**
+ * Where a request came: at the gate of the case, at one without constraints, or at none (`/enforce` without a
+ * gate).
+ */
 export type Place = 'the gate' | 'another gate' | 'no gate';
 
 /** A request that came before that of the case, all else being well. What it takes stays taken. */
@@ -36,8 +39,8 @@ export interface EarlierApproval {
   readonly by: Presenter;
   readonly request: Readonly<Record<string, unknown>>;
   /**
-   * `used`: approved, and the request came again. `gate changed`: approved, and the gate has another policy since;
-   * `gate renamed`: approved, and the gate has another name since.
+   * `used`: approved, and the request came again. `gate changed`: approved, and the gate has another policy
+   * since; `gate renamed`: approved, and the gate has another name since.
    */
   readonly became: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'gate changed' | 'gate renamed';
   /** Whether the request of the case presents it. */
@@ -45,9 +48,9 @@ export interface EarlierApproval {
 }
 
 /**
- * One decision as data: what is set up, what is asked, what has to come out. The same cases run against `decide`, the control plane
- * and the sidecar, so everything here can be done over HTTP: `gate` and `passport` are bodies of the creating calls, `request`
- * is that of the check.
+ * One decision as data: what is set up, what is asked, what has to come out. The same cases run against
+ * `decide`, the control plane and the sidecar, so everything here can be done over HTTP: `gate` and
+ * `passport` are bodies of the creating calls, `request` is that of the check.
  */
 export interface DecisionCase {
   /** The behaviour, as a sentence. Unique. */
@@ -59,7 +62,9 @@ export interface DecisionCase {
     /** Null: none is published. */
     readonly catalog: { readonly permissions: readonly object[] } | null;
   } | null;
-  /** `POST /passports`, by account A (`own`) or by account B (`foreign`); valid for one hour from the issue. */
+  /**
+   * `POST /passports`, by account A (`own`) or by account B (`foreign`); valid for one hour from the issue.
+   */
   readonly passport: {
     readonly issued_by: 'own' | 'foreign';
     readonly mode: Mode;
@@ -108,7 +113,10 @@ interface Finding {
 /** How long the passports of the cases are valid. */
 export const passportLifeMs = 3_600_000;
 
-/** A case with what is usual left out: an L1 passport of the own issuer for `orders:create`, at an L1 gate without constraints or catalog. */
+/**
+ * A case with what is usual left out: an L1 passport of the own issuer for `orders:create`, at an L1 gate
+ * without constraints or catalog.
+ */
 export interface CaseData {
   readonly name: string;
   readonly gate?: Partial<NonNullable<DecisionCase['gate']>> | null;

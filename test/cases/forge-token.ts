@@ -4,7 +4,10 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 
-/** The parts of a good token. `publicKey`: of the service's key that signed it, which everybody can read in its JWKS. */
+/**
+ * The parts of a good token. `publicKey`: of the service's key that signed it, which everybody can read in
+ * its JWKS.
+ */
 interface Genuine {
   readonly token: string;
   readonly header: Readonly<Record<string, unknown>>;
@@ -21,7 +24,10 @@ const decodeJson = (part: string): Readonly<Record<string, unknown>> =>
 /** Another service, with a key pair of its own. */
 const stranger = chooseEd25519().signer(new Uint8Array(32).fill(7));
 
-/** Everything but the header and the payload is right: what the stranger signs verifies with the stranger's key. */
+/**
+ * Everything but the header and the payload is right: what the stranger signs verifies with the stranger's
+ * key.
+ */
 function signedByStranger(header: object, payload: object): string {
   const input = `${encodeJson(header)}.${encodeJson(payload)}`;
   return `${input}.${encodeBase64url(stranger.sign(Buffer.from(input)))}`;

@@ -13,7 +13,10 @@ export interface Account {
   readonly keys: Readonly<Record<Mode, string>>;
 }
 
-/** The accounts that the programs under test have to do with: the one whose gate is asked about, and another one. */
+/**
+ * The accounts that the programs under test have to do with: the one whose gate is asked about, and another
+ * one.
+ */
 export interface Accounts {
   readonly own: Pick<Account, 'keys'>;
   readonly foreign: Account;
@@ -59,7 +62,10 @@ export async function setUpCase(api: Api, decisionCase: DecisionCase, { own, for
   return { props: { tokens, gateIds, key }, about: { ...about, foreignAccountId: foreign.accountId } };
 }
 
-/** What is to have happened at the control plane when the case is decided. That it is away is left to whoever has a way to cut. */
+/**
+ * What is to have happened at the control plane when the case is decided. That it is away is left to whoever
+ * has a way to cut.
+ */
 export async function bringAbout(
   api: Api,
   { circumstances }: DecisionCase,

@@ -35,7 +35,10 @@ function needsOf(decisionCase: DecisionCase): readonly Need[] {
   return needs;
 }
 
-/** The cases that a runner with these abilities can play; a runner says in its own file why it lacks the others. */
+/**
+ * The cases that a runner with these abilities can play; a runner says in its own file why it lacks the
+ * others.
+ */
 export const casesWithin = (abilities: readonly Need[]): readonly DecisionCase[] =>
   decisionCases.filter((each) => needsOf(each).every((need) => abilities.includes(need)));
 
@@ -73,8 +76,8 @@ export const passportBodyOf = (
 });
 
 /**
- * Holds the answer of `check` or `enforce` against what the case wants: the whole of it, but for ids, and for times only as far as they must
- * agree with each other.
+ * Holds the answer of `check` or `enforce` against what the case wants: the whole of it, but for ids, and for
+ * times only as far as they must agree with each other.
  */
 export function expectAnswer(answer: Readonly<Record<string, unknown>>, want: Want): void {
   const { attestation_id, approval_id, expires_at, reset_at, retry, request_redacted, ...rest } = answer;

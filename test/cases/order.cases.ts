@@ -15,7 +15,10 @@ const everythingWrong = {
   currency: 'EUR',
 };
 
-/** The order of the checks, by requests with which several things are wrong, and what `/enforce` without a gate leaves out. */
+/**
+ * The order of the checks, by requests with which several things are wrong, and what `/enforce` without a
+ * gate leaves out.
+ */
 export const orderCases: readonly CaseData[] = [
   {
     name: 'looks at the passport first',

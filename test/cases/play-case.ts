@@ -1,7 +1,10 @@
 import { expect } from 'vitest';
 import type { DecisionCase, Place, Presenter } from './decision-case.ts';
 
-/** Something that decides, with a case set up on it: the passports and gates of the case are there, and everything is well. */
+/**
+ * Something that decides, with a case set up on it: the passports and gates of the case are there, and
+ * everything is well.
+ */
 export interface Stage {
   /** Resolves to the answer of `check` or `enforce`, after status 200. */
   ask(asked: {

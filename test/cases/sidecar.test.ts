@@ -12,8 +12,8 @@ import { casesWithin, expectAnswer } from './load-cases.ts';
 import { hasEarlier, playEarlier } from './play-case.ts';
 
 /**
- * The sidecar's clocks stand and jump as a case wants. A key that is declared compromised would take the passports of all
- * later cases with it; test/api/sidecar-operations plays that.
+ * The sidecar's clocks stand and jump as a case wants. A key that is declared compromised would take the
+ * passports of all later cases with it; test/api/sidecar-operations plays that.
  */
 const cases = casesWithin(['clock', 'state age', 'control plane away']);
 
@@ -42,8 +42,8 @@ afterAll(async () => {
 });
 
 /**
- * The next case begins when the sidecar has noticed that the control plane is back. What comes by push does not tell it: it asks for something that only the
- * control plane knows, at a gate of its own.
+ * The next case begins when the sidecar has noticed that the control plane is back. What comes by push does
+ * not tell it: it asks for something that only the control plane knows, at a gate of its own.
  */
 async function isBack(): Promise<boolean> {
   const { gateId, token } = asking;

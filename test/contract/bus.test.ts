@@ -55,7 +55,10 @@ describe.each(adapters)('every bus: $name', ({ prepare }) => {
     await outside.end();
   });
 
-  /** Publishes to the channel until the listener behind `seen` has it: everything published before has then arrived or is lost. */
+  /**
+   * Publishes to the channel until the listener behind `seen` has it: everything published before has then
+   * arrived or is lost.
+   */
   const settled = async (channel: string) => {
     let arrived = false;
     const stop = await bus.subscribe(channel, (message) => {

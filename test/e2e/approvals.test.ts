@@ -7,7 +7,10 @@ import { testRedis } from '../support/redis.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
 
-/** A request that waits for a person, and everybody who would like to have it without one. Two sidecars, two control planes, as they are run. */
+/**
+ * A request that waits for a person, and everybody who would like to have it without one. Two sidecars, two
+ * control planes, as they are run.
+ */
 describe('the story of an approval', () => {
   let database: Awaited<ReturnType<typeof testDatabaseServer>>;
   let redis: Awaited<ReturnType<typeof testRedis>>;
@@ -43,7 +46,10 @@ describe('the story of an approval', () => {
       body: { passport: token, request },
     });
 
-  /** Asks until something is decided: right after a start the gate may not be known yet, and a busy machine answers `quota_unavailable`. */
+  /**
+   * Asks until something is decided: right after a start the gate may not be known yet, and a busy machine
+   * answers `quota_unavailable`.
+   */
   async function decided(
     at: Running,
     gateId: string,
@@ -74,7 +80,10 @@ describe('the story of an approval', () => {
   const recordsOf = async (gateId: string): Promise<Reply['body'][]> =>
     (await world.api('GET', `/attestations?gate_id=${gateId}&limit=500`)).body.attestations;
 
-  /** Above 50 dollars somebody is asked; no more than 100 a day. With a key, so that an answer that was lost can be asked for again. */
+  /**
+   * Above 50 dollars somebody is asked; no more than 100 a day. With a key, so that an answer that was lost
+   * can be asked for again.
+   */
   let orders = 0;
   async function suspended(approvals: object = {}) {
     const gateId = await world.createGate({
@@ -124,7 +133,8 @@ describe('the story of an approval', () => {
     expect(first.decision).toBe('PERMIT');
     const ids = replies.flatMap(({ body }) => (body.decision === 'PERMIT' ? [body.attestation_id] : []));
     expect(new Set([...ids, first.attestation_id]).size).toBe(1);
-    // A replay under another name of the same order waits for a person anew, or is blocked: its money is spent.
+    // A replay under another name of the same order waits for a person anew, or is blocked: its money is
+    // spent.
     const again = { ...approved, idempotency_key: 'another' };
     expect(await decidedByBoth(gateId, passport.token, again)).toEqual([
       'approval_mismatch',
@@ -139,7 +149,8 @@ describe('the story of an approval', () => {
     await resolve(controlPlanes[0], approvalId, 'approve');
     const isUsed = async () => {
       const { body } = await check(sidecars[0], gateId, token, approved);
-      // On a busy machine the answer with the PERMIT may come too late for its request: the approval is used then all the same.
+      // On a busy machine the answer with the PERMIT may come too late for its request: the approval is used
+      // then all the same.
       return body.decision === 'PERMIT' || body.reason === 'approval_used';
     };
     await until(isUsed, { what: 'the use' });

@@ -9,7 +9,10 @@ import { compiledPrograms } from '../support/programs.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
 
-/** Programs on machines whose clocks are wrong, and programs that are stopped: separate processes, as an operator runs them. */
+/**
+ * Programs on machines whose clocks are wrong, and programs that are stopped: separate processes, as an
+ * operator runs them.
+ */
 const preload = `--import ${fileURLToPath(new URL('../support/wrong-clock.mjs', import.meta.url))}`;
 const clockAhead = (aheadMs: number) => ({ NODE_OPTIONS: preload, CLOCK_AHEAD_MS: String(aheadMs) });
 
@@ -119,7 +122,8 @@ describe('a sidecar that was stopped', () => {
     const waiting = Array.from({ length: 120 }, (_, i) =>
       check(sidecar, gateId, i % 10 === 0 ? sound : token),
     );
-    // Longer than a long poll: the last one has been answered before the revocation, and its answer waits in the socket as the requests do.
+    // Longer than a long poll: the last one has been answered before the revocation, and its answer waits in
+    // the socket as the requests do.
     await pause(1_500);
     expect((await world.api('POST', `/passports/${id}/revoke`, {})).status).toBe(200);
     process.kill(sidecar.program.pid, 'SIGCONT');

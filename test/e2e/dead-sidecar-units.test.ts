@@ -8,7 +8,10 @@ import { until } from '../support/until.ts';
 
 const kills = 20;
 
-/** What a sidecar held when it was killed comes back when its folder does: nothing is stranded, and no unit is given out twice. */
+/**
+ * What a sidecar held when it was killed comes back when its folder does: nothing is stranded, and no unit is
+ * given out twice.
+ */
 describe('kill -9 of a sidecar, twenty times', () => {
   let database: Awaited<ReturnType<typeof testDatabase>>;
   let redis: Awaited<ReturnType<typeof testRedis>>;
@@ -94,7 +97,10 @@ describe('kill -9 of a sidecar, twenty times', () => {
     return row?.units ?? 0;
   }
 
-  /** Units of the ledger without a PERMIT; negative: more was permitted than is counted. Greatest of all counters. */
+  /**
+   * Units of the ledger without a PERMIT; negative: more was permitted than is counted. Greatest of all
+   * counters.
+   */
   async function stranded(): Promise<number> {
     const [permitted] = await database.sql<{ count: number; money: number }[]>`
       SELECT count(*)::int AS count, coalesce(sum(amount_micro_usd), 0)::bigint AS money

@@ -154,7 +154,10 @@ describe('SIGTERM during a start on a file system that does not answer', () => {
   );
 });
 
-/** Opens the FIFO for writing and writes nothing, which works only once somebody opens it to read: that one then waits in its read. */
+/**
+ * Opens the FIFO for writing and writes nothing, which works only once somebody opens it to read: that one
+ * then waits in its read.
+ */
 function holdReader(path: string): number | null {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);

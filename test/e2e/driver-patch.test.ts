@@ -11,7 +11,10 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const patchPackage = join(root, 'node_modules/patch-package/index.js');
 
-/** Somebody's application that depends on agent-trust: npm puts the driver beside it, where its own postinstall does not look. */
+/**
+ * Somebody's application that depends on agent-trust: npm puts the driver beside it, where its own
+ * postinstall does not look.
+ */
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(async () => {
   folder = temporaryFolder();

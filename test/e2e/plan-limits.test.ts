@@ -25,7 +25,10 @@ describe('one plan limit at two control planes', () => {
     call(`${controlPlanes[index % 2]?.origin}/v1/gates`, { key });
   const resetOf = (reply: Reply) => reply.headers.get('x-ratelimit-reset');
 
-  /** 200 requests at once for an account of its own. Once more where midnight fell into them: two days have two limits. */
+  /**
+   * 200 requests at once for an account of its own. Once more where midnight fell into them: two days have
+   * two limits.
+   */
   async function rush(
     requestsPerDay: number,
   ): Promise<{ readonly key: string; readonly replies: readonly Reply[] }> {

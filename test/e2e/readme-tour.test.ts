@@ -81,7 +81,8 @@ describe('the tour of the README, pasted beside a service that runs', () => {
       );
     };
     let ended = await paste();
-    // The answer to a reader whose machine is as busy as one that runs all tests: the service asks for another try.
+    // The answer to a reader whose machine is as busy as one that runs all tests: the service asks for
+    // another try.
     for (let tries = 1; tries < 5 && isTooBusy(ended); tries++) ended = await paste();
     expect(ended.stderr).toBe('');
     expect(ended.code, ended.stdout).toBe(5);

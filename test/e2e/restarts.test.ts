@@ -13,8 +13,8 @@ import { until } from '../support/until.ts';
 import { within } from '../support/within.ts';
 
 /**
- * Control planes and the database are restarted under load, behind a balancer, while two sidecars decide at a gate with limits. It is used to
- * far less than 80 %.
+ * Control planes and the database are restarted under load, behind a balancer, while two sidecars decide at a
+ * gate with limits. It is used to far less than 80 %.
  */
 let database: Awaited<ReturnType<typeof testDatabaseServer>>;
 let world: Installation;
@@ -106,7 +106,8 @@ describe('a gate that is far from its limits', () => {
       await database.startServer();
       awayMs = performance.now() - beganAtMs;
     });
-    // On a machine that is so busy that a restart takes longer than units are leased ahead for, nothing is promised.
+    // On a machine that is so busy that a restart takes longer than units are leased ahead for, nothing is
+    // promised.
     if (awayMs < 3 * secondMs) expect(tally['quota_unavailable'] ?? 0).toBe(0);
     expect(sum(tally)).toBeGreaterThan(100);
   });

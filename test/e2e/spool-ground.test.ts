@@ -9,7 +9,10 @@ import { testDatabase } from '../support/postgres.ts';
 import { compiledPrograms, temporaryFolder } from '../support/programs.ts';
 import { until } from '../support/until.ts';
 
-/** The folder of a sidecar's spool goes away, or has no room, while it serves: no answered record is lost, and what is wrong is seen. */
+/**
+ * The folder of a sidecar's spool goes away, or has no room, while it serves: no answered record is lost, and
+ * what is wrong is seen.
+ */
 describe('the ground of a spool', () => {
   let database: Awaited<ReturnType<typeof testDatabase>>;
   let world: Installation;
@@ -173,7 +176,8 @@ describe('the ground of a spool', () => {
       await watching;
       expect(answers.filter((answer) => answer === 503).length).toBeGreaterThan(0);
       expect(changes.slice(0, 2)).toEqual([200, 503]);
-      // Ready again only when nothing was refused for a while, however often it was full before. The watcher looks every 10 ms.
+      // Ready again only when nothing was refused for a while, however often it was full before. The watcher
+      // looks every 10 ms.
       for (const ms of quietMs) expect(ms).toBeGreaterThan(limits.spoolSteadyMs - 500);
       await sidecar.stop();
     } finally {

@@ -74,8 +74,8 @@ describe('two control planes, one killed in mid-delivery again and again', () =>
     const delivered = () => new Set(verifiedAll(receiver, hook.secret).map(({ data }) => data.gate_id));
     const successes = async (): Promise<number> =>
       (await world.api('GET', `${hook.path}/deliveries?status=succeeded&limit=1`)).body.total;
-    // What failed comes again after 5 s, what a killed one held when its lease of 30 s ends; half of that fails once more, and its
-    // third attempt is five minutes away: `recover` asks for it now.
+    // What failed comes again after 5 s, what a killed one held when its lease of 30 s ends; half of that
+    // fails once more, and its third attempt is five minutes away: `recover` asks for it now.
     const since = '2026-01-01T00:00:00Z';
     await until(
       async () => {
@@ -85,7 +85,8 @@ describe('two control planes, one killed in mid-delivery again and again', () =>
       { what: 'the success of every delivery', timeoutMs: 90_000 },
     );
     expect(delivered()).toEqual(new Set(gates));
-    // Control: there were deliveries under way at the kills, failing did cost attempts, and no event got a second id.
+    // Control: there were deliveries under way at the kills, failing did cost attempts, and no event got a
+    // second id.
     expect(abandoned).toBeGreaterThan(0);
     expect(receiver.received.length).toBeGreaterThan(gates.length);
     const ids = new Set(receiver.received.map(({ headers }) => headers['webhook-id']));

@@ -2,7 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { socketMaker } from '../../control-plane/storage/watched-socket.ts';
 
-/** Sockets of the database driver, as it leaves them. An error that nobody can catch fails the whole run of vitest: that it does not is what is tested here. */
+/**
+ * Sockets of the database driver, as it leaves them. An error that nobody can catch fails the whole run of
+ * vitest: that it does not is what is tested here.
+ */
 const toNowhere = { host: ['localhost'], port: [1], path: '/nowhere/.s.PGSQL.5432' };
 
 it('a socket whose listeners are taken off while it connects fails in silence', async () => {

@@ -4,7 +4,8 @@ import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
 /**
- * What the patch of the database driver is for (deploy/patches). An error that nobody can catch fails the whole run of vitest: that it does not is half of what is tested here.
+ * What the patch of the database driver is for (deploy/patches). An error that nobody can catch fails the
+ * whole run of vitest: that it does not is half of what is tested here.
  */
 let database: TestDatabase;
 let other: TestDatabase;

@@ -4,7 +4,10 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
-/** A connection that dies must cost the work that was on it, and nothing else: not the process, not its place in the pool. */
+/**
+ * A connection that dies must cost the work that was on it, and nothing else: not the process, not its place
+ * in the pool.
+ */
 let database: TestDatabase;
 let pool: Database;
 

@@ -10,7 +10,10 @@ import { measureStall } from '../support/machine-stall.ts';
 import { temporaryFolder } from '../support/programs.ts';
 import { until } from '../support/until.ts';
 
-/** Passes bytes to the database until it is frozen: then connections stay open, new ones too, and nothing comes through. */
+/**
+ * Passes bytes to the database until it is frozen: then connections stay open, new ones too, and nothing
+ * comes through.
+ */
 async function freezableLink(folder: string, databaseUrl: string) {
   const url = new URL(databaseUrl);
   const behind = join(url.searchParams.get('host') ?? '', '.s.PGSQL.5432');
@@ -58,7 +61,8 @@ let link: Awaited<ReturnType<typeof freezableLink>>;
 let linked: Database | null = null;
 
 beforeAll(async () => {
-  // The app is built before its database has a name; the pool behind the link takes over with the first request.
+  // The app is built before its database has a name; the pool behind the link takes over with the first
+  // request.
   const target = (direct: Database): Database => linked ?? direct;
   api = await startApi({
     wrapSql: (direct) =>

@@ -6,7 +6,10 @@ import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { selfSigned } from '../support/self-signed.ts';
 import { until } from '../support/until.ts';
 
-/** For TLS the driver puts its socket under another one. The end of the two must cost the work that was on them, and not the process. */
+/**
+ * For TLS the driver puts its socket under another one. The end of the two must cost the work that was on
+ * them, and not the process.
+ */
 let database: TestDatabase;
 let encrypted: Encrypted;
 

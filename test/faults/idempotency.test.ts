@@ -22,7 +22,9 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Another control plane on the same database, with a pool of its own. What is given stands in for its part. */
+/**
+ * Another control plane on the same database, with a pool of its own. What is given stands in for its part.
+ */
 function replica(faulty: { sql?: (sql: Database) => Database; deps?: Partial<Deps> } = {}): FastifyInstance {
   const own = connect({ url: api.databaseUrl, connectionsMax: 6 });
   const sql = faulty.sql?.(own) ?? own;
@@ -69,7 +71,10 @@ async function expectOnce(wanted: Wanted, answer: { status: number; body: { pass
   expect(await answersTo(wanted)).toHaveLength(1);
 }
 
-/** Keeps every passport from being written until it is released, so that a request stays in the middle of its work. */
+/**
+ * Keeps every passport from being written until it is released, so that a request stays in the middle of its
+ * work.
+ */
 async function holdPassports(): Promise<{ waiting(): Promise<number[]>; release(): Promise<void> }> {
   const holder = await api.deps.sql.reserve();
   await holder`BEGIN`;

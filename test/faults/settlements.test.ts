@@ -264,7 +264,10 @@ describe('a check of the control plane whose commit gets no answer', () => {
 });
 
 describe('a check that others are quicker than', () => {
-  /** The database, with `meanwhile` called before each statement that takes units, and `undone` after each return to a savepoint. */
+  /**
+   * The database, with `meanwhile` called before each statement that takes units, and `undone` after each
+   * return to a savepoint.
+   */
   const interrupted = (
     sql: Database,
     meanwhile: () => Promise<unknown>,

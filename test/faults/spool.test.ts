@@ -31,7 +31,10 @@ interface Outcome {
   readonly state: Spool['state'] | null;
 }
 
-/** Plays the turns on a disk with the fault, kills the process, and reads what is there with a disk that works. */
+/**
+ * Plays the turns on a disk with the fault, kills the process, and reads what is there with a disk that
+ * works.
+ */
 async function play(fault: Fault, fsyncMs: number): Promise<Outcome> {
   const folder = temporarySpoolFolder();
   const files = faultyFiles(fault);
@@ -68,7 +71,10 @@ async function play(fault: Fault, fsyncMs: number): Promise<Outcome> {
   };
 }
 
-/** What must hold whatever failed: nothing promised is lost, nothing is there twice, nothing that was never made is there. */
+/**
+ * What must hold whatever failed: nothing promised is lost, nothing is there twice, nothing that was never
+ * made is there.
+ */
 function expectNothingLost(outcome: Outcome, what: string): void {
   const ids = outcome.found.map(({ id }) => id);
   expect(new Set(ids).size, `${what}: none twice`).toBe(ids.length);

@@ -261,8 +261,8 @@ describe('runUntilSignal', () => {
   });
 
   /**
-   * A program that says "running", runs `body`, and says "closing" when it is closed, which takes `closeMs`. On its monotonic clock a second
-   * passes with each SIGUSR2, and nothing otherwise.
+   * A program that says "running", runs `body`, and says "closing" when it is closed, which takes `closeMs`.
+   * On its monotonic clock a second passes with each SIGUSR2, and nothing otherwise.
    */
   function runProgram(options: { body?: string; closeMs?: number; drainGraceMs?: number }) {
     const program = `

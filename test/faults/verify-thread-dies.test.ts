@@ -35,7 +35,10 @@ describe('the verifier with real threads', () => {
     });
   }
 
-  /** The next thread may take longer to load on a busy machine than a request may wait; who is told to come again does so. */
+  /**
+   * The next thread may take longer to load on a busy machine than a request may wait; who is told to come
+   * again does so.
+   */
   const verifies = (verifier: PassportVerifier, token: string) =>
     until(async () => (await outcomeOf(verifier, token)).kind === 'verified', {
       what: 'a verified passport',

@@ -204,7 +204,8 @@ const national: Group = {
 const hard: Group = {
   type: 'phone',
   texts: [
-    // Missed: written out, in a form of another country, a reserved range that the library takes for unassigned, behind another number.
+    // Missed: written out, in a form of another country, a reserved range that the library takes for
+    // unassigned, behind another number.
     'call four one five 555 0132',
     '«912 345 678»',
     '«0353011234»',

@@ -12,7 +12,10 @@ const percent = (fraction: number): string => `${(fraction * 100).toFixed(1)} %`
 const line = ({ type, right, wrong, missed, precision, recall }: Measured): string =>
   `${type.padEnd(13)}${[right, wrong, missed].map((count) => String(count).padStart(7)).join('')}  ${percent(precision)}  ${percent(recall)}`;
 
-/** On the texts that were labelled without knowledge of the detectors: where all agree on the label, and all of them. */
+/**
+ * On the texts that were labelled without knowledge of the detectors: where all agree on the label, and all
+ * of them.
+ */
 const blindFloors = { ofEach: 0.92, ofAll: 0.97 };
 const arguableFloors = { ofEach: 0.82, ofAll: 0.9 };
 

@@ -25,7 +25,9 @@ interface Measurement {
   readonly differences: Difference[];
 }
 
-/** Counted by value: a value is found when exactly its characters were, and whatever else was found is wrong. */
+/**
+ * Counted by value: a value is found when exactly its characters were, and whatever else was found is wrong.
+ */
 export const measure = (corpus: readonly Labelled[]): Measurement => count(corpus.map(judge));
 
 /** Counted by type, as an answer names them: a type is found in a text or not, however often and wherever. */

@@ -10,8 +10,9 @@ import { append, liveOwner, newRecord, operatorOf } from '../support/exports.ts'
 import { runs } from '../support/runs.ts';
 
 /**
- * Walks a list page by page while records arrive, with any filter, and holds the walk against a list in memory: it must have met, in
- * order and once, every record that was there when it passed their place, and no other.
+ * Walks a list page by page while records arrive, with any filter, and holds the walk against a list in
+ * memory: it must have met, in order and once, every record that was there when it passed their place, and no
+ * other.
  */
 let api: Api;
 let own: Owner;
@@ -87,7 +88,10 @@ function recordOf({ passport, gate, asker, decision: outcome, moment: when }: Dr
   );
 }
 
-/** Whether the operator's list with this filter holds it: the rules of contract §9 in other words than the service's. */
+/**
+ * Whether the operator's list with this filter holds it: the rules of contract §9 in other words than the
+ * service's.
+ */
 function belongs(drawn: Drawn, wanted: Filter): boolean {
   const asksFor = (what: Whose, filtered: Whose) => filtered === null || what === filtered;
   const isReader =

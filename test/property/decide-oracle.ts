@@ -31,8 +31,9 @@ interface Check {
 }
 
 /**
- * Contract §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words of the page, then the first
- * objection is looked for, and where there is none, whether somebody has to be asked. Shares nothing with the code under test.
+ * Contract §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words
+ * of the page, then the first objection is looked for, and where there is none, whether somebody has to be
+ * asked. Shares nothing with the code under test.
  */
 export function oracle(situation: Situation): Expected {
   const { gate, request } = situation;
@@ -257,7 +258,10 @@ function spendObjection(situation: Situation): Objection | null {
   return amount > 0 && holdsItself ? windowObjection(spendWindows(situation), amount, 'micro_usd') : null;
 }
 
-/** Contract §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked. The longest wait is told. */
+/**
+ * Contract §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked.
+ * The longest wait is told.
+ */
 function windowObjection(
   windows: readonly Window[],
   units: number,

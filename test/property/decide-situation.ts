@@ -61,7 +61,10 @@ interface Limits {
   readonly isUnpricedPermitted: boolean;
 }
 
-/** Everything that a decision depends on, in words of the decisions page; few values each, so that they often meet. */
+/**
+ * Everything that a decision depends on, in words of the decisions page; few values each, so that they often
+ * meet.
+ */
 export interface Situation {
   readonly gate:
     | (Limits & {

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { DigestWords } from '../../shared/model/id-digest.ts';
 import { DigestTable, digestValueMax } from '../../sidecar/replica/digest-table.ts';
 
-/** Few shards and few places in them, so that entries crowd, probe past the end of their shard and move up; the rest tells digests apart. */
+/**
+ * Few shards and few places in them, so that entries crowd, probe past the end of their shard and move up;
+ * the rest tells digests apart.
+ */
 const digest = fc
   .tuple(fc.constantFrom(0, 1, 255), fc.constantFrom(0, 1, 2, 3, 7, -1), fc.constantFrom(0, 1), fc.nat(40))
   .map((words) => Int32Array.from(words) as DigestWords);

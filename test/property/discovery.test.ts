@@ -3,7 +3,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
 import { runs } from '../support/runs.ts';
 
-/** Discovery against a slow oracle, and its counts against a recount, whatever is published, changed and deleted before. */
+/**
+ * Discovery against a slow oracle, and its counts against a recount, whatever is published, changed and
+ * deleted before.
+ */
 let api: Api;
 /** By whose gate it is. Those of the test world are never found, and another account can be suspended. */
 let keys: Readonly<Record<Whose, string>>;

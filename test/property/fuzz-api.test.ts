@@ -9,14 +9,21 @@ import { goodCalls } from '../support/good-calls.ts';
 import { expectSignedCatalogs, expectSoundDatabase } from '../support/sound-database.ts';
 
 /**
- * Requests made from the document, as it describes them, nearly so and not at all, several at once: nothing is answered with a 5xx or in
- * another shape, and after each batch the database is sound. `Api.call` holds every answer against the document.
+ * Requests made from the document, as it describes them, nearly so and not at all, several at once: nothing
+ * is answered with a 5xx or in another shape, and after each batch the database is sound. `Api.call` holds
+ * every answer against the document.
  */
 let api: Api;
-/** Who asks: the operator, another account, the test world, a key that may little, nobody, and two that are none. */
+/**
+ * Who asks: the operator, another account, the test world, a key that may little, nobody, and two that are
+ * none.
+ */
 let callers: readonly (string | null)[];
 const ids = /^(?:pass|gate|appr|att|iss|tmpl|key|acct)_[0-9a-z]{26}$/;
-/** What the service has named so far, by kind; with ids that nothing has. What the test needs for itself is not among it. */
+/**
+ * What the service has named so far, by kind; with ids that nothing has. What the test needs for itself is
+ * not among it.
+ */
 const seen = new Map<string, string[]>();
 const kept = new Set<string>();
 /** Under which every answer so far was given. */
@@ -78,7 +85,8 @@ it('answers whatever comes in the specified way, and keeps the database sound', 
       await expectSoundDatabase(api);
     },
   );
-  // A fuzz that only ever knocks would find nothing: most operations must also have succeeded. On a slow machine that takes longer.
+  // A fuzz that only ever knocks would find nothing: most operations must also have succeeded. On a slow
+  // machine that takes longer.
   const enough = operationsOf(document).length * 0.6;
   const endsAtMs = performance.now() + timeMs + moreMsMax;
   let lastsMs = timeMs;
@@ -132,7 +140,8 @@ function expectSpecified(of: FuzzedRequest, reply: Reply): void {
   const where = () => `${JSON.stringify(of)}: ${reply.status} ${JSON.stringify(reply.body)}`;
   if (reply.status >= 500) throw new Error(`${where()} ${JSON.stringify(lastFailure)}`);
   if (reply.status < 400) return;
-  // That the code is one of this operation's, and that there is no field too many, was seen when the answer was held against the document.
+  // That the code is one of this operation's, and that there is no field too many, was seen when the answer
+  // was held against the document.
   const { code, message, status, request_id } = reply.body.error;
   // A refusal that is replayed names the request that was refused (docs/idempotency.md).
   const isReplayed = reply.headers['idempotent-replayed'] === 'true';

@@ -54,7 +54,10 @@ class Round {
   readonly kinds: readonly Kind[];
   readonly holders: Holder[];
   readonly approvals: { readonly held: HeldUnits; isResolved: boolean }[] = [];
-  /** By window: what PERMITs have used, whoever gave them; of that, what no holder was leased; and the highest limit in force while it lasted. */
+  /**
+   * By window: what PERMITs have used, whoever gave them; of that, what no holder was leased; and the highest
+   * limit in force while it lasted.
+   */
   readonly posted = new Map<string, number>();
   readonly postedOutside = new Map<string, number>();
   readonly highest = new Map<string, number>();
@@ -346,7 +349,8 @@ async function receive(holder: Holder, answer: LeaseAnswer | null): Promise<void
     ] as LeaseCall['asks'][number];
     expect(granted === 0 || granted >= units_min).toBe(true);
     expect(granted).toBeLessThanOrEqual(units_needed + units_ahead);
-    // Nothing is kept from anybody either: who got less than he needs got all that was left, or nothing where the least was not there.
+    // Nothing is kept from anybody either: who got less than he needs got all that was left, or nothing where
+    // the least was not there.
     const left = Math.max((limit ?? Number.NaN) - leased, 0);
     if (granted < units_needed) expect(granted === 0 ? left < Math.max(units_min, 1) : left === 0).toBe(true);
     if (left_ms === 0 || granted === 0) return;
@@ -417,7 +421,10 @@ async function takeDirectly(round: Round, step: Command & { kind: 'take' }, sql:
   add(round.postedOutside, nameOf(kind, round.nowMs), step.units);
 }
 
-/** What is posted and held stays within the limit; of a window that lasts, the ledger counts exactly what is somewhere; and each holder's leases are what it has. */
+/**
+ * What is posted and held stays within the limit; of a window that lasts, the ledger counts exactly what is
+ * somewhere; and each holder's leases are what it has.
+ */
 async function expectWhole(round: Round): Promise<void> {
   const held = new Map<string, number>();
   for (const { held: each, isResolved } of round.approvals) {

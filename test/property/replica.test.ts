@@ -54,7 +54,9 @@ const change = fc.oneof(
   globalChange.map((each) => ({ feed: 'global' as const, change: each })),
 );
 
-/** What a bus may do to what was published, and a pull now and then. `at` picks among the entries there are. */
+/**
+ * What a bus may do to what was published, and a pull now and then. `at` picks among the entries there are.
+ */
 const event = fc.oneof(
   fc.record({ kind: fc.constant('deliver'), at: fc.nat() }),
   fc.record({
@@ -146,7 +148,8 @@ describe('a replica', () => {
               const bad = corrupted(entry, each.byte, each.flip);
               if (bad === null || JSON.stringify(bad) === JSON.stringify(entry)) continue;
               const outcome = replica.apply(bad);
-              // A changed key id that still names the key, or a changed place, is a different question; nothing altered may count.
+              // A changed key id that still names the key, or a changed place, is a different question;
+              // nothing altered may count.
               expect(outcome).not.toBe('applied');
               expect({ ...askedOf(replica) }).toEqual(before);
             }

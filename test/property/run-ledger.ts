@@ -3,7 +3,10 @@ import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { nowMs } from '../unit/decision/samples.ts';
 import type { WorldSpec } from './run-world.ts';
 
-/** Variants of the protocol that this one has replaced, or that somebody may think of. Each of them breaks a promise. */
+/**
+ * Variants of the protocol that this one has replaced, or that somebody may think of. Each of them breaks a
+ * promise.
+ */
 export const mutants = [
   /** A look-up reads keys before the units of others. */
   'keys_before_units',
@@ -11,7 +14,10 @@ export const mutants = [
   /** A look-up goes out while a permit of its key is under way from the same sidecar. */
   'look_up_does_not_wait',
   'gives_back_unknown',
-  /** Of a settlement whose outcome is not known the client gets BLOCK, and the settlement may still be committed. */
+  /**
+   * Of a settlement whose outcome is not known the client gets BLOCK, and the settlement may still be
+   * committed.
+   */
   'blocks_late',
   /** What was refused after an attempt without an answer is given back, and not voided. */
   'gives_back_uncertain',
@@ -62,7 +68,10 @@ interface Settled {
   isWithdrawn: boolean;
 }
 
-/** The control plane over maps: one limit, keys, approvals, settlements and voids. Each step is one of its statements that sees a state of its own. */
+/**
+ * The control plane over maps: one limit, keys, approvals, settlements and voids. Each step is one of its
+ * statements that sees a state of its own.
+ */
 export class RunLedger {
   isRevoked = false;
   readonly #limit: number;

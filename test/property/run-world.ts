@@ -29,7 +29,9 @@ export interface WorldSpec {
   readonly suspends: boolean;
   /** The approval that exists from the start, with 1 unit of the limit. */
   readonly approval: 'pending' | 'approved' | null;
-  /** How often a call may get no answer, get lost or come too late, a client go, and the passport be revoked. */
+  /**
+   * How often a call may get no answer, get lost or come too late, a client go, and the passport be revoked.
+   */
   readonly faults: number;
   readonly mutant: Mutant | null;
 }
@@ -66,7 +68,9 @@ interface Copy extends CopySpec {
   decision: Decision | null;
   isStarted: boolean;
   told: Told | null;
-  /** All that its run was given: with the state of the ledger and the sidecars this is the state of the world. */
+  /**
+   * All that its run was given: with the state of the ledger and the sidecars this is the state of the world.
+   */
   readonly log: string[];
   /** Of the look-up whose answer it got last: see Message. */
   underWay: readonly string[];
@@ -114,8 +118,9 @@ const unit = usd(1);
 const presentedId = makeId('appr', nowMs, new Uint8Array(10));
 
 /**
- * Sidecars, clients and the network of a small world, a host of `Run` over maps. It does what sidecar/enforce does with each effect, and the ledger
- * (run-ledger.ts) what control-plane/decisions does with each call. Whoever drives it chooses which of its `events` happens next.
+ * Sidecars, clients and the network of a small world, a host of `Run` over maps. It does what sidecar/enforce
+ * does with each effect, and the ledger (run-ledger.ts) what control-plane/decisions does with each call.
+ * Whoever drives it chooses which of its `events` happens next.
  */
 export class RunWorld {
   readonly spec: WorldSpec;
@@ -383,7 +388,9 @@ export class RunWorld {
     if (this.spec.mutant !== 'readings_are_not_voided') this.#void(copy, { id: null, units: 0, reader });
   }
 
-  /** The copy is over. What it has read and is not answered with is theirs alone again who have settled it. */
+  /**
+   * The copy is over. What it has read and is not answered with is theirs alone again who have settled it.
+   */
   #endReadings(copy: Copy, isAnsweredWith: boolean): void {
     const kept = isAnsweredWith ? 1 : 0;
     const unused = copy.readers.splice(0, copy.readers.length - kept);

@@ -16,7 +16,10 @@ import {
   temporarySpoolFolder,
 } from '../support/spooled.ts';
 
-/** How many records each event-loop turn brings, and how large a segment may get: from one record each to all in one. */
+/**
+ * How many records each event-loop turn brings, and how large a segment may get: from one record each to all
+ * in one.
+ */
 const history = fc.record({
   turns: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 6 }),
   segmentBytesMax: fc.constantFrom(1, 1_500, 4_000, 1_000_000),

@@ -15,7 +15,10 @@ import {
   sampleRecord,
 } from '../support/sample-chains.ts';
 
-/** Two verifiers that share no code: both must accept the export, and neither may miss a change of it. One of them reads jsonl alone. */
+/**
+ * Two verifiers that share no code: both must accept the export, and neither may miss a change of it. One of
+ * them reads jsonl alone.
+ */
 const old = sampleKey(1);
 const key = sampleKey(2);
 const before = sampleChain(old, 4, 1);

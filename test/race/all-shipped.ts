@@ -3,12 +3,15 @@ import type { Answers } from './answers.ts';
 import type { World } from './world.ts';
 
 const settleMsMax = 120_000;
-/** Several times what a sidecar takes to ship what it has, and as long as units may lie idle before they are back in the ledger. */
+/**
+ * Several times what a sidecar takes to ship what it has, and as long as units may lie idle before they are
+ * back in the ledger.
+ */
 const quietMs = 2_000;
 
 /**
- * Whatever clients were told is on record, every sidecar ships without trouble, and nothing has arrived or moved in the ledger for a while. Ends after its time in any case:
- * what is missing then is a violation.
+ * Whatever clients were told is on record, every sidecar ships without trouble, and nothing has arrived or
+ * moved in the ledger for a while. Ends after its time in any case: what is missing then is a violation.
  */
 export async function allShipped({ sql, sidecars }: World, answers: Answers): Promise<number> {
   const startedAtMs = performance.now();

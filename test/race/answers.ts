@@ -32,13 +32,19 @@ export interface Permitted extends Given {
   readonly asked: Asked;
 }
 
-/** Requests are known for the time between their clocks, which here are one clock, and the steps in which it is read. */
+/**
+ * Requests are known for the time between their clocks, which here are one clock, and the steps in which it
+ * is read.
+ */
 export const slackMs = 50;
 
 /** One request, over all that asked it. */
 export interface ToldRequest {
   readonly asked: Asked;
-  /** How often it was asked and nothing, or half an answer, came back: what was decided for those is not known here. */
+  /**
+   * How often it was asked and nothing, or half an answer, came back: what was decided for those is not known
+   * here.
+   */
   unanswered: number;
   isPermitted: boolean;
 }

@@ -50,10 +50,11 @@ export const countsFor = ({ gateId, passportId }: Cap, given: Given): boolean =>
 /**
  * The caps that were passed, whatever window each unit was drawn from.
  *
- * A client sees when it asked and when it was answered, and a record names the time of the decision; neither names the window. Near the end of a window
- * both are compatible with two. By Hall's theorem there is a way to put each unit into a window of its span, and none over its cap, only if no run
- * of consecutive windows has to hold more than it may: so every run is looked at, with the units that fit nowhere outside of it. A day
- * that does not end during the race is one such run, and exact.
+ * A client sees when it asked and when it was answered, and a record names the time of the decision; neither
+ * names the window. Near the end of a window both are compatible with two. By Hall's theorem there is a way
+ * to put each unit into a window of its span, and none over its cap, only if no run of consecutive windows
+ * has to hold more than it may: so every run is looked at, with the units that fit nowhere outside of it. A
+ * day that does not end during the race is one such run, and exact.
  */
 export function overruns(caps: readonly Cap[], given: readonly Given[], allowedIn: AllowedIn): Overrun[] {
   return caps.flatMap((cap) => {

@@ -32,9 +32,10 @@ const keysKept = 200;
 const answerMsMax = 10_000;
 
 /**
- * Clients that ask one request after the other. Most are plain. Some carry an idempotency key and are sent to several servers at once, sent again
- * later, or sent again for another sum; some name another agent in the body; some are given up while they are under way. What waits for
- * a person is mostly approved, and then presented at two servers at once.
+ * Clients that ask one request after the other. Most are plain. Some carry an idempotency key and are sent to
+ * several servers at once, sent again later, or sent again for another sum; some name another agent in the
+ * body; some are given up while they are under way. What waits for a person is mostly approved, and then
+ * presented at two servers at once.
  */
 export function startClients(options: ClientsOptions): Run {
   const { servers, chance } = options;
@@ -134,7 +135,8 @@ class Client {
     const amountUsd = lane.amountsUsd.length === 0 ? null : this.#chance.pick(lane.amountsUsd);
     const body = {
       permission_key: 'orders:create',
-      // No two requests are the same: more than one PERMIT for one hash is one request that was charged twice.
+      // No two requests are the same: more than one PERMIT for one hash is one request that was charged
+      // twice.
       note: `client ${this.#number}, ${this.#asked++}`,
       ...(amountUsd === null ? {} : { amount: amountUsd }),
       ...(key === null ? {} : { idempotency_key: key.name }),

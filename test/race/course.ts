@@ -27,7 +27,10 @@ export interface Maker {
   issuePassport(body?: Readonly<Record<string, unknown>>): Promise<Runner>;
 }
 
-/** Sums that add up in no round way, so that a cap is met to the cent or not at all; the small ones fill what the large ones leave. */
+/**
+ * Sums that add up in no round way, so that a cap is met to the cent or not at all; the small ones fill what
+ * the large ones leave.
+ */
 const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
 const askedAboveUsd = 3;
 
@@ -35,12 +38,16 @@ const askedAboveUsd = 3;
 export const makeCrowd = (make: Maker): Promise<Runner[]> =>
   Promise.all(Array.from({ length: crowdSize }, () => make.issuePassport()));
 
-/** As each passport has one chain of records, which grows by one record at a time, a few would be what clients wait for. */
+/**
+ * As each passport has one chain of records, which grows by one record at a time, a few would be what clients
+ * wait for.
+ */
 const crowdSize = 24;
 
 /**
- * A course on which each kind of cap is met by itself: on rate and on money, per gate and per passport, by minute, hour, day and month, and a passport's own
- * over two gates. `size`: requests under a cap on rate, dollars under one on money.
+ * A course on which each kind of cap is met by itself: on rate and on money, per gate and per passport, by
+ * minute, hour, day and month, and a passport's own over two gates. `size`: requests under a cap on rate,
+ * dollars under one on money.
  */
 export async function makeCourse(make: Maker, crowd: readonly Runner[], size: number): Promise<Course> {
   const third = Math.ceil(size / 3);

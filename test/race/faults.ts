@@ -24,8 +24,9 @@ export interface Fault {
 }
 
 /**
- * Every kind once, and as many kills of sidecars more as there is time for, in an order and at times that follow from the chance alone. None in the
- * last quarter of a short race's time is long enough to leave nothing running at its end.
+ * Every kind once, and as many kills of sidecars more as there is time for, in an order and at times that
+ * follow from the chance alone. None in the last quarter of a short race's time is long enough to leave
+ * nothing running at its end.
  */
 export function schedule(chance: Chance, durationMs: number): Fault[] {
   const kinds: FaultKind[] = [...faultKinds];

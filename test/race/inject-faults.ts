@@ -6,8 +6,8 @@ import type { Fault } from './faults.ts';
 import type { World } from './world.ts';
 
 /**
- * Brings the faults about, each at its time, and resolves when the last is over and everything runs again. What is down already, or on its way up, is left
- * alone: the fault is said to be left out.
+ * Brings the faults about, each at its time, and resolves when the last is over and everything runs again.
+ * What is down already, or on its way up, is left alone: the fault is said to be left out.
  */
 export async function injectFaults(
   world: World,
@@ -98,7 +98,9 @@ async function endFor(running: Running, signal: NodeJS.Signals, forMs: number): 
   await running.start();
 }
 
-/** A machine that stands still: its clocks go on, and what it knew of its leases has aged when it comes back. */
+/**
+ * A machine that stands still: its clocks go on, and what it knew of its leases has aged when it comes back.
+ */
 async function pauseFor(running: Running, forMs: number): Promise<void> {
   const { pid } = running.program;
   process.kill(pid, 'SIGSTOP');
@@ -106,7 +108,10 @@ async function pauseFor(running: Running, forMs: number): Promise<void> {
   process.kill(pid, 'SIGCONT');
 }
 
-/** One of its sessions dies, and with it the server ends all others, because the memory that they share may be damaged, and recovers. */
+/**
+ * One of its sessions dies, and with it the server ends all others, because the memory that they share may be
+ * damaged, and recovers.
+ */
 async function crash({ sql }: World): Promise<void> {
   let pid = 0;
   // The pool may still have a connection that died with the server the last time.

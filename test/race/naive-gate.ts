@@ -8,8 +8,9 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { type Cap, countsFor, unitsOf } from './caps.ts';
 
 /**
- * A gate as it is often written: reads the counters that all its processes share in Redis, and where there is room adds to them. Between the
- * two it writes its record, and others do the same. Speaks as much of the API of a sidecar as clients of a race need; the token of a passport is its id.
+ * A gate as it is often written: reads the counters that all its processes share in Redis, and where there is
+ * room adds to them. Between the two it writes its record, and others do the same. Speaks as much of the API
+ * of a sidecar as clients of a race need; the token of a passport is its id.
  *
  *     REDIS_URL=redis://... CAPS='[...]' node --import tsx naive-gate.ts      prints `port <n>`
  */

@@ -5,8 +5,9 @@ import { Pool } from 'undici';
 import type { Chance } from './chance.ts';
 
 /**
- * What stands between a sidecar and its control planes: a proxy that sends each call to one of them, and while it is noisy loses calls before and
- * answers after they were delivered, delivers calls twice, at once or much later, and holds them up, also past the moment when the sidecar gives up.
+ * What stands between a sidecar and its control planes: a proxy that sends each call to one of them, and
+ * while it is noisy loses calls before and answers after they were delivered, delivers calls twice, at once
+ * or much later, and holds them up, also past the moment when the sidecar gives up.
  */
 export interface NoisyLink {
   /** Of this end, to be called as the control plane. */
@@ -116,7 +117,8 @@ function noiseFor({ path, method }: Arrived, chance: Chance): Noise | null {
   for (const noise of Object.keys(percent) as Noise[]) {
     left -= percent[noise];
     if (left >= 0) continue;
-    // A second connection takes over from the first, by intention: delivered again it would shut the sidecar out, as another process does.
+    // A second connection takes over from the first, by intention: delivered again it would shut the sidecar
+    // out, as another process does.
     const isOnce = path.startsWith('/v1/sync/connect') || method === 'GET';
     return isOnce && noise.startsWith('twice') ? 'held up' : noise;
   }

@@ -29,8 +29,8 @@ export interface RaceOptions {
   /** How long things break, at least. */
   readonly faultSeconds: number;
   /**
-   * Where fewer windows were used up by then, or fewer requests permitted, clients go on until it is so many, which on a slow machine takes
-   * longer, or until a bound is met.
+   * Where fewer windows were used up by then, or fewer requests permitted, clients go on until it is so many,
+   * which on a slow machine takes longer, or until a bound is met.
    */
   readonly enough: { readonly contested: number; readonly permits: number };
   readonly say: (line: string) => void;
@@ -39,7 +39,10 @@ export interface RaceOptions {
 export interface RaceReport {
   /** Sentences, with their numbers. Empty: every cap held, and was used. */
   readonly violations: readonly string[];
-  /** By how much a check-then-add gate passed the same caps under the same clients, held against them in the same way. */
+  /**
+   * By how much a check-then-add gate passed the same caps under the same clients, held against them in the
+   * same way.
+   */
   readonly naive: readonly Overrun[];
   /** PERMITs in the round without and with faults, and keys that were asked more than once. */
   readonly permits: { readonly calm: number; readonly faults: number };
@@ -52,7 +55,10 @@ export interface RaceReport {
 const usedMin = 0.98;
 /** So long clients go on after the last cap is used up, and try to pass it. */
 const insistMs = 1_000;
-/** Some minutes of the calendar: on a busy machine the first one or two may pass before there is enough demand. */
+/**
+ * Some minutes of the calendar: on a busy machine the first one or two may pass before there is enough
+ * demand.
+ */
 const calmMsMax = 400_000;
 /** Beyond `faultSeconds`. */
 const moreMsMax = 240_000;
@@ -64,8 +70,9 @@ const courseMs = 5_000;
 const faultPart = 5;
 
 /**
- * Three rounds: without faults, where each cap has to be met exactly and used up; with everything breaking, where each has to hold; and one with gates that
- * check and then add, which must not hold, or nothing was shown by the other two.
+ * Three rounds: without faults, where each cap has to be met exactly and used up; with everything breaking,
+ * where each has to hold; and one with gates that check and then add, which must not hold, or nothing was
+ * shown by the other two.
  */
 export async function race(options: RaceOptions): Promise<RaceReport> {
   const { programs, redis, seed, say } = options;
@@ -147,7 +154,10 @@ async function whileRacing<T>(options: ClientsOptions, work: () => Promise<T>): 
   }
 }
 
-/** One course after the other, from now on; the last one stays. Some clients go back: units that were on their way may be free again there. */
+/**
+ * One course after the other, from now on; the last one stays. Some clients go back: units that were on their
+ * way may be free again there.
+ */
 function nextCourses(courses: readonly Course[], source: Chance): () => Course {
   const startedAtMs = performance.now();
   return () => {

@@ -14,11 +14,17 @@ export interface UsedWindow {
   readonly recorded: number;
   /** What the ledger has given out: recorded, held, and what is lost with a sidecar until the window ends. */
   readonly leased: number;
-  /** Of that, what nobody used and no approval holds. Where a PERMIT may belong to either of two windows it counts in both. */
+  /**
+   * Of that, what nobody used and no approval holds. Where a PERMIT may belong to either of two windows it
+   * counts in both.
+   */
   readonly stranded: number;
 }
 
-/** Every window of the ledger that belongs to a cap. A record counts in the window of its time: exact but for the edges of a minute. */
+/**
+ * Every window of the ledger that belongs to a cap. A record counts in the window of its time: exact but for
+ * the edges of a minute.
+ */
 export function usedWindows(
   caps: readonly Cap[],
   { permits, given, ledger }: Records,

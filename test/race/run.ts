@@ -7,7 +7,10 @@ import { type Program, type Programs, programsIn } from '../support/programs.ts'
 import { ownRedis } from '../support/redis.ts';
 import { race } from './race.ts';
 
-/** `npm run race`: shows that no cap is ever passed, whatever breaks. Ends with 1 where one was, or where the check could not have noticed. */
+/**
+ * `npm run race`: shows that no cap is ever passed, whatever breaks. Ends with 1 where one was, or where the
+ * check could not have noticed.
+ */
 const whole = (min: number, max: number) => (text: string) => {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < min || value > max)
@@ -29,7 +32,10 @@ const command = new Command('npm run race --')
   );
 const options = command.parse().opts<{ seconds: number; clients: number; size: number; seed?: number }>();
 
-/** Everything that was started, to be ended also where somebody has seen enough; PostgreSQL and Redis end with this process. */
+/**
+ * Everything that was started, to be ended also where somebody has seen enough; PostgreSQL and Redis end with
+ * this process.
+ */
 const started: Program[] = [];
 function tracked(programs: Programs): Programs {
   return {

@@ -9,7 +9,10 @@ import type { TestRedis } from '../support/redis.ts';
 import type { Chance } from './chance.ts';
 import { type NoisyLink, noisyLink } from './noisy-link.ts';
 
-/** The real programs on a real PostgreSQL and a real Redis of their own, with links between them that can be made worse. */
+/**
+ * The real programs on a real PostgreSQL and a real Redis of their own, with links between them that can be
+ * made worse.
+ */
 export interface World {
   readonly installation: Installation;
   readonly controlPlanes: readonly Running[];
@@ -95,13 +98,16 @@ function recorded(programs: Programs) {
   };
 }
 
-/** Errors that no weather explains: a broken invariant, a request that failed by our own fault, a decision that the ledger refuses. */
+/**
+ * Errors that no weather explains: a broken invariant, a request that failed by our own fault, a decision
+ * that the ledger refuses.
+ */
 const ourFault =
   /AssertionError|our own fault|rule of their own|could not be put into effect|Invariant|uncaught/i;
 
 /**
- * Sends some of what passes over Redis once more, at once or a little later: what subscribers hear may come twice, and after what was said later.
- * What does not pass, because Redis is away, is what is dropped.
+ * Sends some of what passes over Redis once more, at once or a little later: what subscribers hear may come
+ * twice, and after what was said later. What does not pass, because Redis is away, is what is dropped.
  */
 export function startEcho(
   redisUrl: string,

@@ -28,7 +28,10 @@ export interface Call {
   readonly url: string;
   /** Absent: the operator's admin key. Null: no key. */
   readonly key?: string | null;
-  /** An object is sent as JSON, a string or bytes as they are; both as `application/json` unless `headers` say otherwise. */
+  /**
+   * An object is sent as JSON, a string or bytes as they are; both as `application/json` unless `headers` say
+   * otherwise.
+   */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -195,8 +198,9 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
 }
 
 /**
- * Every answer of every test is held against the published document, whether it leaves by `call` or on a socket: a status, content type,
- * error code or field that the document does not have fails the test, at the call or when the API is closed.
+ * Every answer of every test is held against the published document, whether it leaves by `call` or on a
+ * socket: a status, content type, error code or field that the document does not have fails the test, at the
+ * call or when the API is closed.
  */
 function holdAnswers(app: FastifyInstance): { hold(answered: Answered): void; throwMisfit(): void } {
   const misfits: unknown[] = [];

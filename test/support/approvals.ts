@@ -16,7 +16,10 @@ import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Api } from './api.ts';
 
-/** One request that waits for a person, opened as the control plane opens it: with its money taken from the day of the gate. */
+/**
+ * One request that waits for a person, opened as the control plane opens it: with its money taken from the
+ * day of the gate.
+ */
 interface AskedApproval {
   readonly passportId: string;
   readonly gateId: string;
@@ -32,7 +35,10 @@ interface AskedApproval {
 
 const dailyLimitUsd = 1_000;
 
-/** The first moment of tomorrow's noon (UTC): no day and no hour in which something is held or counted ends while a test lets minutes pass. */
+/**
+ * The first moment of tomorrow's noon (UTC): no day and no hour in which something is held or counted ends
+ * while a test lets minutes pass.
+ */
 export function goToNoon(api: Api): void {
   const nowMs = api.deps.clock.now();
   api.advance(windowAt('day', nowMs).endsAtMs + dayMs / 2 - nowMs);
@@ -66,7 +72,9 @@ export async function askApproval(deps: Deps, request: AskedApproval): Promise<O
   });
 }
 
-/** As many requests of the passport wait at the gate as may, each for a cent; `waiting` of them did before. */
+/**
+ * As many requests of the passport wait at the gate as may, each for a cent; `waiting` of them did before.
+ */
 export async function askAsManyAsMay(
   deps: Deps,
   {

@@ -3,7 +3,10 @@ import type { Document, Parameter, Schema } from '../../control-plane/openapi/do
 import { exampleIds } from '../../control-plane/openapi/request-examples.ts';
 import { type DocumentedOperation, inlined, operationsOf } from './document.ts';
 
-/** A request as it goes out, except that it may name what exists only by the time it is sent: `resolve` puts that in. */
+/**
+ * A request as it goes out, except that it may name what exists only by the time it is sent: `resolve` puts
+ * that in.
+ */
 export interface FuzzedRequest {
   readonly operation: string;
   readonly method: string;
@@ -17,8 +20,8 @@ export interface FuzzedRequest {
 }
 
 /**
- * Stands in a request for something that the service once answered: the n-th thing of its kind, counted round. Kinds are the prefixes of
- * ids, and `token`.
+ * Stands in a request for something that the service once answered: the n-th thing of its kind, counted
+ * round. Kinds are the prefixes of ids, and `token`.
  */
 const known = (kind: string): Arbitrary<string> => fc.nat({ max: 999 }).map((nth) => `{{${kind}:${nth}}}`);
 
@@ -69,7 +72,9 @@ const words: Readonly<Record<string, Arbitrary<unknown>>> = {
   ),
 };
 
-/** Values of the schema, mostly; where a schema leaves it open, such as mean something to the service, mostly. */
+/**
+ * Values of the schema, mostly; where a schema leaves it open, such as mean something to the service, mostly.
+ */
 function valuesOf(schema: Schema, name: string): Arbitrary<unknown> {
   const { enum: values, const: only, anyOf, type } = schema;
   const word = words[name];
@@ -326,7 +331,10 @@ function requestOf(
   });
 }
 
-/** Requests to every operation of the document: as it describes them, nearly so, and not at all. Those that create come more often. */
+/**
+ * Requests to every operation of the document: as it describes them, nearly so, and not at all. Those that
+ * create come more often.
+ */
 export function arbitraryRequest(
   document: Document,
   options: { readonly callers: number },

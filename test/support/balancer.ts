@@ -1,6 +1,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A load balancer for TCP in front of several programs on this machine, as operators put one in front of control planes. */
+/**
+ * A load balancer for TCP in front of several programs on this machine, as operators put one in front of
+ * control planes.
+ */
 export interface Balancer {
   readonly origin: string;
   close(): Promise<void>;

@@ -10,7 +10,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 /** What the programs read that the compiler does not copy. `npm run build` copies the same. */
 export const readBesideCode = ['control-plane/storage/migrations', 'sidecar/openapi.json'];
 
-/** Compiles the programs as for production, into a folder of its own beside node_modules, and resolves with that folder. */
+/**
+ * Compiles the programs as for production, into a folder of its own beside node_modules, and resolves with
+ * that folder.
+ */
 export async function compilePrograms(): Promise<string> {
   await mkdir(join(root, '.build'), { recursive: true });
   const folder = await mkdtemp(join(root, '.build', 'test-'));

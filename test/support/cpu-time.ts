@@ -1,6 +1,6 @@
 /**
- * Milliseconds of a processor that the work took, in all threads of this process. Unlike the time that passes, they do not grow with what
- * else the machine has to do.
+ * Milliseconds of a processor that the work took, in all threads of this process. Unlike the time that
+ * passes, they do not grow with what else the machine has to do.
  */
 export function cpuMsOf(work: () => unknown): number {
   const before = process.cpuUsage();

@@ -29,8 +29,9 @@ const installLock = '/tmp/agent-trust-test-apt.lock';
 const installMsMax = 180_000;
 
 /**
- * The path of the program on this machine. Where there is none and we are root, it is installed with apt-get, without starting the
- * service that may come with the package: each test starts what it needs. Throws with one sentence that says what to install.
+ * The path of the program on this machine. Where there is none and we are root, it is installed with apt-get,
+ * without starting the service that may come with the package: each test starts what it needs. Throws with
+ * one sentence that says what to install.
  */
 export async function findDebianProgram(name: DebianProgramName): Promise<string> {
   const { commands, package: packageName, otherwise }: DebianProgram = debianPrograms[name];
@@ -54,7 +55,10 @@ async function which(...names: readonly string[]): Promise<string | null> {
   return null;
 }
 
-/** Debian starts a service as soon as its package is installed, unless a script named policy-rc.d forbids it with 101. */
+/**
+ * Debian starts a service as soon as its package is installed, unless a script named policy-rc.d forbids it
+ * with 101.
+ */
 const installScript = `
 command -v "$1" && exit
 if [ ! -e /usr/sbin/policy-rc.d ]; then

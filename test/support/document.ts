@@ -31,7 +31,10 @@ export const operationsOf = (document: Document): readonly DocumentedOperation[]
     })),
   );
 
-/** What an operation answers with that status, with the reference followed; null: the document has no such status. */
+/**
+ * What an operation answers with that status, with the reference followed; null: the document has no such
+ * status.
+ */
 export function answerOf(
   document: Document,
   { responses }: Operation,
@@ -46,7 +49,10 @@ export function answerOf(
   );
 }
 
-/** A schema that needs nothing around it: every reference replaced by what it refers to. None refers to itself. */
+/**
+ * A schema that needs nothing around it: every reference replaced by what it refers to. None refers to
+ * itself.
+ */
 export function inlined(document: Document, schema: Schema): Schema {
   const { $ref, ...rest } = schema;
   if (typeof $ref === 'string') {
@@ -83,8 +89,9 @@ function mapSchemas(schema: Schema, change: (part: Schema) => Schema): Schema {
 }
 
 /**
- * Throws unless the answer is one that the document describes: its status, its content type, every field of its body and none more, and
- * the code of an error. What only our own programs call, and the pages about the document, are not in it.
+ * Throws unless the answer is one that the document describes: its status, its content type, every field of
+ * its body and none more, and the code of an error. What only our own programs call, and the pages about the
+ * document, are not in it.
  */
 export function answerHolder(document: Document): (answered: Answered) => void {
   const operations = operationsOf(document).map((each) => ({ ...each, pattern: patternOf(each.path) }));
@@ -125,7 +132,10 @@ export function answerHolder(document: Document): (answered: Answered) => void {
   };
 }
 
-/** Between our own programs, about the document itself, or in the words of other standards: JSON-RPC and OAuth. */
+/**
+ * Between our own programs, about the document itself, or in the words of other standards: JSON-RPC and
+ * OAuth.
+ */
 export const undocumented = /^\/(?:v1\/sync\/|docs(?:\/|$)|openapi\.json$|mcp$|oauth\/|\.well-known\/oauth-)/;
 
 /** What an address that does not exist, or cannot, is answered. HEAD says it without a body. */

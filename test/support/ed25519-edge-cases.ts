@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { hashes, Point } from '@noble/ed25519';
 
 /**
- * Signatures that no honest signer makes, built from the equation S = r + k·a with a point of order 8 added to key or nonce,
- * after "Taming the many EdDSAs" (Chalkias, Garillot, Nikolaenko 2020, https://eprint.iacr.org/2020/1244) and the classes
- * of https://github.com/C2SP/CCTV/tree/main/ed25519. What the engines say of them is decided by which equation they check.
+ * Signatures that no honest signer makes, built from the equation S = r + k·a with a point of order 8 added
+ * to key or nonce, after "Taming the many EdDSAs" (Chalkias, Garillot, Nikolaenko 2020,
+ * https://eprint.iacr.org/2020/1244) and the classes of https://github.com/C2SP/CCTV/tree/main/ed25519. What
+ * the engines say of them is decided by which equation they check.
  */
 const sha512 = (data: Uint8Array) => Uint8Array.from(createHash('sha512').update(data).digest());
 hashes.sha512 = sha512;
@@ -26,7 +27,10 @@ export interface EdgeCase {
   readonly signature: Uint8Array;
 }
 
-/** `keyTorsion` and `nonceTorsion` times the point of order 8 are added to A and R; `nonce` 0 makes R of small order. */
+/**
+ * `keyTorsion` and `nonceTorsion` times the point of order 8 are added to A and R; `nonce` 0 makes R of small
+ * order.
+ */
 export function craft(options: {
   readonly secret: bigint;
   readonly nonce: bigint;

@@ -1,4 +1,7 @@
-/** A process whose only content is an embedded PostgreSQL in the folder it is given: tests kill it. Prints the URL when it is up. */
+/**
+ * A process whose only content is an embedded PostgreSQL in the folder it is given: tests kill it. Prints the
+ * URL when it is up.
+ */
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 

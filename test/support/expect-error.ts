@@ -2,7 +2,9 @@ import { expect } from 'vitest';
 import { catalogue, type ErrorCode } from '../../shared/errors/catalogue.ts';
 import type { Reply } from './api.ts';
 
-/** The specified error body and nothing else, with the status of its code, under the request id of its header. */
+/**
+ * The specified error body and nothing else, with the status of its code, under the request id of its header.
+ */
 export function expectError(reply: Reply, code: ErrorCode, param?: string): void {
   expect(reply.body).toEqual({
     error: {

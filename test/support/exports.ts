@@ -10,7 +10,9 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Api } from './api.ts';
 import { sampleRecord } from './sample-chains.ts';
 
-/** Records, as they are appended to the chains of things that exist in the service, and the exports of them. */
+/**
+ * Records, as they are appended to the chains of things that exist in the service, and the exports of them.
+ */
 
 export const liveOwner = (accountId: string): Owner => ({ accountId: accountId as AccountId, mode: 'live' });
 
@@ -112,7 +114,10 @@ export async function readToEnd(
   return { text: Buffer.concat(chunks).toString('utf8'), isWhole };
 }
 
-/** A client of the database that stands in a transaction: this side of it, not an autovacuum worker, which may come at any moment. */
+/**
+ * A client of the database that stands in a transaction: this side of it, not an autovacuum worker, which may
+ * come at any moment.
+ */
 export interface OpenTransaction {
   readonly pid: number;
   readonly state: string;

@@ -26,7 +26,10 @@ export function faultySql(): { fault: unknown; readonly wrap: (sql: Database) =>
 export const codedError = (name: string, code: string): Error =>
   Object.assign(new Error(code), { name, code });
 
-/** The database, with the `failAt`-th statement of each transaction failing; 0: the commit, after it has happened. */
+/**
+ * The database, with the `failAt`-th statement of each transaction failing; 0: the commit, after it has
+ * happened.
+ */
 export function faultyDatabase(
   sql: Database,
   failAt: number,

@@ -17,13 +17,16 @@ declare module 'vitest' {
   }
 }
 
-/** What one run of vitest shares between its files. Each is started when the first file asks for it: most files need neither. */
+/**
+ * What one run of vitest shares between its files. Each is started when the first file asks for it: most
+ * files need neither.
+ */
 export type SharedService = 'postgres' | 'programs' | DebianProgramName;
 export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
 
 /**
- * Runs once per vitest run, in its main process. Everything lies in a folder of this run, so that two runs side by side do not meet; the
- * servers end with this process also when it is killed.
+ * Runs once per vitest run, in its main process. Everything lies in a folder of this run, so that two runs
+ * side by side do not meet; the servers end with this process also when it is killed.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
@@ -71,7 +74,10 @@ const isDebianProgram = (name: string): name is DebianProgramName => Object.hasO
 
 const answer = (socket: Socket, reply: SharedServiceAnswer): void => void socket.end(JSON.stringify(reply));
 
-/** The database that every test copies. Nobody stays connected to it: PostgreSQL copies only a database that is not in use. */
+/**
+ * The database that every test copies. Nobody stays connected to it: PostgreSQL copies only a database that
+ * is not in use.
+ */
 async function startTemplate(folder: string): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ dataDir: folder, logger: silentLogger, isDisposable: true });
   const sql = connect({ url: server.url, connectionsMax: 1 });

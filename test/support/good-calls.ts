@@ -3,7 +3,10 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Api, Call } from './api.ts';
 import { openAnApproval } from './approvals.ts';
 
-/** Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they change. */
+/**
+ * Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they
+ * change.
+ */
 export type GoodCalls = Readonly<Record<string, () => Promise<Call>>>;
 
 /** For every operation of the document, by its operationId, a call that it answers with a success. */

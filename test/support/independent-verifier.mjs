@@ -1,5 +1,6 @@
-// Verifies an export with nothing of this project: written from docs/verify.md alone, with what Node brings along.
-// node independent-verifier.mjs export.jsonl jwks.json     prints OK and exits 0, or the first fault and exits 5
+// Verifies an export with nothing of this project: written from docs/verify.md alone, with what Node brings
+// along. node independent-verifier.mjs export.jsonl jwks.json prints OK and exits 0, or the first fault and
+// exits 5
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -25,8 +25,9 @@ export interface Installation {
     body?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly id: string; readonly token: string }>;
   /**
-   * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier that imports nothing of ours.
-   * Throws with what they said unless both agree that it holds; resolves with what our command printed.
+   * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier
+   * that imports nothing of ours. Throws with what they said unless both agree that it holds; resolves with
+   * what our command printed.
    */
   verifyExport(): Promise<string>;
   close(): Promise<void>;

@@ -4,7 +4,10 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { GateConstraints } from '../../shared/wire/constraints.ts';
 
-/** What leases are about, put into a database without the service around it, so that time can be whatever a test says. */
+/**
+ * What leases are about, put into a database without the service around it, so that time can be whatever a
+ * test says.
+ */
 export interface LeaseDatabase {
   readonly accountId: AccountId;
   readonly passportId: PassportId;

@@ -11,7 +11,10 @@ import type {
 import type { Api, Reply } from './api.ts';
 import { connectSidecar, type TestSidecar } from './test-sidecar.ts';
 
-/** A process of a sidecar as the quota ledger sees it. Each call has the next number; a change overrides the call, its number too. */
+/**
+ * A process of a sidecar as the quota ledger sees it. Each call has the next number; a change overrides the
+ * call, its number too.
+ */
 export interface LeaseHolder {
   readonly holder: string;
   readonly sidecar: TestSidecar;

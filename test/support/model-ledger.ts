@@ -6,7 +6,10 @@ import type { LeaseAnswer, LeaseGrantBody, LeaseWish } from '../../shared/wire/l
 import type { WindowOfCounter } from '../../sidecar/leases/held-window.ts';
 import type { LeaseBody, LeaseClient } from '../../sidecar/leases/lease-caller.ts';
 
-/** The rules of the quota ledger in a page, without a database: what a holder may expect of a control plane. It refuses to be misused. */
+/**
+ * The rules of the quota ledger in a page, without a database: what a holder may expect of a control plane.
+ * It refuses to be misused.
+ */
 export class ModelLedger implements LeaseClient {
   /** By counter and window; what is not here has no limit. */
   isAway = false;
@@ -26,7 +29,10 @@ export class ModelLedger implements LeaseClient {
     this.#clock = clock;
   }
 
-  /** It loses what it knew of its holders, as a database that was set back does; what was given out stays given out. */
+  /**
+   * It loses what it knew of its holders, as a database that was set back does; what was given out stays
+   * given out.
+   */
   forgetHolders(): void {
     this.#last.clear();
   }

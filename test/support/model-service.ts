@@ -77,7 +77,10 @@ const digestsIn = (passports: string): string[] => {
   );
 };
 
-/** A control plane without one: two feeds, written by hand, signed with real keys, and the snapshot they add up to. */
+/**
+ * A control plane without one: two feeds, written by hand, signed with real keys, and the snapshot they add
+ * up to.
+ */
 export class ModelService {
   readonly accountId: AccountId;
   readonly keys: VerificationKey[] = [];

@@ -12,14 +12,19 @@ export interface TestDatabase {
   readonly sql: Database;
   /** For further pools, and as DATABASE_URL of another process. */
   readonly url: string;
-  /** Ends the pool and all other sessions, and removes the database. What a test forgets to drop goes with the run. */
+  /**
+   * Ends the pool and all other sessions, and removes the database. What a test forgets to drop goes with the
+   * run.
+   */
   drop(): Promise<void>;
 }
 
 /** Enough for a test, few enough for many files at once within PostgreSQL's 100. */
 const connectionsMax = 8;
 
-/** A fresh database with all migrations applied (`isEmpty`: without any), on a real PostgreSQL of this run. */
+/**
+ * A fresh database with all migrations applied (`isEmpty`: without any), on a real PostgreSQL of this run.
+ */
 export async function testDatabase(options: { readonly isEmpty?: boolean } = {}): Promise<TestDatabase> {
   const adminUrl = await sharedService('postgres');
   const name = `test_${randomBytes(6).toString('hex')}`;
@@ -48,7 +53,10 @@ export interface TestDatabaseServer {
   stop(): Promise<void>;
 }
 
-/** A PostgreSQL of this caller's own, without migrations, for tests in which the database itself comes and goes. */
+/**
+ * A PostgreSQL of this caller's own, without migrations, for tests in which the database itself comes and
+ * goes.
+ */
 export async function testDatabaseServer(): Promise<TestDatabaseServer> {
   const folder = temporaryFolder();
   const start = () =>

@@ -23,7 +23,9 @@ export interface Program {
   waitFor(pattern: RegExp): Promise<void>;
   /** Sends the signal to this process alone and resolves as `exited` does. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
-  /** The exit code (null: ended by a signal), when the program has ended and `output` has all that it wrote. */
+  /**
+   * The exit code (null: ended by a signal), when the program has ended and `output` has all that it wrote.
+   */
   readonly exited: Promise<number | null>;
   readonly isRunning: boolean;
 }
@@ -93,15 +95,19 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
 }
 
 /**
- * Where the ports begin that are given out here: below those that the kernel chooses (32768 and up), for connections and for whoever listens
- * on port 0. Any of them could otherwise take a port before its program listens on it, or while that program is down to be started again.
+ * Where the ports begin that are given out here: below those that the kernel chooses (32768 and up), for
+ * connections and for whoever listens on port 0. Any of them could otherwise take a port before its program
+ * listens on it, or while that program is down to be started again.
  */
 const firstPort = 20_000;
 const portCount = 12_000;
 /** Each process begins elsewhere and goes on from there, so that two at once hardly ever meet. */
 let portsTried = randomInt(portCount);
 
-/** A port on which nobody listens, and which nobody gets by chance: programs can be told of it before they listen, and keep it over a restart. */
+/**
+ * A port on which nobody listens, and which nobody gets by chance: programs can be told of it before they
+ * listen, and keep it over a restart.
+ */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < portCount; tries += 1) {
     const port = firstPort + (portsTried++ % portCount);

@@ -6,7 +6,10 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** A client that sends exactly the bytes it is told to. `next` reads one answer after another off the connection. */
+/**
+ * A client that sends exactly the bytes it is told to. `next` reads one answer after another off the
+ * connection.
+ */
 export class RawConnection {
   readonly #socket: Socket;
   readonly #closed: Promise<void>;

@@ -1,6 +1,7 @@
 /**
- * Reads CSV as RFC 4180 has it and nothing else: every row ends in CRLF, a quote stands only around a cell or doubled within one, a bare cell
- * holds neither comma nor quote nor line break, and all rows have as many cells as the header. Throws for anything else.
+ * Reads CSV as RFC 4180 has it and nothing else: every row ends in CRLF, a quote stands only around a cell or
+ * doubled within one, a bare cell holds neither comma nor quote nor line break, and all rows have as many
+ * cells as the header. Throws for anything else.
  */
 export function readCsv(text: string): Record<string, string>[] {
   const rows: string[][] = [];

@@ -7,7 +7,10 @@ import { until } from './until.ts';
 
 export interface TestRedis {
   readonly url: string;
-  /** Ends the server: connections break and new ones are refused. Also the clean-up; doing it twice changes nothing. */
+  /**
+   * Ends the server: connections break and new ones are refused. Also the clean-up; doing it twice changes
+   * nothing.
+   */
   stop(): Promise<void>;
   /** Starts it again on the same port, empty: what it knew is gone. */
   restart(): Promise<void>;
@@ -22,8 +25,9 @@ const stopMsMax = 5_000;
 const portTries = 5;
 
 /**
- * A real Redis of this caller's own, on a free port, without persistence; it ends with the test process. With REDIS_URL set that one is
- * used instead, shared with whoever else uses it: there it cannot be stopped, and a test that asks for it fails with a sentence.
+ * A real Redis of this caller's own, on a free port, without persistence; it ends with the test process. With
+ * REDIS_URL set that one is used instead, shared with whoever else uses it: there it cannot be stopped, and a
+ * test that asks for it fails with a sentence.
  */
 export async function testRedis(): Promise<TestRedis> {
   const given = process.env['REDIS_URL'];

@@ -4,7 +4,10 @@ import type { Deps } from '../../control-plane/deps.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import type { Api, Reply } from './api.ts';
 
-/** Another replica of the control plane of a test: the same database, clock and bus, and signing keys of its own. */
+/**
+ * Another replica of the control plane of a test: the same database, clock and bus, and signing keys of its
+ * own.
+ */
 export interface SecondControlPlane {
   /** It hears of changed keys when somebody follows or reloads them here. */
   readonly deps: Deps;

@@ -1,6 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A certificate for this host name that vouches for itself, and its key; both as PEM. Valid for as long as a test may run. */
+/**
+ * A certificate for this host name that vouches for itself, and its key; both as PEM. Valid for as long as a
+ * test may run.
+ */
 export function selfSigned(hostName: string): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const name = sequence(set(sequence(oid('550403'), der(0x0c, Buffer.from(hostName)))));

@@ -3,7 +3,10 @@ import { text } from 'node:stream/consumers';
 import { inject } from 'vitest';
 import type { SharedService, SharedServiceAnswer } from './global-setup.ts';
 
-/** Asks the run's main process for something that all test files share. Throws with its reason where it cannot be had. */
+/**
+ * Asks the run's main process for something that all test files share. Throws with its reason where it cannot
+ * be had.
+ */
 export async function sharedService(name: SharedService): Promise<string> {
   const socket = connect(inject('sharedServices'));
   socket.write(name);

@@ -5,9 +5,10 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
 
 /**
- * The document of a sidecar, made of the control plane's published one: the operations that a sidecar serves too, without what only the control
- * plane does (plan limits), with what only a sidecar answers. Pure; `sidecar/openapi.json` holds its result, because the sidecar itself knows
- * nothing of the control plane's routes.
+ * The document of a sidecar, made of the control plane's published one: the operations that a sidecar serves
+ * too, without what only the control plane does (plan limits), with what only a sidecar answers. Pure;
+ * `sidecar/openapi.json` holds its result, because the sidecar itself knows nothing of the control plane's
+ * routes.
  */
 export function sidecarDocument(published: Document): Document {
   const shared = (method: string, path: string): Operation =>
@@ -33,7 +34,8 @@ export function sidecarDocument(published: Document): Document {
   return {
     openapi: published.openapi,
     info: { ...published.info, title: 'agent-trust sidecar', summary, description },
-    // Relative to the document (OpenAPI 3.1 §4.8.5): a sidecar does not know by which names its callers reach it.
+    // Relative to the document (OpenAPI 3.1 §4.8.5): a sidecar does not know by which names its callers reach
+    // it.
     servers: [{ url: '/', description: 'The sidecar that serves this document. It answers no browser.' }],
     tags: published.tags.filter((tag) => 'name' in tag && usedTags.has(tag.name)),
     paths,
@@ -83,7 +85,10 @@ const withMetricsFailure = (operation: Operation): Operation => ({
   responses: { ...operation.responses, 500: { $ref: '#/components/responses/InternalError' } },
 });
 
-/** A sidecar counts no plan limit: it answers no 429, and none of the headers about them. It is the only server of its document. */
+/**
+ * A sidecar counts no plan limit: it answers no 429, and none of the headers about them. It is the only
+ * server of its document.
+ */
 function withoutPlanLimits({ servers: _, ...operation }: Operation): Operation {
   const { 429: __, ...responses } = operation.responses;
   const own = Object.entries(responses).map(([status, answer]): [string, Answer | Reference] => [
@@ -132,7 +137,10 @@ const oneOf = <const Values extends string[]>(values: readonly [...Values], text
 const part = <Fields extends Parameters<typeof Type.Object>[0]>(text: string, fields: Fields) =>
   Type.Object(fields, { description: text });
 
-/** What `readinessOf` of sidecar/readiness.ts answers: a test holds the two types, and real answers, against each other. */
+/**
+ * What `readinessOf` of sidecar/readiness.ts answers: a test holds the two types, and real answers, against
+ * each other.
+ */
 export const Readiness = Type.Object({
   status: oneOf(['ready', 'not_ready'], 'Whether this sidecar should get requests.'),
   draining: yesOrNo('It was told to stop and still answers: send nothing new.'),

@@ -7,7 +7,10 @@ import { until } from './until.ts';
 /** The tests of these sidecars say what is answered, not how soon. */
 const quotaWaitMs = 1_000;
 
-/** A control plane with two sidecars that know nothing of each other, and wait longer than usual for what they need. It is noon. */
+/**
+ * A control plane with two sidecars that know nothing of each other, and wait longer than usual for what they
+ * need. It is noon.
+ */
 export interface SidecarPair {
   readonly api: Api;
   readonly sidecars: readonly [TestSidecar, TestSidecar];
@@ -17,8 +20,9 @@ export interface SidecarPair {
     readonly passport?: Readonly<Record<string, unknown>>;
   }): Promise<{ readonly gateId: string; readonly passport: Reply['body']; readonly token: string }>;
   /**
-   * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is told `quota_unavailable` or `overloaded`: a busy machine
-   * is no reason for another answer. Where that is the answer to expect, ask the sidecar itself.
+   * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is
+   * told `quota_unavailable` or `overloaded`: a busy machine is no reason for another answer. Where that is
+   * the answer to expect, ask the sidecar itself.
    */
   check(i: number, gateId: string | null, token: string, request: object): Promise<Reply>;
   /** Both have applied everything that was committed. */
@@ -27,7 +31,10 @@ export interface SidecarPair {
   revoke(passportId: string): Promise<void>;
   /** The record, as soon as it is in its chain. */
   attestation(id: string): Promise<Reply['body']>;
-  /** Runs `during` while a transaction of somebody else holds these tables, so that whoever wants to change them waits. */
+  /**
+   * Runs `during` while a transaction of somebody else holds these tables, so that whoever wants to change
+   * them waits.
+   */
   whileLocked<T>(tables: 'quota_windows' | 'settlements' | 'approvals', during: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }

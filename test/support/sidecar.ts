@@ -26,11 +26,16 @@ export interface TestSidecar {
   call(call: SidecarCall): Promise<Reply>;
   /** `POST /v1/gates/:id/check`, or `/v1/enforce` where the gate is null. */
   check(gateId: string | null, passport: unknown, request: unknown, key?: string | null): Promise<Reply>;
-  /** Resolves when the sidecar has applied everything that the control plane has committed so far, and knows that it is current. */
+  /**
+   * Resolves when the sidecar has applied everything that the control plane has committed so far, and knows
+   * that it is current.
+   */
   caughtUp(): Promise<void>;
   /** The control plane's time, as it is carried here, stands still at this moment until `resume`. */
   stopClockAt(nowMs: number): void;
-  /** The wall clock of its machine, which goes with that of the API, stands still at this time until `resume`. */
+  /**
+   * The wall clock of its machine, which goes with that of the API, stands still at this time until `resume`.
+   */
   stopMachineClockAt(nowMs: number): void;
   /** Between sidecar and control plane; a push by a bus goes another way. */
   readonly link: { cut(): void; restore(): void };
@@ -60,7 +65,10 @@ export interface TestSidecarOptions {
   readonly adapter?: ServerPort;
   /** Of an earlier one, to go on where it ended. */
   readonly folder?: string;
-  /** The link is cut from the beginning, and the call resolves as soon as the sidecar listens, ready or not. Default false. */
+  /**
+   * The link is cut from the beginning, and the call resolves as soon as the sidecar listens, ready or not.
+   * Default false.
+   */
   readonly isCutOff?: boolean;
   /** Admin key of the account whose gates it serves. Default: the operator's. */
   readonly accountKey?: string;
@@ -127,7 +135,8 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
         async () => {
           const { state, control_plane } = (await call({ path: '/readyz', key: null })).body;
           const isCurrent = state.age_ms !== null && state.age_ms <= 2 * limits.longPollMsMax;
-          // Where the test has moved the time of both, that of the control plane is known here with its next answer.
+          // Where the test has moved the time of both, that of the control plane is known here with its next
+          // answer.
           const isOnTime = machine.isStopped || Math.abs(control_plane.clock_offset_ms) < secondMs / 4;
           return (
             isCurrent &&
@@ -207,8 +216,9 @@ async function send(
 const ownDocument = new URL('../../sidecar/openapi.json', import.meta.url);
 
 /**
- * The control plane's time as a sidecar carries it, which a test can make stand. Its monotonic time comes in whole milliseconds, so that ages can be told
- * exactly; where a test lets some of it pass, what is known here grows old, and no loop was stopped.
+ * The control plane's time as a sidecar carries it, which a test can make stand. Its monotonic time comes in
+ * whole milliseconds, so that ages can be told exactly; where a test lets some of it pass, what is known here
+ * grows old, and no loop was stopped.
  */
 class StoppableClock extends CarriedClock {
   stoppedAtMs: number | null = null;

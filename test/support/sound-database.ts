@@ -13,8 +13,8 @@ const digestOf = (column: string) =>
   `translate(encode(substring(sha256(convert_to(${column}, 'UTF8')) FOR 16), 'base64'), '+/=', '-_')`;
 
 /**
- * What must hold of the whole database between any two requests, whatever they were: nothing is half written. Each rule is a query that finds
- * the rows that break it.
+ * What must hold of the whole database between any two requests, whatever they were: nothing is half written.
+ * Each rule is a query that finds the rows that break it.
  */
 export const rules = {
   'revisions of a feed run without holes up to its head': `

@@ -22,7 +22,10 @@ export function sourcesBelow(folder: string): Source[] {
     });
 }
 
-/** Paths from the project's root for own files, specifiers for packages. Type imports count: they are arrows too. */
+/**
+ * Paths from the project's root for own files, specifiers for packages. Type imports count: they are arrows
+ * too.
+ */
 export function importsOf(path: string, text: string): string[] {
   const specifiers = [
     ...text.matchAll(/^\s*(?:import|export)\b[^'"]*?from\s+['"]([^'"]+)['"]/gm),

@@ -12,8 +12,8 @@ export interface SteadyLoad {
 }
 
 /**
- * An open loop: a request every `everyMs`, to each of these addresses in turn, whether or not those before it are answered. At most 500 wait: a
- * program that hangs is not buried.
+ * An open loop: a request every `everyMs`, to each of these addresses in turn, whether or not those before it
+ * are answered. At most 500 wait: a program that hangs is not buried.
  */
 export function steadyLoad(options: {
   readonly urls: readonly string[];

@@ -66,7 +66,10 @@ export async function connectSidecar(
   };
 }
 
-/** What a sidecar would spool about a decision at this gate, with this passport (as issued), both with the service's own ids. */
+/**
+ * What a sidecar would spool about a decision at this gate, with this passport (as issued), both with the
+ * service's own ids.
+ */
 export function recordOf(
   api: Api,
   about: { readonly gateId: string | null; readonly passport: Reply['body'] },
@@ -97,7 +100,9 @@ export async function predatePassport(api: Api, passportId: string, durationMs: 
     UPDATE passports SET issued_at_ms = issued_at_ms - ${durationMs} WHERE passport_id = ${passportId}`;
 }
 
-/** The same about a token that did not verify. Without a gate the record belongs to the chain of the account. */
+/**
+ * The same about a token that did not verify. Without a gate the record belongs to the chain of the account.
+ */
 export const refusedRecordOf = (
   api: Api,
   about: { readonly gateId: string | null; readonly accountId: string },
@@ -117,8 +122,9 @@ export const refusedRecordOf = (
   });
 
 /**
- * The whole store, after whatever a test has done: every record verifies in its place, every head is its chain's last record, and the
- * counters are what counting the records gives. Returns the ids in order of arrival.
+ * The whole store, after whatever a test has done: every record verifies in its place, every head is its
+ * chain's last record, and the counters are what counting the records gives. Returns the ids in order of
+ * arrival.
  */
 export async function expectSoundStore(api: Api): Promise<string[]> {
   // From one snapshot: a sidecar of the test may be shipping meanwhile.
@@ -177,7 +183,10 @@ async function expectTrueCounters(sql: Transaction): Promise<void> {
 export const newReaderId = () => random.newId('att', systemClock.now());
 const random = systemRandom();
 
-/** The body of a call that settles one request, as a test writes it: flat, with who speaks beside what is settled. */
+/**
+ * The body of a call that settles one request, as a test writes it: flat, with who speaks beside what is
+ * settled.
+ */
 export function settlementCall({
   sidecar_id,
   connection_id,

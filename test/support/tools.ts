@@ -4,7 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { type Api, type ApiOptions, startApi } from './api.ts';
 import { selfSigned } from './self-signed.ts';
 
-/** A control plane with its tools on a socket, and a web site that holds the metadata documents of clients. */
+/**
+ * A control plane with its tools on a socket, and a web site that holds the metadata documents of clients.
+ */
 export interface Tools {
   readonly api: Api;
   /** As the world knows it, which is not the address of the socket: use `fetch`. */
@@ -12,7 +14,10 @@ export interface Tools {
   readonly mcpUrl: string;
   /** Goes to the socket where the origin is meant. Does not follow redirects unless asked to. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>;
-  /** Puts a document on the web site, with `client_id` as its own address unless it says otherwise, and answers that address. */
+  /**
+   * Puts a document on the web site, with `client_id` as its own address unless it says otherwise, and
+   * answers that address.
+   */
   publish(document: object): string;
   /** How many documents the web site was asked for. */
   documentsAsked(): number;

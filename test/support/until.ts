@@ -1,6 +1,7 @@
 /**
- * Waits until the condition holds, looking every few milliseconds. Throws, naming `what`, when the time is over: by default only so soon that
- * it is told within the time of a test, for how fast a machine is says nothing about the program.
+ * Waits until the condition holds, looking every few milliseconds. Throws, naming `what`, when the time is
+ * over: by default only so soon that it is told within the time of a test, for how fast a machine is says
+ * nothing about the program.
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,

@@ -9,7 +9,10 @@ import { closedThroughout } from './document.ts';
 import type { Received, Receiver } from './receiver.ts';
 import { until } from './until.ts';
 
-/** What a receiver of webhooks makes of a delivery: the id and the event, once the library of the standard has verified it. */
+/**
+ * What a receiver of webhooks makes of a delivery: the id and the event, once the library of the standard has
+ * verified it.
+ */
 export interface VerifiedEvent {
   readonly id: string;
   readonly event: string;
@@ -18,7 +21,10 @@ export interface VerifiedEvent {
   readonly data: any;
 }
 
-/** Fails unless the delivery verifies with this secret, by a library that is not ours. The clock of a test may be ahead. */
+/**
+ * Fails unless the delivery verifies with this secret, by a library that is not ours. The clock of a test may
+ * be ahead.
+ */
 export function verified(received: Received, secret: string): VerifiedEvent {
   const id = String(received.headers['webhook-id']);
   const timestampS = Number(received.headers['webhook-timestamp']);

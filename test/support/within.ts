@@ -3,8 +3,8 @@ import { measureStall } from './machine-stall.ts';
 import { until } from './until.ts';
 
 /**
- * Waits until the condition holds, and answers after how many milliseconds it was last seen not to hold. How long a look takes is not part of it, and
- * neither is what a busy machine adds.
+ * Waits until the condition holds, and answers after how many milliseconds it was last seen not to hold. How
+ * long a look takes is not part of it, and neither is what a busy machine adds.
  */
 export async function timeUntil(condition: () => boolean | Promise<boolean>, what: string): Promise<number> {
   const startedMs = performance.now();

@@ -2,8 +2,9 @@
  * Preloaded into a program under test (`NODE_OPTIONS=--import`), gives it the clocks of another machine:
  *
  *     CLOCK_AHEAD_MS    its wall clock is ahead by so much, or behind
- *     CLOCK_SLEEPS=1    whenever it is stopped (SIGSTOP) its machine sleeps: CLOCK_MONOTONIC, which performance.now() reads, stands still for that time,
- *                       and the uptime and the wall clock go on, as on Linux
+ *     CLOCK_SLEEPS=1    whenever it is stopped (SIGSTOP) its machine sleeps: CLOCK_MONOTONIC, which
+ *                       performance.now() reads, stands still for that time, and the uptime and the wall
+ *                       clock go on, as on Linux
  */
 const aheadMs = Number(process.env.CLOCK_AHEAD_MS ?? 0);
 if (aheadMs !== 0) {

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { advisoryLockSeeds, advisoryLocks } from '../../control-plane/storage/locks.ts';
 import { importsOf, type Source, sourcesBelow } from '../support/sources.ts';
 
-/** The map of ARCHITECTURE.md, held against the code: who may import whom, and that nothing lies about unread. */
+/**
+ * The map of ARCHITECTURE.md, held against the code: who may import whom, and that nothing lies about unread.
+ */
 const sourceFolders = ['shared', 'control-plane', 'sidecar', 'deploy', 'bench'];
 
 const pureRooms = [
@@ -30,8 +32,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
 /**
- * The rooms of the control plane, lowest level first: a room imports itself and rooms of lower levels, and rooms of one level do not know each other.
- * So there is no circle among them. `(root)` stands for the files of `control-plane/` itself, which put the rooms together.
+ * The rooms of the control plane, lowest level first: a room imports itself and rooms of lower levels, and
+ * rooms of one level do not know each other. So there is no circle among them. `(root)` stands for the files
+ * of `control-plane/` itself, which put the rooms together.
  */
 const controlPlaneLevels: readonly (readonly string[])[] = [
   ['base'],
@@ -52,7 +55,10 @@ const controlPlaneLevels: readonly (readonly string[])[] = [
   ['admission', 'cli'],
   ['(root)'],
 ];
-/** Composition roots: they read the environment, choose adapters and end the process. Workers are started by path. */
+/**
+ * Composition roots: they read the environment, choose adapters and end the process. Workers are started by
+ * path.
+ */
 const roots = [
   /^control-plane\/main\.ts$/,
   /^sidecar\/main\.ts$/,
@@ -85,7 +91,10 @@ function controlPlaneRoom(path: string): string | null {
 
 const levelOf = (room: string): number => controlPlaneLevels.findIndex((rooms) => rooms.includes(room));
 
-/** Arrows of the control plane that do not lead to a lower level, each with the file, what it imports and the two levels. */
+/**
+ * Arrows of the control plane that do not lead to a lower level, each with the file, what it imports and the
+ * two levels.
+ */
 const upwardImports = (all: readonly Arrow[]): string[] =>
   all.flatMap(({ from, to }) => {
     const [above, below] = [controlPlaneRoom(from), controlPlaneRoom(to)];

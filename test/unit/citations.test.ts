@@ -4,7 +4,10 @@ import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
-/** Code, tests and docs cite docs/contract.md by section, and docs link to each other: what they point at must be there. */
+/**
+ * Code, tests and docs cite docs/contract.md by section, and docs link to each other: what they point at must
+ * be there.
+ */
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
@@ -12,8 +15,9 @@ const contractPath = 'docs/contract.md';
 /** Its own text holds citations that lead nowhere, as controls. */
 const thisFile = 'test/unit/citations.test.ts';
 /**
- * Migrations that were applied when the contract had another name. Their text is fixed: a database that has applied one refuses to start with another
- * (control-plane/storage/migrate.ts). The numbers of the sections are the same.
+ * Migrations that were applied when the contract had another name. Their text is fixed: a database that has
+ * applied one refuses to start with another (control-plane/storage/migrate.ts). The numbers of the sections
+ * are the same.
  */
 const lastMigrationWithEarlierName = 20;
 const earlierName = 'decisions';
@@ -34,7 +38,10 @@ interface Citation {
 /** One section or several: `§5`, `§5, §6 and §8`, `§2 to §4`. */
 const sections = '§ ?\\d+(?:\\.\\d+)*(?:(?:,| and| or|, and| to) § ?\\d+(?:\\.\\d+)*)*';
 
-/** Every section that the text cites of the page of this name, ranges included. A citation may go over the end of a line of a comment. */
+/**
+ * Every section that the text cites of the page of this name, ranges included. A citation may go over the end
+ * of a line of a comment.
+ */
 function citationsIn(text: string, name: string): readonly Citation[] {
   const inOneLine = text.replaceAll(/\s*\n\s*(?:\*|\/\/|--|>)?\s*/g, ' ');
   const pattern = new RegExp(`\\b${name} (${sections})`, 'gi');

@@ -9,14 +9,20 @@ import { scopes } from '../../shared/model/scopes.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import { settings } from '../../shared/runtime/settings.ts';
 
-/** docs/contract.md has to be enough for a second implementation: it names whatever a caller or an operator can name. */
+/**
+ * docs/contract.md has to be enough for a second implementation: it names whatever a caller or an operator
+ * can name.
+ */
 const root = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('docs/contract.md', root), 'utf8');
 const readDocument = (path: string) => JSON.parse(readFileSync(new URL(path, root), 'utf8'));
 /** What each program publishes of itself. */
 const documents = [readDocument('docs/openapi.json'), readDocument('sidecar/openapi.json')];
 
-/** What stands between backticks, whole and in its words: `GET /gates`, and `passport_id` of `{ passport_id, … }`. */
+/**
+ * What stands between backticks, whole and in its words: `GET /gates`, and `passport_id` of `{ passport_id, …
+ * }`.
+ */
 const quoted = [...page.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text.replaceAll(/\s+/g, ' '));
 const words: ReadonlySet<string> = new Set([
   ...quoted,

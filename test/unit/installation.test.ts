@@ -18,7 +18,10 @@ describe('npm ci', () => {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  /** In a folder of its own: npm must see a clean clone, and must not touch ours. Resolves to everything that npm wrote. */
+  /**
+   * In a folder of its own: npm must see a clean clone, and must not touch ours. Resolves to everything that
+   * npm wrote.
+   */
   async function planInstallation(lock: string): Promise<string> {
     await writeFile(join(folder, 'package.json'), await readFile(join(root, 'package.json')));
     await writeFile(join(folder, 'package-lock.json'), lock);
@@ -33,7 +36,8 @@ describe('npm ci', () => {
   it('accepts the lock file and warns of no engine', async () => {
     const said = await planInstallation(await readFile(join(root, 'package-lock.json'), 'utf8'));
     expect(said).toMatch(/added \d+ packages/);
-    // Where this fails after an update: pin or override the package, see "The lock file" in deploy/patches/README.md.
+    // Where this fails after an update: pin or override the package, see "The lock file" in
+    // deploy/patches/README.md.
     expect(said).not.toContain('EBADENGINE');
   });
 

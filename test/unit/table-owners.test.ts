@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type Source, sourcesBelow } from '../support/sources.ts';
 
 /**
- * Each table of the database belongs to one room of the control plane, whose files alone name it in their SQL. What others do with it stands
- * below by name, so that whoever changes a table finds all who depend on it.
+ * Each table of the database belongs to one room of the control plane, whose files alone name it in their
+ * SQL. What others do with it stands below by name, so that whoever changes a table finds all who depend on
+ * it.
  */
 const tablesOf: Readonly<Record<string, readonly string[]>> = {
   accounts: ['accounts'],
@@ -56,7 +57,10 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'webhooks/emit-decisions.ts': ['passports'],
   'webhooks/webhook-store.ts': ['accounts'],
 };
-/** Files that write them: the end of an epoch gives back what its holder was leased, and both must be true at once. */
+/**
+ * Files that write them: the end of an epoch gives back what its holder was leased, and both must be true at
+ * once.
+ */
 const foreignWrites: Readonly<Record<string, readonly string[]>> = {
   'leases/end-epoch.ts': ['sidecar_epochs'],
 };
@@ -71,7 +75,10 @@ const owners = new Map(
   Object.entries(tablesOf).flatMap(([room, tables]) => tables.map((table) => [table, room] as const)),
 );
 
-/** "<file> reads <table>" or "<file> writes <table>" for each table of another room that the SQL of a file names; each once, sorted. */
+/**
+ * "<file> reads <table>" or "<file> writes <table>" for each table of another room that the SQL of a file
+ * names; each once, sorted.
+ */
 function foreignUses(files: readonly Pick<Source, 'path' | 'text'>[]): string[] {
   const uses = files.flatMap(({ path, text }) =>
     [

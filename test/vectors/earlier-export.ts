@@ -1,6 +1,6 @@
 /**
- * An export as builds made it whose records had neither `refers_to` nor `source_account`: the worked example of docs/verify.md until
- * 2026-11-22, byte for byte. What was signed then verifies for ever.
+ * An export as builds made it whose records had neither `refers_to` nor `source_account`: the worked example
+ * of docs/verify.md until 2026-11-22, byte for byte. What was signed then verifies for ever.
  */
 export const earlierJwks = {
   keys: [

@@ -14,7 +14,9 @@ let gateId: GateId;
 /** The revision of the global feed that the first process had applied. */
 let applied: number;
 
-/** A sidecar that had a snapshot and two changes after it, and is stopped; then the control plane goes away. */
+/**
+ * A sidecar that had a snapshot and two changes after it, and is stopped; then the control plane goes away.
+ */
 beforeEach(async () => {
   service = await startFollowed('none');
   gateId = await service.createGate();

@@ -123,7 +123,10 @@ describe('a database that was restored to before a sidecar had connected', () =>
 });
 
 describe('a sidecar that was away for longer than changes are kept', () => {
-  /** Stopped before the key of the feeds was replaced; the replacement has taken over, and no change that tells of it is left. */
+  /**
+   * Stopped before the key of the feeds was replaced; the replacement has taken over, and no change that
+   * tells of it is left.
+   */
   async function awayWhile(
     isCompromised: boolean,
   ): Promise<{ revoked: string; again: () => Promise<Follower> }> {

@@ -15,7 +15,8 @@ describe('canonicalJson', () => {
   });
 
   it('writes what an independent implementation writes', () => {
-    // More members than are sorted by hand, and names that look like numbers, which objects keep in an order of their own.
+    // More members than are sorted by hand, and names that look like numbers, which objects keep in an order
+    // of their own.
     const many = fc.dictionary(
       fc.oneof(fc.string({ unit: 'binary' }), fc.nat().map(String)),
       fc.jsonValue(),

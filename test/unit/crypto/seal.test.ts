@@ -17,7 +17,8 @@ describe('sealer', () => {
   });
 
   it('is AES-256-GCM: reproduces a known vector', () => {
-    // Test case 14 of "The Galois/Counter Mode of Operation" (McGrew, Viega): key, nonce and 16 bytes of zeros.
+    // Test case 14 of "The Galois/Counter Mode of Operation" (McGrew, Viega): key, nonce and 16 bytes of
+    // zeros.
     const zeros = sealer(new Uint8Array(32)).seal(new Uint8Array(16), '', new Uint8Array(12));
     const expected = Buffer.from('cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919', 'hex');
     expect(zeros).toBe(`v1.AAAAAAAAAAAAAAAA.${encodeBase64url(expected)}`);

@@ -87,7 +87,10 @@ export const aWindow = (given: Partial<WindowView> = {}): WindowView => ({
   ...given,
 });
 
-/** What a gate with these constraints and catalog decides of a passport and a request for which everything else is well. */
+/**
+ * What a gate with these constraints and catalog decides of a passport and a request for which everything
+ * else is well.
+ */
 export const decideAt = (given: {
   readonly constraints?: object;
   readonly catalog?: CatalogTerms;

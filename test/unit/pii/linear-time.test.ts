@@ -11,7 +11,10 @@ import { scanPii } from '../../../shared/pii/scan-pii.ts';
 import { findSsns } from '../../../shared/pii/us-ssn.ts';
 import { cpuMsOf } from '../../support/cpu-time.ts';
 
-/** Sixteen times the text takes sixteen times as long where the work is linear, and 256 times where it is quadratic. */
+/**
+ * Sixteen times the text takes sixteen times as long where the work is linear, and 256 times where it is
+ * quadratic.
+ */
 const chars = 16 * 1024;
 const times = 16;
 const ratioMax = 60;
@@ -100,7 +103,10 @@ const unkind: readonly string[] = [
 const textOf = (piece: string, length: number): string =>
   piece.repeat(Math.ceil(length / piece.length)).slice(0, length);
 
-/** The shortest of several times, taken in turns until the growth is small enough: a busy machine makes times longer, never shorter. */
+/**
+ * The shortest of several times, taken in turns until the growth is small enough: a busy machine makes times
+ * longer, never shorter.
+ */
 function growth(run: (text: string) => unknown, short: string, long: string, roundsMax = 20): Growth {
   const found = { shortMs: Number.POSITIVE_INFINITY, longMs: Number.POSITIVE_INFINITY };
   for (let round = 0; round < roundsMax; round += 1) {

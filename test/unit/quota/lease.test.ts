@@ -134,7 +134,9 @@ describe('the end of a lease', () => {
   });
 });
 
-/** So much is left in the window that a reserve may be leased, or so little that only what is needed soon may. */
+/**
+ * So much is left in the window that a reserve may be leased, or so little that only what is needed soon may.
+ */
 const far = 0;
 const near = 999_700;
 

@@ -5,7 +5,10 @@ import { describe, expect, it } from 'vitest';
 const loggerModule = fileURLToPath(new URL('../../../shared/runtime/logger.ts', import.meta.url));
 const control = ['\u001b', '\u0085', '\u202e'];
 
-/** What a process writes that logs so; `terminal`: its standard error is one (script(1) gives it a pseudo-terminal). */
+/**
+ * What a process writes that logs so; `terminal`: its standard error is one (script(1) gives it a
+ * pseudo-terminal).
+ */
 function logged(code: string, to: 'file' | 'terminal'): string {
   const program = `
     import { standardErrorLogger } from ${JSON.stringify(loggerModule)};

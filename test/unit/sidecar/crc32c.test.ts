@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { crc32c } from '../../../sidecar/attest/crc32c.ts';
 
-/** RFC 3720 (iSCSI) appendix B.4, and the check value of the catalogue of parametrised CRC algorithms (CRC-32/ISCSI). */
+/**
+ * RFC 3720 (iSCSI) appendix B.4, and the check value of the catalogue of parametrised CRC algorithms
+ * (CRC-32/ISCSI).
+ */
 const vectors: readonly (readonly [what: string, bytes: Uint8Array, crc: number])[] = [
   ['32 bytes of zeroes', new Uint8Array(32), 0x8a9136aa],
   ['32 bytes of ones', new Uint8Array(32).fill(0xff), 0x62a8ab43],

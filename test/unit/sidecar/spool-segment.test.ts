@@ -39,7 +39,8 @@ describe('spool frame', () => {
   it('has the documented bytes', () => {
     const buffer = Buffer.alloc(frameBytesMax);
     const end = writeFrame(buffer, 0, 1, '{}');
-    // Written down, checksum and all: with another format a new build would give up what an older one has spooled.
+    // Written down, checksum and all: with another format a new build would give up what an older one has
+    // spooled.
     expect(buffer.toString('hex', 0, end)).toBe('a04129cd' + '02000000' + '0100000000000000' + '7b7d');
   });
 

@@ -91,7 +91,10 @@ function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport =
   return heard;
 }
 
-/** The turn ends, and what was sent is answered. What is scheduled while a faked clock ticks comes a millisecond later. */
+/**
+ * The turn ends, and what was sent is answered. What is scheduled while a faked clock ticks comes a
+ * millisecond later.
+ */
 const turn = () => vi.advanceTimersByTimeAsync(2);
 
 describe('a request', () => {

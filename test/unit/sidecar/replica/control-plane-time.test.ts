@@ -13,7 +13,10 @@ function setUp() {
     now: () => time.nowMs as UnixMillis,
     monotonic: () => time.monotonicMs as MonotonicMillis,
   });
-  /** An answer that took `tripMs` on the way, of which it was held for `heldMs`; the control plane's clock is `aheadMs` ahead. */
+  /**
+   * An answer that took `tripMs` on the way, of which it was held for `heldMs`; the control plane's clock is
+   * `aheadMs` ahead.
+   */
   const answer = (options: { tripMs: number; heldMs?: number; aheadMs?: number; replica?: string }) => {
     const sentAtMs = time.monotonicMs as MonotonicMillis;
     const heldMs = options.heldMs ?? 0;

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+/** Biome wraps code at this width and leaves comments and prose as they are. */
+const columnsMax = 110;
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+const tracked = execFileSync('git', ['ls-files', '-z', '*.ts', '*.mjs', '*.md'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\0')
+  .filter((path) => path !== '' && existsSync(join(root, path)));
+
+/** Drawings and tables cannot be wrapped; an address or a formula without a space cannot either. */
+const cannotWrap = (text: string): boolean =>
+  /[─│┌└├┴┬>]{2}|^ *\|/u.test(text) || !text.trim().slice(0, columnsMax).includes(' ');
+
+/** Line numbers of the comments of a source file that are too long. */
+function longComments(source: string): number[] {
+  return source.split('\n').flatMap((line, place) => {
+    const comment = /^ *(?:\/\*\*|\*|\/\/) (.*)$/.exec(line)?.[1];
+    return comment === undefined || [...line].length <= columnsMax || cannotWrap(comment) ? [] : [place + 1];
+  });
+}
+
+/** The same of the prose of a Markdown file: not of its headings, tables, links and code. */
+function longProse(source: string): number[] {
+  let isCode = false;
+  return source.split('\n').flatMap((line, place) => {
+    if (line.trimStart().startsWith('```')) isCode = !isCode;
+    const isProse = !isCode && !/^(?: {4}|#|<|\[)/.test(line);
+    return isProse && [...line].length > columnsMax && !cannotWrap(line) ? [place + 1] : [];
+  });
+}
+
+const tooLong = (path: string): string[] => {
+  const source = readFileSync(join(root, path), 'utf8');
+  const lines = path.endsWith('.md') ? longProse(source) : longComments(source);
+  return lines.map((line) => `${path}:${line}`);
+};
+
+it(`wraps comments and prose at ${columnsMax} columns`, () => {
+  expect(tracked.length).toBeGreaterThan(500);
+  expect(tracked.flatMap(tooLong)).toEqual([]);
+});
+
+it('would notice a long comment and a long paragraph', () => {
+  const long = 'word '.repeat(30);
+  expect(longComments(`const a = 1;\n/** ${long} */\n  // ${long}\n * ${long}`)).toEqual([2, 3, 4]);
+  expect(longProse(`${long}\n\n    ${long}\n\`\`\`\n${long}\n\`\`\`\n- ${long}`)).toEqual([1, 7]);
+});
