@@ -1,7 +1,7 @@
 import type { AppendedRecord, Projection } from './attestations/deps.ts';
 import { countUse } from './attestations/use-counters.ts';
-import { commitSpend } from './leases/commit-spend.ts';
-import { postUnits } from './leases/lease-posts.ts';
+import { commitSpend } from './quota/commit-spend.ts';
+import { postUnits } from './quota/lease-posts.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
 /** What becomes true with each record, in the order in which rows are locked that many transactions share. */

@@ -7,7 +7,7 @@ import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import type { Settlements } from './enforce/settlements.ts';
 import type { ServerPort } from './http/server.ts';
-import type { LeaseHolder } from './leases/lease-holder.ts';
+import type { LeaseHolder } from './quota/lease-holder.ts';
 import type { FollowStatus } from './replica/follow.ts';
 import type { Replica } from './replica/replica.ts';
 import type { PassportVerifier } from './verify/verifier.ts';

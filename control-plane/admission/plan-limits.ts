@@ -6,7 +6,7 @@ import { counterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow } from '../../shared/quota/window.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import type { Caller } from '../http/caller.ts';
-import { grantLeases, type WindowAsk } from '../leases/grant-leases.ts';
+import { grantLeases, type WindowAsk } from '../quota/grant-leases.ts';
 
 /**
  * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota

@@ -9,7 +9,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
 
 /*
  * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { freeUnits } from '../leases/hold.ts';
+import { freeUnits } from '../quota/hold.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import {
   findDueApprovals,

@@ -12,7 +12,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowKey } from '../../shared/quota/window.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
 import {
   countPending,
   deleteApproval,

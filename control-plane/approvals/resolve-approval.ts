@@ -6,7 +6,7 @@ import { renderApproval } from '../../shared/wire/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
-import { freeUnits } from '../leases/hold.ts';
+import { freeUnits } from '../quota/hold.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
 import { tellApprovals } from './tell-approvals.ts';

@@ -12,9 +12,9 @@ import {
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Transaction } from '../base/database.ts';
-import { type EndOutcome, endEpoch } from '../leases/end-epoch.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
-import { freeUnits } from '../leases/hold.ts';
+import { type EndOutcome, endEpoch } from '../quota/end-epoch.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
+import { freeUnits } from '../quota/hold.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import type { AppendingDeps } from './deps.ts';

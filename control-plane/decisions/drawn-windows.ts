@@ -6,10 +6,10 @@ import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { LeaseAsk, WindowAsk } from '../leases/grant-leases.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
-import { readWindows } from '../leases/read-windows.ts';
-import type { LedgerWindow } from '../leases/unused-units.ts';
+import type { LeaseAsk, WindowAsk } from '../quota/grant-leases.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
+import { readWindows } from '../quota/read-windows.ts';
+import type { LedgerWindow } from '../quota/unused-units.ts';
 
 interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;

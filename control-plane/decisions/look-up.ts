@@ -5,7 +5,7 @@ import { counterOfLease } from '../../shared/wire/lease-call.ts';
 import type { LookUpSettlement, SettlementAnswer, WindowOfLease } from '../../shared/wire/settlement.ts';
 import { type ApprovalBinding, findPendingApproval, readStanding } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
-import { holdersHaveUnused, type LedgerWindow } from '../leases/unused-units.ts';
+import { holdersHaveUnused, type LedgerWindow } from '../quota/unused-units.ts';
 import type { Parties } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import { type ClaimedPermit, findClaims, type Reading, readSettlements } from './settlement-store.ts';

@@ -1,7 +1,7 @@
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
-import { freeUnits } from '../leases/hold.ts';
+import { freeUnits } from '../quota/hold.ts';
 import type { DecisionDeps } from './deps.ts';
 import type { SettlementId } from './settlement-store.ts';
 import { voidSettlements } from './void-settlements.ts';

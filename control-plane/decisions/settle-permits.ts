@@ -5,7 +5,7 @@ import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import { judgeRecords } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { findHeldLeases } from '../leases/lease-posts.ts';
+import { findHeldLeases } from '../quota/lease-posts.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
@@ -110,7 +110,7 @@ async function claim(
     if (answer !== null) answers.set(each, answer);
   });
   // What a dead process left under way must not become true any more: its units may have gone back
-  // (leases/end-epoch.ts).
+  // (quota/end-epoch.ts).
   const taking = claiming.filter((each) => !answers.has(each));
   const held = await findHeldLeases(
     tx,

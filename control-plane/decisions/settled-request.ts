@@ -7,7 +7,7 @@ import {
 } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
-import type { HolderName } from '../leases/holder-store.ts';
+import type { HolderName } from '../quota/holder-store.ts';
 import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
 

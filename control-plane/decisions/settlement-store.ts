@@ -14,7 +14,7 @@ import type {
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
 
 /** An idempotency key with what it is scoped to (contract §5). */
 export interface PermitKey {

@@ -6,8 +6,8 @@ import type { NewRecord } from '../attestations/append-records.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../leases/held-units.ts';
-import { releaseLeases, type UnusedTake } from '../leases/release-leases.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
+import { releaseLeases, type UnusedTake } from '../quota/release-leases.ts';
 import type { DecisionDeps } from './deps.ts';
 import {
   type SettlementId,

@@ -7,7 +7,7 @@ import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Responder } from '../http/server.ts';
-import type { HeldView, Refusal } from '../leases/held-view.ts';
+import type { HeldView, Refusal } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { OpenCall } from './open-calls.ts';

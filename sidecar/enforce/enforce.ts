@@ -25,7 +25,7 @@ import {
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
 import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
-import type { LeaseHolder } from '../leases/lease-holder.ts';
+import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { type Answerer, type Asking, Call, type Made } from './call.ts';

@@ -2,7 +2,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { leasesOf } from '../leases/held-view.ts';
+import { leasesOf } from '../quota/held-view.ts';
 import type { Made } from './call.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowOfLease } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { Refusal } from '../leases/held-view.ts';
+import type { Refusal } from '../quota/held-view.ts';
 import type { Made } from './call.ts';
 import type { UnsentSettlement } from './settlements.ts';
 

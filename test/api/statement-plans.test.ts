@@ -11,15 +11,10 @@ import { moveChainHeads } from '../../control-plane/attestations/chain-store.ts'
 import type { Database } from '../../control-plane/base/database.ts';
 import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
-import {
-  beginHolder,
-  saveCall,
-  takeFromHolder,
-  trimLeases,
-} from '../../control-plane/leases/holder-store.ts';
-import { moveUnits } from '../../control-plane/leases/ledger.ts';
-import { addToWindows } from '../../control-plane/leases/spend-store.ts';
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
+import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
+import { moveUnits } from '../../control-plane/quota/ledger.ts';
+import { addToWindows } from '../../control-plane/quota/spend-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
 import { must } from '../../shared/errors/assert.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { findHeldLeases, postUnits, type TakingRecord } from '../../control-plane/leases/lease-posts.ts';
+import { findHeldLeases, postUnits, type TakingRecord } from '../../control-plane/quota/lease-posts.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';

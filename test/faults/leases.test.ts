@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { leaseUnits } from '../../control-plane/leases/lease-units.ts';
+import { leaseUnits } from '../../control-plane/quota/lease-units.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { LeaseCall } from '../../shared/wire/lease-call.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
-import { grantLeases } from '../../control-plane/leases/grant-leases.ts';
-import { type HeldUnits, heldUnits } from '../../control-plane/leases/held-units.ts';
-import { freeUnits, transferFromHolder } from '../../control-plane/leases/hold.ts';
-import { leaseUnits } from '../../control-plane/leases/lease-units.ts';
+import { grantLeases } from '../../control-plane/quota/grant-leases.ts';
+import { type HeldUnits, heldUnits } from '../../control-plane/quota/held-units.ts';
+import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
+import { leaseUnits } from '../../control-plane/quota/lease-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { GateId, PassportId, SidecarId } from '../../shared/model/ids.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
-import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/leases/grant-leases.ts';
-import { freeUnits } from '../../control-plane/leases/hold.ts';
+import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/quota/grant-leases.ts';
+import { freeUnits } from '../../control-plane/quota/hold.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';

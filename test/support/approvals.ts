@@ -4,7 +4,7 @@ import {
   openApproval,
 } from '../../control-plane/approvals/open-approval.ts';
 import type { Deps } from '../../control-plane/deps.ts';
-import { grantLeases } from '../../control-plane/leases/grant-leases.ts';
+import { grantLeases } from '../../control-plane/quota/grant-leases.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';

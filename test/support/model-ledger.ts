@@ -3,8 +3,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { LeaseAnswer, LeaseGrantBody, LeaseWish } from '../../shared/wire/lease-call.ts';
-import type { WindowOfCounter } from '../../sidecar/leases/held-window.ts';
-import type { LeaseBody, LeaseClient } from '../../sidecar/leases/lease-caller.ts';
+import type { WindowOfCounter } from '../../sidecar/quota/held-window.ts';
+import type { LeaseBody, LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 
 /**
  * The rules of the quota ledger in a page, without a database: what a holder may expect of a control plane.

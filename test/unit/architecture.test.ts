@@ -44,7 +44,7 @@ const controlPlaneLevels: readonly (readonly string[])[] = [
   ['audit'],
   ['creation'],
   ['api-keys', 'discovery', 'issuers', 'signing-keys', 'templates', 'webhooks'],
-  ['accounts', 'leases', 'oauth', 'passports'],
+  ['accounts', 'oauth', 'passports', 'quota'],
   ['attestations'],
   ['approvals'],
   ['gates'],

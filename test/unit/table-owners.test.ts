@@ -19,7 +19,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   discovery: ['discovery_counts', 'discovery_entries'],
   gates: ['gates'],
   issuers: ['issuers'],
-  leases: ['lease_holders', 'lease_posts', 'quota_leases', 'quota_spend', 'quota_windows'],
+  quota: ['lease_holders', 'lease_posts', 'quota_leases', 'quota_spend', 'quota_windows'],
   oauth: ['oauth_artifacts', 'oauth_clients'],
   passports: ['passports'],
   signing: ['installation', 'signing_keys'],
@@ -44,10 +44,10 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'discovery/index-gates.ts': ['accounts', 'catalog_entries', 'catalogs', 'gates'],
   'gates/gate-store.ts': ['gate_use'],
   'issuers/issuer-store.ts': ['passports'],
-  'leases/find-limits.ts': ['gates', 'passports'],
-  'leases/holder-store.ts': ['sidecar_epochs'],
-  'leases/spend-store.ts': ['gates', 'passports'],
-  'leases/unused-units.ts': ['sidecars'],
+  'quota/find-limits.ts': ['gates', 'passports'],
+  'quota/holder-store.ts': ['sidecar_epochs'],
+  'quota/spend-store.ts': ['gates', 'passports'],
+  'quota/unused-units.ts': ['sidecars'],
   'operations/database-figures.ts': ['approvals', 'feeds', 'sidecars', 'webhook_deliveries', 'webhooks'],
   'operations/routes.ts': ['sidecars'],
   'passports/passport-store.ts': ['issuers', 'passport_use', 'signing_keys'],
@@ -62,7 +62,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
  * once.
  */
 const foreignWrites: Readonly<Record<string, readonly string[]>> = {
-  'leases/end-epoch.ts': ['sidecar_epochs'],
+  'quota/end-epoch.ts': ['sidecar_epochs'],
 };
 const exceptions = Object.entries({ reads: foreignReads, writes: foreignWrites }).flatMap(([verb, files]) =>
   Object.entries(files).flatMap(([file, tables]) =>

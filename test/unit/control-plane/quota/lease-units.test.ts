@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { grantLeases } from '../../../../control-plane/leases/grant-leases.ts';
-import { freeUnits, transferFromHolder } from '../../../../control-plane/leases/hold.ts';
-import { leaseUnits } from '../../../../control-plane/leases/lease-units.ts';
-import { readWindows } from '../../../../control-plane/leases/read-windows.ts';
+import { grantLeases } from '../../../../control-plane/quota/grant-leases.ts';
+import { freeUnits, transferFromHolder } from '../../../../control-plane/quota/hold.ts';
+import { leaseUnits } from '../../../../control-plane/quota/lease-units.ts';
+import { readWindows } from '../../../../control-plane/quota/read-windows.ts';
 import type { GateId } from '../../../../shared/model/ids.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';

@@ -9,10 +9,10 @@ import type { WindowName } from '../../../../shared/quota/window.ts';
 import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
-import { type LeaseHolder, leaseHolder } from '../../../../sidecar/leases/lease-holder.ts';
-import type { Reservation } from '../../../../sidecar/leases/reservation.ts';
-import type { AskOutcome } from '../../../../sidecar/leases/waiters.ts';
-import type { LimitedGate, LimitedPassport } from '../../../../sidecar/leases/window-book.ts';
+import { type LeaseHolder, leaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
+import type { Reservation } from '../../../../sidecar/quota/reservation.ts';
+import type { AskOutcome } from '../../../../sidecar/quota/waiters.ts';
+import type { LimitedGate, LimitedPassport } from '../../../../sidecar/quota/window-book.ts';
 import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
 import { ModelLedger } from '../../../support/model-ledger.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../control-plane/base/database.ts';
-import { grantLeases, type WindowAsk } from '../../../../control-plane/leases/grant-leases.ts';
-import { freeUnits } from '../../../../control-plane/leases/hold.ts';
+import { grantLeases, type WindowAsk } from '../../../../control-plane/quota/grant-leases.ts';
+import { freeUnits } from '../../../../control-plane/quota/hold.ts';
 import { connect } from '../../../../control-plane/storage/connect.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';
