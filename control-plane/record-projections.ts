@@ -1,6 +1,6 @@
 import type { AppendedRecord, Projection } from './attestations/deps.ts';
 import { countUse } from './attestations/use-counters.ts';
-import { commitSpend } from './quota/commit-spend.ts';
+import { alertOnSpend } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
@@ -8,7 +8,7 @@ import { emitDecisions } from './webhooks/emit-decisions.ts';
 export const recordProjections: readonly Projection[] = [
   emitDecisions,
   (tx, _deps, appended) => countUse(tx, counted(appended)),
-  (tx, deps, appended) => commitSpend(tx, deps, counted(appended)),
+  (tx, deps, appended) => alertOnSpend(tx, deps, counted(appended)),
   (tx, _deps, appended) =>
     postUnits(
       tx,

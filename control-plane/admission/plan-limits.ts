@@ -6,7 +6,7 @@ import { counterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow } from '../../shared/quota/window.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import type { Caller } from '../http/caller.ts';
-import { grantLeases, type WindowAsk } from '../quota/grant-leases.ts';
+import { takeUnits, type WindowAsk } from '../quota/take-units.ts';
 
 /**
  * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota
@@ -52,7 +52,7 @@ async function takeRequest(
 ): Promise<Standing | null> {
   const ask = planAsk(caller);
   if (ask.length === 0) return null;
-  const [grant] = await grantLeases(sql, [ask], nowMs);
+  const [grant] = await takeUnits(sql, [ask], nowMs);
   const { isGranted, windows } = must(grant, 'an ask is answered');
   const standings = windows.map(({ window, leased }, index) => {
     const { limit } = must(ask[index], 'each window answers an ask');

@@ -6,9 +6,9 @@ import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { LeaseAsk, WindowAsk } from '../quota/grant-leases.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { readWindows } from '../quota/read-windows.ts';
+import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
 import type { LedgerWindow } from '../quota/unused-units.ts';
 
 interface DrawnWindow extends WindowLimit {
@@ -70,7 +70,7 @@ export async function askedView(
  * All that a decision takes, together or not at all. Windows of which it takes nothing are left out, and not
  * locked.
  */
-export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): LeaseAsk {
+export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): AskGroup {
   const unitsOf =
     (units: number) =>
     (drawn: DrawnWindow): WindowAsk => ({

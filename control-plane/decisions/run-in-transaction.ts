@@ -18,7 +18,7 @@ import { openApproval } from '../approvals/open-approval.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
-import { grantLeases } from '../quota/grant-leases.ts';
+import { takeUnits } from '../quota/take-units.ts';
 import { holdersHaveUnused } from '../quota/unused-units.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
@@ -305,7 +305,7 @@ export class RunInTransaction {
    */
   async #take(): Promise<boolean> {
     const { drawn, nowMs } = this.#input;
-    const [grant] = await grantLeases(this.#tx, [askFor(drawn, this.#charge())], nowMs);
+    const [grant] = await takeUnits(this.#tx, [askFor(drawn, this.#charge())], nowMs);
     return must(grant, 'an ask is answered').isGranted;
   }
 }

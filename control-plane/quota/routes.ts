@@ -5,7 +5,7 @@ import { parseLeaseCall } from '../../shared/wire/lease-call-schema.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
-import { leaseUnits } from './lease-units.ts';
+import { serveLeaseCall } from './serve-lease-call.ts';
 
 /**
  * How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the
@@ -18,7 +18,7 @@ export function leaseRoutes(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): F
       { config: { scope: 'sidecars:connect' }, bodyLimit: limits.leaseCallBytesMax },
       async (request, reply) => {
         const call = parseLeaseCall(request.body);
-        const outcome = await leaseUnits(deps.sql, callerOf(request).accountId, call, deps.clock.now());
+        const outcome = await serveLeaseCall(deps.sql, callerOf(request).accountId, call, deps.clock.now());
         switch (outcome.kind) {
           case 'answered':
             return outcome.answer;

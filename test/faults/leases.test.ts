@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { leaseUnits } from '../../control-plane/quota/lease-units.ts';
+import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { LeaseCall } from '../../shared/wire/lease-call.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
@@ -56,14 +56,14 @@ describe('a lease call', () => {
       let isOver = true;
       for (const [place, each] of calls.entries()) {
         const faulty = faultyDatabase(database.sql, failAt);
-        const first = await leaseUnits(faulty.sql, world.accountId, each, nowMs).catch(() => null);
+        const first = await serveLeaseCall(faulty.sql, world.accountId, each, nowMs).catch(() => null);
         if (first === null) isOver = false;
         const after = leased + (place === 0 ? 10 : 6);
         // The trim comes after the commit, and at 0 the commit itself was made before it failed.
         const [windows, leases] = await counted();
         expect(windows, `failing at ${failAt}`).toBe(leases);
         expect(first === null ? [leased, after] : [after]).toContain(windows);
-        const again = await leaseUnits(database.sql, world.accountId, each, nowMs);
+        const again = await serveLeaseCall(database.sql, world.accountId, each, nowMs);
         expect(again).toMatchObject({ kind: 'answered', answer: { grants: [{ granted: 10, leased: 10 }] } });
         leased = after;
         expect(await counted()).toEqual([leased, leased]);

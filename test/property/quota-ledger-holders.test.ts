@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
-import { grantLeases } from '../../control-plane/quota/grant-leases.ts';
 import { type HeldUnits, heldUnits } from '../../control-plane/quota/held-units.ts';
 import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
-import { leaseUnits } from '../../control-plane/quota/lease-units.ts';
+import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
+import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { GateId, PassportId, SidecarId } from '../../shared/model/ids.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
@@ -333,7 +333,7 @@ async function lease(round: Round, step: Command & { kind: 'lease' }, sql: Datab
 }
 
 async function send(round: Round, call: LeaseCall, sql: Database): Promise<LeaseAnswer | null> {
-  const outcome = await leaseUnits(sql, world.accountId, call, round.nowMs);
+  const outcome = await serveLeaseCall(sql, world.accountId, call, round.nowMs);
   return outcome.kind === 'answered' ? outcome.answer : null;
 }
 
@@ -415,7 +415,7 @@ async function takeDirectly(round: Round, step: Command & { kind: 'take' }, sql:
     unitsMin: step.units,
     unitsMax: step.units,
   };
-  const [grant] = await grantLeases(sql, [[ask]], round.nowMs);
+  const [grant] = await takeUnits(sql, [[ask]], round.nowMs);
   if (!grant?.isGranted) return;
   add(round.posted, nameOf(kind, round.nowMs), step.units);
   add(round.postedOutside, nameOf(kind, round.nowMs), step.units);

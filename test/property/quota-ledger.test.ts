@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
-import { grantLeases, type LeaseAsk, type LeaseGrant } from '../../control-plane/quota/grant-leases.ts';
 import { freeUnits } from '../../control-plane/quota/hold.ts';
+import { type AskGroup, type GroupGrant, takeUnits } from '../../control-plane/quota/take-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
@@ -60,7 +60,7 @@ const command = fc.oneof(
 );
 
 let round = 0;
-const inRound = (wanted: readonly LeaseAsk[]): LeaseAsk[] =>
+const inRound = (wanted: readonly AskGroup[]): AskGroup[] =>
   wanted.map((ask) => ask.map((one) => ({ ...one, counter: `${round}:${one.counter}` as CounterKey })));
 
 const nameOf = (counter: string, window: QuotaWindow) => `${counter} ${window.name} ${window.startsAtMs}`;
@@ -91,9 +91,7 @@ describe('the quota ledger', () => {
           if (step.kind === 'wait') nowMs = (nowMs + step.durationMs) as UnixMillis;
           if (step.kind === 'grant') {
             const wanted = inRound(step.asks);
-            expect(await grantLeases(database.sql, wanted, nowMs)).toEqual(
-              grantInModel(model, wanted, nowMs),
-            );
+            expect(await takeUnits(database.sql, wanted, nowMs)).toEqual(grantInModel(model, wanted, nowMs));
             for (const { counter, window } of wanted.flat())
               given.push({ counter, window: windowAt(window, nowMs) });
           }
@@ -122,7 +120,7 @@ describe('the quota ledger', () => {
           const work = calls.map(async (call, index) => {
             const sql = index % 2 === 0 ? database.sql : other;
             const wanted = inRound(call).map((ask) => ask.map((one) => ({ ...one, limit })));
-            const grants = await grantLeases(sql, wanted, startMs);
+            const grants = await takeUnits(sql, wanted, startMs);
             expectWhole(wanted, grants);
             for (const [place, one] of wanted.flat().entries()) {
               const grant = grants.flatMap(({ windows }) => windows)[place];
@@ -148,9 +146,9 @@ describe('the quota ledger', () => {
 /** One ask after the other, by counting. */
 function grantInModel(
   model: Map<string, number>,
-  wanted: readonly LeaseAsk[],
+  wanted: readonly AskGroup[],
   nowMs: UnixMillis,
-): LeaseGrant[] {
+): GroupGrant[] {
   return wanted.map((ask) => {
     const windows = ask.map((one) => {
       const window = windowAt(one.window, nowMs);
@@ -172,7 +170,7 @@ function grantInModel(
 }
 
 /** Each ask is granted in all its windows, between least and most, or in none. */
-function expectWhole(wanted: readonly LeaseAsk[], grants: readonly LeaseGrant[]): void {
+function expectWhole(wanted: readonly AskGroup[], grants: readonly GroupGrant[]): void {
   for (const [index, { isGranted, windows }] of grants.entries()) {
     for (const [place, { granted }] of windows.entries()) {
       const least = wanted[index]?.[place]?.unitsMin ?? Number.NaN;

@@ -4,7 +4,7 @@ import {
   openApproval,
 } from '../../control-plane/approvals/open-approval.ts';
 import type { Deps } from '../../control-plane/deps.ts';
-import { grantLeases } from '../../control-plane/quota/grant-leases.ts';
+import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -66,7 +66,7 @@ export async function askApproval(deps: Deps, request: AskedApproval): Promise<O
     const asks = wanted.holds.map(({ counter, window, units }) => [
       { counter, window, limit: dailyLimitUsd * 1e6, unitsMin: units, unitsMax: units },
     ]);
-    const granted = await grantLeases(tx, asks, wanted.nowMs);
+    const granted = await takeUnits(tx, asks, wanted.nowMs);
     if (granted.some(({ isGranted }) => !isGranted)) throw new Error('the limit of the test is used up');
     return opened;
   });

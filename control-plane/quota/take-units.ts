@@ -22,7 +22,7 @@ export interface WindowAsk {
  * Windows that are granted together or not at all. One request against a minute and a day is two windows of
  * one unit each (`unitsMin` = `unitsMax` = 1); whatever is left is one window with a low `unitsMin`.
  */
-export type LeaseAsk = readonly WindowAsk[];
+export type AskGroup = readonly WindowAsk[];
 
 export interface WindowGrant {
   readonly window: QuotaWindow;
@@ -35,23 +35,23 @@ export interface WindowGrant {
   readonly leased: number;
 }
 
-export interface LeaseGrant {
+export interface GroupGrant {
   readonly isGranted: boolean;
   /** In the order of the ask. */
   readonly windows: readonly WindowGrant[];
 }
 
 /**
- * Gives out units of calendar windows to the control plane itself, which keeps no lease: each is used as soon
- * as it is granted. `nowMs`, the clock of the control plane, names the windows; nobody can ask for one that
- * has ended or has not begun. Answers are in the order of the asks. What `moveUnits` says about transactions,
+ * Takes units of calendar windows for the control plane itself, which keeps no lease: each is used as soon as
+ * it is granted. `nowMs`, the clock of the control plane, names the windows; nobody can ask for one that has
+ * ended or has not begun. Answers are in the order of the asks. What `moveUnits` says about transactions,
  * bounds and unknown outcomes holds here.
  */
-export async function grantLeases(
+export async function takeUnits(
   sql: Database | Transaction,
-  asks: readonly LeaseAsk[],
+  asks: readonly AskGroup[],
   nowMs: UnixMillis,
-): Promise<readonly LeaseGrant[]> {
+): Promise<readonly GroupGrant[]> {
   const moves = asks.flatMap((ask, group) =>
     ask.map(({ counter, window, limit, unitsMin, unitsMax }) => ({
       counter,

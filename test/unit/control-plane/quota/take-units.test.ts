@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../control-plane/base/database.ts';
-import { grantLeases, type WindowAsk } from '../../../../control-plane/quota/grant-leases.ts';
 import { freeUnits } from '../../../../control-plane/quota/hold.ts';
+import { takeUnits, type WindowAsk } from '../../../../control-plane/quota/take-units.ts';
 import { connect } from '../../../../control-plane/storage/connect.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';
@@ -41,7 +41,7 @@ const upTo = (units: number, ask: Pick<WindowAsk, 'counter' | 'limit'> & Partial
   unitsMin: 1,
 });
 
-const grant = (...asks: WindowAsk[][]) => grantLeases(database.sql, asks, nowMs);
+const grant = (...asks: WindowAsk[][]) => takeUnits(database.sql, asks, nowMs);
 async function leased(
   counter: CounterKey,
   window: QuotaWindow = windowAt('minute', nowMs),
@@ -52,7 +52,7 @@ async function leased(
   return row?.leased ?? null;
 }
 
-describe('grantLeases', () => {
+describe('takeUnits', () => {
   it('gives units out up to the limit, and not one more', async () => {
     const counter = newCounter();
     const window = windowAt('minute', nowMs);
@@ -132,7 +132,7 @@ describe('grantLeases', () => {
       [false, [0]],
       [true, [4]],
     ]);
-    expect(await grantLeases(database.sql, [], nowMs)).toEqual([]);
+    expect(await takeUnits(database.sql, [], nowMs)).toEqual([]);
   });
 
   it('binds a lowered limit to units not yet given out, and a raised one at once', async () => {
@@ -157,7 +157,7 @@ describe('grantLeases', () => {
       exactly(1, { counter, window, limit: 2 }),
     );
     const used = async (atMs: UnixMillis) =>
-      (await grantLeases(database.sql, [ask], atMs))[0]?.windows.map((each) => each.leased);
+      (await takeUnits(database.sql, [ask], atMs))[0]?.windows.map((each) => each.leased);
     expect(await used(nowMs)).toEqual([1, 1, 1, 1]);
     expect(await used(later(29_999))).toEqual([2, 2, 2, 2]);
     // 1 March: minute, hour, day and month begin in the same millisecond.
@@ -197,7 +197,7 @@ describe('grantLeases', () => {
     const counter = newCounter();
     await grant([exactly(1, { counter, limit: 9 })]);
     const undone = database.sql.begin(async (tx) => {
-      await grantLeases(tx, [[exactly(3, { counter, limit: 9 })]], nowMs);
+      await takeUnits(tx, [[exactly(3, { counter, limit: 9 })]], nowMs);
       throw new Error('on purpose');
     });
     await expect(undone).rejects.toThrow('on purpose');
@@ -205,7 +205,7 @@ describe('grantLeases', () => {
   });
 });
 
-describe('grantLeases, many at once', () => {
+describe('takeUnits, many at once', () => {
   const pools = () => [database.sql, other];
   const poolOf = (index: number) => pools()[index % 2] ?? database.sql;
 
@@ -213,7 +213,7 @@ describe('grantLeases, many at once', () => {
     const counter = newCounter();
     const ask = [exactly(1, { counter, limit: 130 }), exactly(1, { counter, window: 'day', limit: 1_000 })];
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => grantLeases(poolOf(index), [ask], nowMs)),
+      Array.from({ length: 200 }, (_, index) => takeUnits(poolOf(index), [ask], nowMs)),
     );
     const granted = answers.filter(([answer]) => answer?.isGranted);
     expect(granted).toHaveLength(130);
@@ -230,7 +230,7 @@ describe('grantLeases, many at once', () => {
     const limit = 1_000;
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) =>
-        grantLeases(poolOf(index), [[upTo(1 + (index % 37), { counter, limit })]], nowMs),
+        takeUnits(poolOf(index), [[upTo(1 + (index % 37), { counter, limit })]], nowMs),
       ),
     );
     const sum = answers.flat().reduce((total, { windows }) => total + (windows[0]?.granted ?? 0), 0);
@@ -245,8 +245,8 @@ describe('grantLeases, many at once', () => {
       const ask = (index % 2 === 0 ? turned : turned.reverse())
         .slice(0, 8)
         .map((counter) => exactly(1, { counter, limit: 40 }));
-      const work = (sql: Parameters<typeof grantLeases>[0]) =>
-        grantLeases(sql, [ask.slice(0, 4), ask.slice(4)], nowMs);
+      const work = (sql: Parameters<typeof takeUnits>[0]) =>
+        takeUnits(sql, [ask.slice(0, 4), ask.slice(4)], nowMs);
       return index % 3 === 0 ? poolOf(index).begin((tx) => work(tx)) : work(poolOf(index));
     });
     const sums = new Map<string, number>();
@@ -275,11 +275,7 @@ describe('grantLeases, many at once', () => {
     const names = Array.from({ length: 20 }, newCounter);
     const takers = Array.from({ length: 8 }, (_, index) => {
       const inTurn = index % 2 === 0 ? names : [...names].reverse();
-      return grantLeases(
-        poolOf(index),
-        [inTurn.map((counter) => exactly(1, { counter, limit: 100 }))],
-        nowMs,
-      );
+      return takeUnits(poolOf(index), [inTurn.map((counter) => exactly(1, { counter, limit: 100 }))], nowMs);
     });
     const answers = await Promise.all(takers).finally(
       () => database.sql`DROP TRIGGER slow_rows ON quota_windows`,
@@ -360,7 +356,7 @@ describe('freeUnits', () => {
     await Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
         const sql = index % 2 === 0 ? database.sql : other;
-        const [answer] = await grantLeases(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
+        const [answer] = await takeUnits(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
         expect(answer?.isGranted).toBe(true);
         await freeUnits(sql, [{ counter, ...minute, units: 2 }], nowMs);
       }),
@@ -393,7 +389,7 @@ describe('windows that ended', () => {
     return rows.length;
   };
   const open = (atMs: UnixMillis) =>
-    grantLeases(database.sql, [[exactly(1, { counter: newCounter(), limit: 1 })]], atMs);
+    takeUnits(database.sql, [[exactly(1, { counter: newCounter(), limit: 1 })]], atMs);
 
   it('go when new ones come, a bounded number at a time, and only long after their end', async () => {
     const [old, recent] = [newCounter(), newCounter()];
@@ -420,7 +416,7 @@ describe('windows that ended', () => {
     const counter = newCounter();
     const ask = [[exactly(1, { counter, limit: 5 })]];
     const behindMs = (systemNowMs() - limits.quotaWindowKeptMs - 2 * minuteMs) as UnixMillis;
-    await expect(grantLeases(database.sql, ask, behindMs)).rejects.toThrow('too far behind');
+    await expect(takeUnits(database.sql, ask, behindMs)).rejects.toThrow('too far behind');
     expect(await count(counter)).toBe(0);
   });
 });

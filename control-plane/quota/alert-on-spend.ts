@@ -28,7 +28,7 @@ import {
  * transactions share, locked in the order of their key until the transaction ends; of all rows only quota
  * windows may be locked after them.
  */
-export async function commitSpend(
+export async function alertOnSpend(
   tx: Transaction,
   deps: Pick<BaseDeps, 'random'>,
   records: readonly AttestationRecord[],

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { grantLeases } from '../../../../control-plane/quota/grant-leases.ts';
 import { freeUnits, transferFromHolder } from '../../../../control-plane/quota/hold.ts';
-import { leaseUnits } from '../../../../control-plane/quota/lease-units.ts';
 import { readWindows } from '../../../../control-plane/quota/read-windows.ts';
+import { serveLeaseCall } from '../../../../control-plane/quota/serve-lease-call.ts';
+import { takeUnits } from '../../../../control-plane/quota/take-units.ts';
 import type { GateId } from '../../../../shared/model/ids.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../../../shared/model/time.ts';
@@ -33,7 +33,7 @@ async function lease(
   seq: number,
   call: Partial<Pick<LeaseCall, 'asks' | 'returns'>>,
   atMs = nowMs,
-): Promise<ReturnType<typeof leaseUnits>> {
+): Promise<ReturnType<typeof serveLeaseCall>> {
   const { sidecarId, connectionId } = sidecar;
   const whole = {
     sidecar_id: sidecarId,
@@ -44,7 +44,7 @@ async function lease(
     returns: [],
     ...call,
   };
-  return leaseUnits(database.sql, world.accountId, whole, atMs);
+  return serveLeaseCall(database.sql, world.accountId, whole, atMs);
 }
 
 /** A holder with that many dollars of a gate's day. */
@@ -143,7 +143,7 @@ describe('readWindows', () => {
         unitsMin: 1e6,
         unitsMax: 1e6,
       };
-      await grantLeases(tx, [[ask]], nowMs);
+      await takeUnits(tx, [[ask]], nowMs);
       expect(await leasedOf(gateId)).toBe(5);
     });
     expect(await leasedOf(gateId)).toBe(6);

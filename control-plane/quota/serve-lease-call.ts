@@ -63,7 +63,7 @@ export type LeaseCallOutcome =
  * the holder, what it holds, and last, with one statement for what comes back and what is given out, the
  * quota windows in the order of their key (see ledger.ts).
  */
-export async function leaseUnits(
+export async function serveLeaseCall(
   sql: Database,
   accountId: AccountId,
   call: LeaseCall,
