@@ -15,7 +15,7 @@ import { findRegisteredClient, type RegisteredClient } from './registered-client
 import { tokenTerms } from './token-terms.ts';
 import { findUsableKey } from './usable-key.ts';
 
-type Library = typeof import('oidc-provider');
+type Library = typeof import('./library.ts');
 
 /** The library with our configuration, and the parts of it that others need. */
 export interface AuthorizationServer {
@@ -48,9 +48,9 @@ export function authorizationServer(deps: OAuthDeps): () => Promise<Authorizatio
 }
 
 async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
-  const { library } = await import('./library.ts');
-  const { default: OidcProvider, errors } = library;
-  const provider = new OidcProvider(new URL(deps.baseUrl).origin, configure(deps, library));
+  const library = await import('./library.ts');
+  const { errors } = library;
+  const provider = new library.Provider(new URL(deps.baseUrl).origin, configure(deps, library));
   // What it reads from forwarded headers is what routes.ts has put there: our own address.
   provider.proxy = true;
   // Of the secret of a client only the hash is known here.

@@ -1,19 +1,11 @@
+import * as errors from 'oidc-provider/lib/helpers/errors.js';
+import * as interactionPolicy from 'oidc-provider/lib/helpers/interaction_policy/index.js';
+import { Provider } from 'oidc-provider/lib/provider.js';
+
 /**
- * `oidc-provider`, to be imported where it is first needed. On Node 20 it writes a line to standard error
- * that asks for Node 22, among log lines that are JSON. Which versions this service runs on is said in
- * package.json, and its tests run on the oldest of them; so that one line is left out while the library
- * loads, and every other warning passes. A module and no function: it is evaluated once, whoever imports it
- * at the same moment.
+ * The parts of `oidc-provider` that are used here, loaded when this module is first imported. They come from
+ * their own files and not from the entry point of the package, which re-exports the same three and does one
+ * thing more: on Node 20 it prints a warning that asks for Node 22, between log lines that are JSON. The
+ * package restricts no imports; its version is pinned, and a test loads these files.
  */
-const { warn } = console;
-console.warn = (...words: unknown[]) => {
-  if (!isAboutNodeVersion(words[0])) warn.apply(console, words);
-};
-
-export const library = await import('oidc-provider').finally(() => {
-  console.warn = warn;
-});
-
-function isAboutNodeVersion(text: unknown): boolean {
-  return typeof text === 'string' && text.includes('oidc-provider WARNING: Unsupported runtime. Use Node.js');
-}
+export { errors, interactionPolicy, Provider };
