@@ -48,9 +48,9 @@ export function authorizationServer(deps: OAuthDeps): () => Promise<Authorizatio
 }
 
 async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
-  const library = await import('./library.ts');
-  const { errors } = library;
-  const provider = new library.Provider(new URL(deps.baseUrl).origin, configure(deps, library));
+  const { Provider, errors, interactionPolicy } = await import('./library.ts');
+  const configuration = configure(deps, { errors, interactionPolicy });
+  const provider = new Provider(new URL(deps.baseUrl).origin, configuration);
   // What it reads from forwarded headers is what routes.ts has put there: our own address.
   provider.proxy = true;
   // Of the secret of a client only the hash is known here.
@@ -84,7 +84,10 @@ function stayHere(ctx: KoaContextWithOIDC, error: Error & { allow_redirect?: boo
   ctx.status = 400;
 }
 
-function configure(deps: OAuthDeps, { errors, interactionPolicy }: Library): Configuration {
+function configure(
+  deps: OAuthDeps,
+  { errors, interactionPolicy }: Pick<Library, 'errors' | 'interactionPolicy'>,
+): Configuration {
   const { Check, Prompt } = interactionPolicy;
   const consent = new Check(
     'key_needed',
