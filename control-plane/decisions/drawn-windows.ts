@@ -9,7 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { readWindows } from '../quota/read-windows.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
-import type { LedgerWindow } from '../quota/unused-units.ts';
+import type { ShortWindow } from '../quota/unused-units.ts';
 
 interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;
@@ -42,13 +42,25 @@ export function drawnWindows(
 /** A request whose token did not verify draws on nothing. */
 export const noDraws: DrawnWindows = { spend: [], rate: [] };
 
-/** Those of this moment. */
-export const ledgerWindows = ({ spend, rate }: DrawnWindows, nowMs: UnixMillis): LedgerWindow[] =>
-  [...spend, ...rate].map(({ counter, window }) => ({
-    counter,
-    window,
-    startsAtMs: windowAt(window, nowMs).startsAtMs,
-  }));
+/** Those that have too little left for a charge, by this view of them. */
+export function shortWindows(
+  drawn: DrawnWindows,
+  view: QuotaView,
+  { moneyMicroUsd, requests }: Charge,
+  nowMs: UnixMillis,
+): ShortWindow[] {
+  const shortOf =
+    (units: number, views: readonly WindowView[]) =>
+    ({ counter, window, limit }: DrawnWindow, place: number): ShortWindow[] => {
+      const { available } = must(views[place], 'each window that is drawn on is viewed');
+      const { startsAtMs } = windowAt(window, nowMs);
+      return available < units ? [{ counter, window, startsAtMs, leasedMax: limit - units }] : [];
+    };
+  return [
+    ...drawn.spend.flatMap(shortOf(moneyMicroUsd, view.spend)),
+    ...drawn.rate.flatMap(shortOf(requests, view.rate)),
+  ];
+}
 
 /** What the ledger says at this moment. It promises nothing: only a grant takes. */
 export async function askedView(

@@ -2,10 +2,10 @@ import type { PresentedApproval } from '../../shared/model/approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { counterOfLease } from '../../shared/wire/lease-call.ts';
-import type { LookUpSettlement, SettlementAnswer, WindowOfLease } from '../../shared/wire/settlement.ts';
+import type { LookUpSettlement, SettlementAnswer, WindowInNeed } from '../../shared/wire/settlement.ts';
 import { type ApprovalBinding, findPendingApproval, readStanding } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
-import { holdersHaveUnused, type LedgerWindow } from '../quota/unused-units.ts';
+import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { Parties } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import { type ClaimedPermit, findClaims, type Reading, readSettlements } from './settlement-store.ts';
@@ -29,8 +29,8 @@ export async function lookUpAll(
   sender: SettlementSender,
 ): Promise<readonly SettlementAnswer[]> {
   if (admitted.length === 0) return [];
-  const short = admitted.map(({ lookUp }) => lookUp.short.map(ledgerWindow));
-  const mayChange = await holdersHaveUnused(tx, short);
+  const short = admitted.map(({ lookUp }) => lookUp.short.map(shortWindow));
+  const mayChange = await limitsMayChange(tx, short);
   const claims = await findClaims(
     tx,
     admitted.map(({ lookUp }) => questionOf(lookUp, sender)),
@@ -44,10 +44,11 @@ export async function lookUpAll(
   return answers;
 }
 
-const ledgerWindow = (short: WindowOfLease): LedgerWindow => ({
+const shortWindow = (short: WindowInNeed): ShortWindow => ({
   counter: counterKey(counterOfLease(short)),
   window: short.window,
   startsAtMs: short.starts_at_ms,
+  leasedMax: short.leased_max,
 });
 
 /**

@@ -1,5 +1,5 @@
 import { mayBePending } from '../../shared/decision/check-approval.ts';
-import { decide } from '../../shared/decision/decide.ts';
+import { decide, permitCharge } from '../../shared/decision/decide.ts';
 import {
   type Charge,
   type Decision,
@@ -19,10 +19,10 @@ import { appendRecords } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { takeUnits } from '../quota/take-units.ts';
-import { holdersHaveUnused } from '../quota/unused-units.ts';
+import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import { askedView, askFor, holdsFor, ledgerWindows } from './drawn-windows.ts';
+import { askedView, askFor, holdsFor, shortWindows } from './drawn-windows.ts';
 import { findWaiting } from './look-up.ts';
 import { newRecord } from './new-record.ts';
 import {
@@ -154,11 +154,11 @@ export class RunInTransaction {
 
   /** Units that others have not used yet are read before the key, as for a sidecar (look-up.ts). */
   async #lookUp(): Promise<RunEvent> {
-    const { drawn, nowMs } = this.#input;
+    const { nowMs } = this.#input;
     const { request } = this;
     const presented = request.approval === 'unasked' ? await this.#readPresented() : null;
     if (presented !== null && refusing.has(presented.standing)) return presented;
-    const [mayChange = false] = await holdersHaveUnused(this.#tx, [ledgerWindows(drawn, nowMs)]);
+    const [mayChange = false] = await limitsMayChange(this.#tx, [this.#shortWindows()]);
     const reader = this.#newReader();
     const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
     const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);
@@ -170,6 +170,12 @@ export class RunInTransaction {
     this.#readerIds.push(reader.readerId);
     const { approvalId, expiresAtMs } = waiting;
     return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
+  }
+
+  #shortWindows(): ShortWindow[] {
+    const { drawn, nowMs } = this.#input;
+    const need = permitCharge(this.request, this.decision.amountMicroUsd);
+    return shortWindows(drawn, this.#view, need, nowMs);
   }
 
   async #readPresented(): Promise<Extract<RunEvent, { kind: 'approval' }>> {

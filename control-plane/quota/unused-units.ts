@@ -5,26 +5,28 @@ import type { WindowName } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
-/** A window of the ledger. */
-export interface LedgerWindow {
+/** A window of the ledger that has too little left for a request. */
+export interface ShortWindow {
   readonly counter: CounterKey;
   readonly window: WindowName;
   readonly startsAtMs: UnixMillis;
+  /** With this much given out, or less, it has enough for the request. */
+  readonly leasedMax: number;
 }
 
 /**
- * For each list of windows, whether a holder has units of one of them that it neither used on record nor gave
- * back. While that is so, a copy of a request may still be about to use them: a limit that they would keep is
- * not final yet. The holder that asks counts too: a settlement of its own may be on its way, or void and not
- * shipped.
+ * For each list of windows, whether one of them may have enough in a moment: units came back since the request
+ * was refused, or a holder has units that it neither used on record nor gave back. While that is so, a limit
+ * that keeps the request is not final yet: a copy of the request may have had those units, or be about to use
+ * them. The holder that asks counts too: a settlement of its own may be on its way, or void and not shipped.
  *
  * Only holders of connected sidecars count, of each sidecar the newest: nobody settles for the others. What a
- * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within 2
- * s, so this passes.
+ * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within 2 s,
+ * so this passes.
  */
-export async function holdersHaveUnused(
+export async function limitsMayChange(
   tx: Transaction,
-  lists: readonly (readonly LedgerWindow[])[],
+  lists: readonly (readonly ShortWindow[])[],
 ): Promise<readonly boolean[]> {
   const windows = lists.flatMap((list, place) => list.map((each) => ({ ...each, place })));
   if (windows.length === 0) return lists.map(() => false);
@@ -33,15 +35,18 @@ export async function holdersHaveUnused(
       ${windows.map(({ counter }) => counter)}::text[],
       ${windows.map(({ window }) => window)}::text[],
       ${windows.map(({ startsAtMs }) => startsAtMs)}::bigint[],
+      ${windows.map(({ leasedMax }) => leasedMax)}::bigint[],
       ${windows.map(({ place }) => place)}::bigint[]
-    ) AS w (counter, window_name, starts_at_ms, place)
-    JOIN quota_leases l USING (counter, window_name, starts_at_ms)
-    JOIN lease_holders h USING (holder)
-    JOIN sidecars s USING (sidecar_id)
-    WHERE s.last_seen_at_ms > ${databaseNowMs(tx)} - ${limits.sidecarConnectedMs}::bigint
-      AND l.units > coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)
-      AND NOT EXISTS (
-        SELECT FROM lease_holders newer WHERE newer.sidecar_id = h.sidecar_id AND newer.last_call_at_ms > h.last_call_at_ms)`;
+    ) AS w (counter, window_name, starts_at_ms, leased_max, place)
+    JOIN quota_windows q USING (counter, window_name, starts_at_ms)
+    WHERE q.leased <= w.leased_max OR EXISTS (
+      SELECT FROM quota_leases l JOIN lease_holders h USING (holder) JOIN sidecars s USING (sidecar_id)
+      WHERE (l.counter, l.window_name, l.starts_at_ms) = (w.counter, w.window_name, w.starts_at_ms)
+        AND s.last_seen_at_ms > ${databaseNowMs(tx)} - ${limits.sidecarConnectedMs}::bigint
+        AND l.units > coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)
+        AND NOT EXISTS (
+          SELECT FROM lease_holders newer
+          WHERE newer.sidecar_id = h.sidecar_id AND newer.last_call_at_ms > h.last_call_at_ms))`;
   const places = new Set(rows.map(({ place }) => place));
   return lists.map((_, place) => places.has(place));
 }

@@ -28,8 +28,7 @@ const counter = {
 };
 
 /** The shape alone: `findCounterFault` says what its fields have to say about each other. */
-const windowOfLease = { ...counter, window: Type.Enum(windowNames), starts_at_ms: Millis };
-export const WindowBody = closed(windowOfLease);
+export const windowOfLease = { ...counter, window: Type.Enum(windowNames), starts_at_ms: Millis };
 export const LeaseReturnBody = closed({ ...windowOfLease, units: Units });
 
 const LeaseWishBody = closed({

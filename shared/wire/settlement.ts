@@ -13,7 +13,7 @@ import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import type { UnixMillis } from '../model/time.ts';
 import { closed, nullable } from './fields.ts';
 import type { LeaseReturn } from './lease-call.ts';
-import { findReturnFault, Holder, LeaseReturnBody, WindowBody } from './lease-call-schema.ts';
+import { findReturnFault, Holder, LeaseReturnBody, windowOfLease } from './lease-call-schema.ts';
 import { shapeReader } from './shape.ts';
 import { parseBatchItem, type RecordSource, type ShippedRecord } from './spooled-record.ts';
 import type { SpooledRecord } from './sync.ts';
@@ -96,12 +96,15 @@ export interface SuspendSettlement extends SettledRequest {
 export interface LookUpSettlement extends SettledRequest {
   readonly kind: 'look_up';
   readonly approval_id: ApprovalId | null;
-  /** The windows that have too little left for the request. */
-  readonly short: readonly WindowOfLease[];
+  /** The windows that had too little left for the request. */
+  readonly short: readonly WindowInNeed[];
 }
 
 /** A window of the ledger, by its counter and its start. */
-export type WindowOfLease = Omit<LeaseReturn, 'units'>;
+export interface WindowInNeed extends Omit<LeaseReturn, 'units'> {
+  /** With this much given out, or less, it has enough for the request. */
+  readonly leased_max: number;
+}
 
 /** In the order of the settlements. */
 export interface SettlementCallAnswer {
@@ -119,8 +122,8 @@ export type SettlementAnswer =
   /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
   | { readonly kind: 'conflict' }
   /**
-   * look_up: nothing is known. `may_change`: a holder has units of a `short` window that it neither used on
-   * record nor gave back yet.
+   * look_up: nothing is known. `may_change`: a `short` window has enough again, or a holder has units of one
+   * that it neither used on record nor gave back yet.
    */
   | { readonly kind: 'none'; readonly may_change: boolean }
   /**
@@ -240,11 +243,13 @@ const SuspendBody = closed({
   held: Type.Array(LeaseReturnBody, { maxItems: limits.approvalHoldsMax }),
 });
 
+const WindowInNeedBody = closed({ ...windowOfLease, leased_max: Type.Integer() });
+
 const LookUpBody = closed({
   ...bound,
   kind: Type.Literal('look_up'),
   approval_id: nullable(IdOf('appr')),
-  short: Type.Array(WindowBody, { maxItems: limits.settlementHeldMax }),
+  short: Type.Array(WindowInNeedBody, { maxItems: limits.settlementHeldMax }),
 });
 
 const readEnvelope = shapeReader(

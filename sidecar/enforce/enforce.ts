@@ -26,6 +26,7 @@ import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
 import { parseJsonText } from '../../shared/wire/json.ts';
 import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
+import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { type Answerer, type Asking, Call, type Made } from './call.ts';
@@ -282,10 +283,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
    * left, and takes none.
    */
   #askLeases(call: Call): void {
-    const { decision, view, request } = madeOf(call);
+    const { view, need } = needOf(madeOf(call));
     const asking = askingOf(call);
-    const need = permitCharge(request, decision.amountMicroUsd);
-    this.#deps.leases.ask(must(view, 'only a passport lacks units'), need, asking.untilMs, (outcome) => {
+    this.#deps.leases.ask(view, need, asking.untilMs, (outcome) => {
       if (!this.#isWanted(call)) return;
       if (outcome.kind === 'refused') asking.refusal = outcome.refusal;
       this.#report(call, outcome);
@@ -296,7 +296,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const { untilMs, refusal } = askingOf(call);
     const made = madeOf(call);
     const readerId = newReaderId(this.#deps, made);
-    const lookUp = lookUpOf(made, { readerId, refusal });
+    const short = refusal === null ? [] : shortWindows(needOf(made), refusal);
+    const lookUp = lookUpOf(made, { readerId, short });
     this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome, isCertain) => {
       const reading = readingFateOf(outcome, isCertain);
       if (reading === 'read') askingOf(call).readerIds.push(readerId);
@@ -435,6 +436,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
 }
 
 const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
+const needOf = ({ decision, view, request }: Made) => ({
+  view: must(view, 'only a passport lacks units'),
+  need: permitCharge(request, decision.amountMicroUsd),
+});
 const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
 const ignore = (): void => undefined;
 const voidOfReading = (readerId: AttestationId) => ({ voids: readerId, took: [], amount_micro_usd: null });

@@ -2,26 +2,19 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
-import type { SettledRequest, WindowOfLease } from '../../shared/wire/settlement.ts';
+import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { Refusal } from '../quota/held-view.ts';
 import type { Made } from './call.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
 export const lookUpOf = (
   made: Made,
-  { readerId, refusal }: { readonly readerId: AttestationId; readonly refusal: Refusal | null },
+  about: { readonly readerId: AttestationId; readonly short: readonly WindowInNeed[] },
 ): UnsentSettlement => ({
   kind: 'look_up',
-  ...settledRequest(made, readerId),
+  ...settledRequest(made, about.readerId),
   approval_id: made.request.approvalId,
-  short: Array.from(
-    refusal ?? [],
-    ([window, startsAtMs]): WindowOfLease => ({
-      ...window.name,
-      starts_at_ms: startsAtMs,
-    }),
-  ),
+  short: about.short,
 });
 
 export const permitOf = (

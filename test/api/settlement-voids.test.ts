@@ -373,20 +373,21 @@ describe('a reading, by which a request is answered with the PERMIT of another',
 });
 
 describe('a limit that keeps a request with a key', () => {
-  const short = () => [
+  const short = (leasedMax: number) => [
     {
       ...ofGate('gate_rate', gateId),
       window: 'day',
       starts_at_ms: windowAt('day', api.deps.clock.now()).startsAtMs,
+      leased_max: leasedMax,
     },
   ];
-  const ask = (by: TestSidecar) =>
+  const ask = (by: TestSidecar, leasedMax = 0) =>
     settle(
       {
         ...bound(by === sidecar ? {} : { holder: 'ab'.repeat(16) }),
         kind: 'look_up',
         approval_id: null,
-        short: short(),
+        short: short(leasedMax),
       },
       by,
     );
@@ -402,6 +403,17 @@ describe('a limit that keeps a request with a key', () => {
     );
     await sidecar.send(1, used);
     for (const by of [other, sidecar]) expect(await ask(by)).toEqual({ kind: 'none', may_change: false });
+  });
+
+  it('has changed where units came back since the request was refused', async () => {
+    const took = await lease();
+    const used = [1, 2, 3, 4].map(() =>
+      recordOf(api, { gateId, passport }, { request_hash: hashOf(2), amount_micro_usd: 10 * usd, took }),
+    );
+    await sidecar.send(1, used);
+    const [, leased] = await given();
+    expect(await ask(sidecar, leased - 1)).toEqual({ kind: 'none', may_change: false });
+    expect(await ask(sidecar, leased)).toEqual({ kind: 'none', may_change: true });
   });
 
   it('changes no more once the other sidecar is silent', async () => {

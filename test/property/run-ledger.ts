@@ -11,6 +11,8 @@ export const mutants = [
   /** A look-up reads keys before the units of others. */
   'keys_before_units',
   'ignores_may_change',
+  /** A refusal counts although units came back since. */
+  'ignores_free_units',
   /** A look-up goes out while a permit of its key is under way from the same sidecar. */
   'look_up_does_not_wait',
   'gives_back_unknown',
@@ -125,6 +127,11 @@ export class RunLedger {
   post(sidecar: number): void {
     this.#addLeased(sidecar, -1);
     this.#posted++;
+  }
+
+  /** Every unit is used on record, or held by an approval. */
+  get isUsedUp(): boolean {
+    return this.#posted + this.#held === this.#limit;
   }
 
   leasedTo = (sidecar: number): number => this.#leased[sidecar] ?? 0;
@@ -277,9 +284,13 @@ export class RunLedger {
     return suspendedUnder(call.id, true);
   }
 
-  /** Units that holders, the asking one with them, have not posted yet. */
+  /** There is room again, or holders, the asking one with them, have units that they have not posted yet. */
   #mayChange = (call: LedgerCall): boolean =>
-    call.kind === 'look_up' && call.isShort && this.#leased.some((units) => units > 0);
+    call.kind === 'look_up' && call.isShort && (this.#hasRoom || this.#leased.some((units) => units > 0));
+
+  get #hasRoom(): boolean {
+    return this.#free > 0 && this.#mutant !== 'ignores_free_units';
+  }
 
   #find(call: LedgerCall): SettlementAnswer | null {
     const presented = call.presents ? this.#presented(call).status : null;

@@ -68,6 +68,8 @@ interface Copy extends CopySpec {
   decision: Decision | null;
   isStarted: boolean;
   told: Told | null;
+  /** While it waited, every unit was used on record or held by an approval. */
+  hasSeenUsedUp: boolean;
   /**
    * All that its run was given: with the state of the ledger and the sidecars this is the state of the world.
    */
@@ -172,6 +174,7 @@ export class RunWorld {
       decision: null,
       isStarted: false,
       told: null,
+      hasSeenUsedUp: false,
       log: [],
       underWay: [],
     }));
@@ -256,7 +259,9 @@ export class RunWorld {
   /** Throws, naming it, for the first promise that is broken now. */
   check(): void {
     this.ledger.check();
-    for (const { told, name } of this.copies) {
+    for (const copy of this.copies) {
+      if (copy.isStarted && copy.told === null && this.ledger.isUsedUp) copy.hasSeenUsedUp = true;
+      const { told, name } = copy;
       if (told?.kind === 'PERMIT' && !this.ledger.isStanding(told.id))
         throw new Error(`${name} was told PERMIT ${told.id}, which does not stand`);
     }
@@ -286,6 +291,8 @@ export class RunWorld {
         if (!isTold) throw new Error(`${id} stands, and its client was told ${JSON.stringify(told)}`);
       }
       if (told?.kind !== 'BLOCK' || told.reason !== 'spend_limit_exceeded') continue;
+      if (copy.key !== null && !copy.hasSeenUsedUp)
+        throw new Error(`${name} was told the limit, which was never used up while it waited`);
       const later = copy.underWay.find((id) => this.ledger.isStanding(id));
       if (later !== undefined) throw new Error(`${name} was told the limit, which ${later} was using up`);
     }
