@@ -7,9 +7,9 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
+import { type Route, routeOf } from './http/routes.ts';
 import type { BodyHandler, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
-import { type Observed, readinessOf } from './readiness.ts';
-import { type Route, routeOf } from './routes.ts';
+import { type Observed, readinessOf } from './operations/readiness.ts';
 
 export interface SidecarAppDeps {
   readonly enforcer: Enforcer;

@@ -8,12 +8,12 @@ import { systemRandom } from '../shared/runtime/random.ts';
 import type { SidecarSettings } from '../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { errorReply } from './enforce/replies.ts';
-import { startFromSettings } from './from-settings.ts';
 import { chooseServer } from './http/choose-server.ts';
 import type { ServerPort } from './http/server.ts';
-import { shipLeftovers } from './leftover-spools.ts';
-import { listen } from './listen.ts';
-import { startThreads } from './threads.ts';
+import { startFromSettings } from './startup/from-settings.ts';
+import { shipLeftovers } from './startup/leftover-spools.ts';
+import { listen } from './startup/listen.ts';
+import { startThreads } from './threads/start-threads.ts';
 
 export interface SidecarExtras {
   /**

@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import type { Document, Schema } from '../../control-plane/openapi/document.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { readinessOf } from '../../sidecar/readiness.ts';
+import type { readinessOf } from '../../sidecar/operations/readiness.ts';
 import { type Api, documentOf, type Reply, startApi } from '../support/api.ts';
 import { readBesideCode } from '../support/compile-programs.ts';
 import { answerOf, closedThroughout, inlined, operationsOf } from '../support/document.ts';

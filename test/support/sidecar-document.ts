@@ -138,8 +138,8 @@ const part = <Fields extends Parameters<typeof Type.Object>[0]>(text: string, fi
   Type.Object(fields, { description: text });
 
 /**
- * What `readinessOf` of sidecar/readiness.ts answers: a test holds the two types, and real answers, against
- * each other.
+ * What `readinessOf` of sidecar/operations/readiness.ts answers: a test holds the two types, and real
+ * answers, against each other.
  */
 export const Readiness = Type.Object({
   status: oneOf(['ready', 'not_ready'], 'Whether this sidecar should get requests.'),

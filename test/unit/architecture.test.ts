@@ -32,29 +32,42 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
 /**
- * The rooms of the control plane, lowest level first: a room imports itself and rooms of lower levels, and
- * rooms of one level do not know each other. So there is no circle among them. `(root)` stands for the files
- * of `control-plane/` itself, which put the rooms together.
+ * The rooms of each program, lowest level first: a room imports itself and rooms of lower levels, and rooms
+ * of one level do not import each other. So there is no cycle among them. The files of a program's own
+ * folder, which put the rooms together, each count as a room.
  */
-const controlPlaneLevels: readonly (readonly string[])[] = [
-  ['base'],
-  ['storage'],
-  ['http', 'signing'],
-  ['sync'],
-  ['audit'],
-  ['creation'],
-  ['api-keys', 'discovery', 'issuers', 'signing-keys', 'templates', 'webhooks'],
-  ['accounts', 'oauth', 'passports', 'quota'],
-  ['attestations'],
-  ['approvals'],
-  ['gates'],
-  ['catalogs', 'decisions'],
-  ['operations'],
-  ['openapi'],
-  ['tools'],
-  ['admission', 'cli'],
-  ['(root)'],
-];
+const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'control-plane': [
+    ['base'],
+    ['storage'],
+    ['http', 'signing'],
+    ['sync'],
+    ['audit'],
+    ['creation'],
+    ['api-keys', 'discovery', 'issuers', 'signing-keys', 'templates', 'webhooks'],
+    ['accounts', 'oauth', 'passports', 'quota'],
+    ['attestations'],
+    ['approvals'],
+    ['gates'],
+    ['catalogs', 'decisions'],
+    ['operations'],
+    ['openapi'],
+    ['tools'],
+    ['admission', 'cli'],
+    ['deps.ts', 'record-projections.ts'],
+    ['app.ts'],
+    ['main.ts'],
+  ],
+  sidecar: [
+    ['attest', 'http', 'quota', 'replica', 'verify'],
+    ['enforce'],
+    ['operations'],
+    ['app.ts'],
+    ['startup'],
+    ['threads'],
+    ['main.ts'],
+  ],
+};
 /**
  * Composition roots: they read the environment, choose adapters and end the process. Workers are started by
  * path.
@@ -82,24 +95,21 @@ const arrows = sources.flatMap(arrowsOf);
 const show = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`);
 const roomOf = (path: string) => path.split('/')[1] ?? '';
 
-/** The room of a file of the control plane; null for any other file. */
-function controlPlaneRoom(path: string): string | null {
-  const [program, room = '', file] = path.split('/');
-  if (program !== 'control-plane') return null;
-  return file === undefined ? '(root)' : room;
-}
-
-const levelOf = (room: string): number => controlPlaneLevels.findIndex((rooms) => rooms.includes(room));
+const levelOf = (program: string, room: string): number =>
+  (levelsOf[program] ?? []).findIndex((rooms) => rooms.includes(room));
 
 /**
- * Arrows of the control plane that do not lead to a lower level, each with the file, what it imports and the
- * two levels.
+ * Arrows within a program that do not lead to a lower level, each with the file, what it imports and the two
+ * levels.
  */
 const upwardImports = (all: readonly Arrow[]): string[] =>
   all.flatMap(({ from, to }) => {
-    const [above, below] = [controlPlaneRoom(from), controlPlaneRoom(to)];
-    if (above === null || below === null || above === below || levelOf(below) < levelOf(above)) return [];
-    return `${from} imports ${to}, but ${below} (level ${levelOf(below)}) does not stand below ${above} (level ${levelOf(above)})`;
+    const [program = '', above = ''] = from.split('/');
+    const below = roomOf(to);
+    if (levelsOf[program] === undefined || !to.startsWith(`${program}/`) || above === below) return [];
+    const [levelAbove, levelBelow] = [levelOf(program, above), levelOf(program, below)];
+    if (levelBelow < levelAbove) return [];
+    return `${from} imports ${to}, but ${below} (level ${levelBelow}) is not below ${above} (level ${levelAbove})`;
   });
 
 const isPure = (path: string) => path.startsWith('shared/') && pureRooms.includes(roomOf(path));
@@ -152,37 +162,43 @@ describe('architecture', () => {
     expect(show(wrong)).toEqual([]);
   });
 
-  it('places each room of the control plane on one level', () => {
-    const placed = controlPlaneLevels.flat();
-    const rooms = new Set(sources.map(({ path }) => controlPlaneRoom(path)).filter((room) => room !== null));
-    expect([...placed].sort()).toEqual([...rooms].sort());
+  it.each(Object.entries(levelsOf))('places each room of %s on one level', (program, levels) => {
+    const rooms = new Set(
+      sources.filter(({ path }) => path.startsWith(`${program}/`)).map(({ path }) => roomOf(path)),
+    );
+    expect(levels.flat().sort()).toEqual([...rooms].sort());
   });
 
-  it('lets the rooms of the control plane import rooms of lower levels only', () => {
+  it('lets the rooms of a program import rooms of lower levels only', () => {
     expect(upwardImports(arrows)).toEqual([]);
   });
 
   it.each([
     [
       'upwards',
-      'storage/made-up.ts',
+      'control-plane/storage/made-up.ts',
       '../http/caller.ts',
-      'http (level 2) does not stand below storage (level 1)',
+      'http (level 2) is not below storage (level 1)',
     ],
     [
       'sideways',
-      'signing/made-up.ts',
+      'control-plane/signing/made-up.ts',
       '../http/caller.ts',
-      'http (level 2) does not stand below signing (level 2)',
+      'http (level 2) is not below signing (level 2)',
     ],
     [
-      'from the root',
-      'base/made-up.ts',
+      'to the program',
+      'control-plane/base/made-up.ts',
       '../deps.ts',
-      '(root) (level 16) does not stand below base (level 0)',
+      'deps.ts (level 16) is not below base (level 0)',
     ],
-  ])('finds a made-up import that leads %s, a type import too', (_way, file, specifier, why) => {
-    const path = `control-plane/${file}`;
+    [
+      'upwards in a sidecar',
+      'sidecar/quota/made-up.ts',
+      '../enforce/call.ts',
+      'enforce (level 1) is not below quota (level 0)',
+    ],
+  ])('finds a made-up import that leads %s, a type import too', (_way, path, specifier, why) => {
     const imports = importsOf(path, `import type { MadeUp } from '${specifier}';`);
     expect(upwardImports(arrowsOf({ path, imports }))).toEqual([`${path} imports ${imports[0]}, but ${why}`]);
   });

@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads';
 import { AggregatorRegistry } from 'prom-client';
-import { limits } from '../shared/model/limits.ts';
-import type { Logger } from '../shared/runtime/logger.ts';
-import { systemRandom } from '../shared/runtime/random.ts';
-import { retryPause } from '../shared/runtime/retry-pause.ts';
-import type { SidecarSettings } from '../shared/runtime/settings.ts';
-import { StartError } from '../shared/runtime/start-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { retryPause } from '../../shared/runtime/retry-pause.ts';
+import type { SidecarSettings } from '../../shared/runtime/settings.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
 import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
 
 const runsFromSource = import.meta.url.endsWith('.ts');

@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import type { SidecarSettings } from '../shared/runtime/settings.ts';
+import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 
 /** What a listening thread is started with. */
 export interface ThreadStart {

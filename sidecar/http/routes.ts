@@ -1,6 +1,6 @@
-import { ApiError, invalidRequest } from '../shared/errors/api-error.ts';
-import { limits } from '../shared/model/limits.ts';
-import type { RequestHead } from './http/server.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { RequestHead } from './server.ts';
 
 /** What an address of the sidecar stands for. */
 export type Route =

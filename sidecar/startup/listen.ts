@@ -1,6 +1,6 @@
-import { StartError } from '../shared/runtime/start-error.ts';
-import { hasCode } from '../shared/runtime/system-error.ts';
-import type { Listening, ListenOptions, ServerPort } from './http/server.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
+import type { Listening, ListenOptions, ServerPort } from '../http/server.ts';
 
 /** Listens, or throws a StartError in words for whoever chose the address. */
 export async function listen(server: ServerPort, options: ListenOptions): Promise<Listening> {

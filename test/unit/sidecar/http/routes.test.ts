@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError } from '../../../shared/errors/api-error.ts';
-import { limits } from '../../../shared/model/limits.ts';
-import { routeOf } from '../../../sidecar/routes.ts';
+import { ApiError } from '../../../../shared/errors/api-error.ts';
+import { limits } from '../../../../shared/model/limits.ts';
+import { routeOf } from '../../../../sidecar/http/routes.ts';
 
 const gateId = 'gate_01h2xcejqtf2nbrexx3vqjhp41';
 

@@ -1,12 +1,12 @@
-import type { Ed25519 } from '../shared/crypto/ed25519.ts';
-import { limits } from '../shared/model/limits.ts';
-import type { UnixMillis } from '../shared/model/time.ts';
-import type { Shipper } from './attest/shipper.ts';
-import type { Spool } from './attest/spool.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Shipper } from '../attest/shipper.ts';
+import type { Spool } from '../attest/spool.ts';
+import type { ServerPort } from '../http/server.ts';
+import type { Following } from '../replica/follow.ts';
+import type { Replica } from '../replica/replica.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
-import type { ServerPort } from './http/server.ts';
-import type { Following } from './replica/follow.ts';
-import type { Replica } from './replica/replica.ts';
 
 /**
  * The parts whose state decides whether this sidecar should get requests, and those an operator wants to see

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
-/** Beside this file, also where it is compiled: `npm run build` copies it. */
-const file = new URL('./openapi.json', import.meta.url);
+/** In the folder of the program, also where it is compiled: `npm run build` copies it. */
+const file = new URL('../openapi.json', import.meta.url);
 
 /**
  * The OpenAPI 3.1 document of this program, for `GET /openapi.json`, without the spaces of the file. It is

@@ -1,15 +1,15 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Registry } from 'prom-client';
-import type { Bus } from '../shared/bus/bus.ts';
-import { limits } from '../shared/model/limits.ts';
-import { systemClock } from '../shared/runtime/clock.ts';
-import type { Logger } from '../shared/runtime/logger.ts';
-import { systemRandom } from '../shared/runtime/random.ts';
-import type { SidecarSettings } from '../shared/runtime/settings.ts';
-import type { ServerPort } from './http/server.ts';
+import type { Bus } from '../../shared/bus/bus.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import type { SidecarSettings } from '../../shared/runtime/settings.ts';
+import type { ServerPort } from '../http/server.ts';
+import { ControlPlaneTime } from '../replica/control-plane-time.ts';
 import { type OneSidecar, startOneSidecar } from './one-sidecar.ts';
-import { ControlPlaneTime } from './replica/control-plane-time.ts';
 
 /** The folders of a sidecar's threads, by index. */
 export const threadsFolder = (settings: SidecarSettings): string => join(settings.DATA_DIR, 'sidecar');

@@ -1,19 +1,19 @@
 import { join } from 'node:path';
-import { limits } from '../shared/model/limits.ts';
-import { hourMs } from '../shared/model/time.ts';
-import { systemClock } from '../shared/runtime/clock.ts';
-import type { Logger } from '../shared/runtime/logger.ts';
-import { type Random, systemRandom } from '../shared/runtime/random.ts';
-import { retryPause } from '../shared/runtime/retry-pause.ts';
-import type { SidecarSettings } from '../shared/runtime/settings.ts';
-import { makeWakeup } from '../shared/runtime/wakeup.ts';
-import { startShipper } from './attest/shipper.ts';
-import { openSpool } from './attest/spool.ts';
-import { nodeFiles } from './attest/spool-files.ts';
-import { findEpochs } from './attest/spool-folder.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { hourMs } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type Random, systemRandom } from '../../shared/runtime/random.ts';
+import { retryPause } from '../../shared/runtime/retry-pause.ts';
+import type { SidecarSettings } from '../../shared/runtime/settings.ts';
+import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { startShipper } from '../attest/shipper.ts';
+import { openSpool } from '../attest/spool.ts';
+import { nodeFiles } from '../attest/spool-files.ts';
+import { findEpochs } from '../attest/spool-folder.ts';
+import { type ControlPlaneClient, controlPlaneClient } from '../replica/control-plane-client.ts';
 import { threadFolder, threadsFolder } from './from-settings.ts';
 import { sidecarIdOf } from './identity.ts';
-import { type ControlPlaneClient, controlPlaneClient } from './replica/control-plane-client.ts';
 
 /** By then it is a matter for the next start. */
 const shipMsMax = hourMs;

@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { redisBus } from '../shared/bus/redis.ts';
-import { must } from '../shared/errors/assert.ts';
-import { standardErrorLogger } from '../shared/runtime/logger.ts';
-import { StartError } from '../shared/runtime/start-error.ts';
-import { startFromSettings } from './from-settings.ts';
-import { chooseServer } from './http/choose-server.ts';
+import { redisBus } from '../../shared/bus/redis.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { standardErrorLogger } from '../../shared/runtime/logger.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
+import { chooseServer } from '../http/choose-server.ts';
+import { startFromSettings } from '../startup/from-settings.ts';
 import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
 
 // The whole program of one listening thread. Main and thread run the same build: what comes from there is of
 // its type.
 const { settings, index, port }: ThreadStart = workerData;
-const main = must(parentPort, 'a listening thread is started by threads.ts');
+const main = must(parentPort, 'a listening thread is started by start-threads.ts');
 const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
 const tell = (news: ThreadNews): void => main.postMessage(news);
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AccountId } from '../../../shared/model/ids.ts';
-import type { UnixMillis } from '../../../shared/model/time.ts';
-import { type Observed, readinessOf } from '../../../sidecar/readiness.ts';
+import type { AccountId } from '../../../../shared/model/ids.ts';
+import type { UnixMillis } from '../../../../shared/model/time.ts';
+import { type Observed, readinessOf } from '../../../../sidecar/operations/readiness.ts';
 
 const observed = (clockOffsetMs: number | null): Observed => ({
   replica: { accountId: 'acct_1' as AccountId, stateAgeMs: 5, accountRevision: 1, globalRevision: 1 },

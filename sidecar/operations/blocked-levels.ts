@@ -1,5 +1,5 @@
-import { stateAgeMsMaxOf } from '../shared/decision/compile-gate.ts';
-import type { TrustTier } from '../shared/model/trust-tier.ts';
+import { stateAgeMsMaxOf } from '../../shared/decision/compile-gate.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
 
 /**
  * For how long gates of this trust level have blocked every request with `state_stale`, in ms; 0: they do

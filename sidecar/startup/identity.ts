@@ -1,10 +1,10 @@
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isId, type SidecarId } from '../shared/model/ids.ts';
-import type { Clock } from '../shared/runtime/clock.ts';
-import type { Random } from '../shared/runtime/random.ts';
-import { StartError } from '../shared/runtime/start-error.ts';
-import { hasCode } from '../shared/runtime/system-error.ts';
+import { isId, type SidecarId } from '../../shared/model/ids.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /**
  * The id under which the control plane knows this sidecar, kept in its folder: whoever starts there again

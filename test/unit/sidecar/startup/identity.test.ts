@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../shared/runtime/clock.ts';
-import { systemRandom } from '../../../shared/runtime/random.ts';
-import { sidecarIdOf } from '../../../sidecar/identity.ts';
+import { systemClock } from '../../../../shared/runtime/clock.ts';
+import { systemRandom } from '../../../../shared/runtime/random.ts';
+import { sidecarIdOf } from '../../../../sidecar/startup/identity.ts';
 
 describe('the id of a sidecar', () => {
   const deps = { clock: systemClock, random: systemRandom() };

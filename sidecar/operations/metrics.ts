@@ -1,16 +1,16 @@
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { Ed25519 } from '../shared/crypto/ed25519.ts';
-import { packageVersion } from '../shared/runtime/package-version.ts';
-import { addBuildInfo, addProcessMetrics } from '../shared/runtime/process-metrics.ts';
-import { type MeasuredSpool, spoolMetrics } from './attest/spool-metrics.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { addBuildInfo, addProcessMetrics } from '../../shared/runtime/process-metrics.ts';
+import { type MeasuredSpool, spoolMetrics } from '../attest/spool-metrics.ts';
+import type { Enforcer } from '../enforce/enforce.ts';
+import type { Settlements } from '../enforce/settlements.ts';
+import type { ServerPort } from '../http/server.ts';
+import type { LeaseHolder } from '../quota/lease-holder.ts';
+import type { FollowStatus } from '../replica/follow.ts';
+import type { Replica } from '../replica/replica.ts';
+import type { PassportVerifier } from '../verify/verifier.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
-import type { Enforcer } from './enforce/enforce.ts';
-import type { Settlements } from './enforce/settlements.ts';
-import type { ServerPort } from './http/server.ts';
-import type { LeaseHolder } from './quota/lease-holder.ts';
-import type { FollowStatus } from './replica/follow.ts';
-import type { Replica } from './replica/replica.ts';
-import type { PassportVerifier } from './verify/verifier.ts';
 
 /** What `/metrics` tells about. */
 export interface Measured extends MeasuredSpool {
