@@ -49,7 +49,7 @@ function asStartError(error: unknown, dataDir: string): unknown {
   if (!(error instanceof Error && 'path' in error && typeof error.path === 'string')) return error;
   if (!error.path.startsWith(`${dataDir}/`)) return error;
   return new StartError(
-    `DATA_DIR ${dataDir} cannot be used: ${error.message}. This user must be able to read and write all of it; mend that, or set DATA_DIR to another folder.`,
+    `DATA_DIR ${dataDir} cannot be used: ${error.message}. This user must be able to read and write all of it; fix that, or set DATA_DIR to another folder.`,
     { cause: error },
   );
 }
@@ -66,7 +66,7 @@ function commands(setExitCode: (code: number) => void): Command {
     .version(packageVersion())
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'agent-trust: ')) })
     .exitOverride((end) => process.exit(end.exitCode === 0 ? exitCode.success : exitCode.usage))
-    .showHelpAfterError('Add --help for what there is.')
+    .showHelpAfterError('Run it with --help for all commands.')
     .addHelpText('after', () => `\n${exitCodesHelp()}${settingsHelp(everything)()}`);
 
   program
@@ -103,8 +103,10 @@ function commands(setExitCode: (code: number) => void): Command {
 
   program
     .command('healthcheck')
-    .description('ask the program that runs here whether it is ready; exit 0: it is, 1: it is not')
-    .addArgument(new Argument('[program]', 'default: every one that listens here').choices(checkedPrograms))
+    .description('check whether the program that runs here is ready; exit 0: ready, 1: not ready')
+    .addArgument(
+      new Argument('[program]', 'default: every program that listens here').choices(checkedPrograms),
+    )
     .addHelpText('after', settingsHelp(['command']))
     .action(async (name: CheckedProgram | undefined) => {
       const { healthcheckCommand } = await import('../control-plane/cli/healthcheck.ts');
@@ -114,10 +116,10 @@ function commands(setExitCode: (code: number) => void): Command {
 
   program
     .command('attestations')
-    .description('what can be done with the signed record')
+    .description('work with signed records')
     .command('verify')
     .description(
-      'verify an export (jsonl or json) offline; exit 0: everything holds, 5: it does not, 2: a file is missing',
+      'verify an export (jsonl or json) offline; exit 0: everything verifies, 5: something does not, 2: a file is missing',
     )
     .argument('<file>', 'the export; - reads standard input')
     .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")

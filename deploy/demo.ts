@@ -251,7 +251,7 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
     bytes[at] = '1'.charCodeAt(0);
     writeFileSync(file, bytes);
     say(
-      `Now somebody makes the desk cheaper by changing one byte (at offset ${at}), and the auditor looks again:`,
+      `Now somebody makes the desk cheaper by changing one byte (at offset ${at}), and the auditor verifies again:`,
     );
     if ((await verifyAttestationsCommand({ file, jwks, output })) !== 5) {
       throw new DemoError('The changed byte was not found.');
@@ -332,7 +332,7 @@ function explain(error: unknown): number {
 
 const program = new Command('npm run demo --')
   .description(
-    'Plays a story against a running agent-trust service and tells it. Start the service first: npm start',
+    'Runs a demonstration against a running agent-trust service and prints each step. Start the service first: npm start',
   )
   .option('--url <origin>', 'the control plane; default: from the settings')
   .option('--sidecar <origin>', 'the sidecar; default: from the settings')

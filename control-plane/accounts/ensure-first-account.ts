@@ -45,7 +45,7 @@ export async function ensureFirstAccount(
   const isUsable = await ensureAccountAndKey(deps, firstKey);
   if (firstKey !== null && !isUsable) {
     const source = options.adminApiKey === null ? path : 'ADMIN_API_KEY';
-    deps.logger.warn({ source }, 'this admin key was deleted or has expired: it opens nothing');
+    deps.logger.warn({ source }, 'this admin key was deleted or has expired and is not accepted');
   } else if (!(await hasUsableAdminKey(deps, ['live']))) {
     deps.logger.warn({}, onlyTestKeys);
   }
@@ -57,7 +57,7 @@ export async function ensureFirstAccount(
  * too late.
  */
 const onlyTestKeys =
-  "the operator's only admin keys are test keys: they open nothing live and make no live key; for one, start once with an ADMIN_API_KEY that begins with at_live_";
+  "the operator's only admin keys are test keys: they can neither access live data nor create a live key; for a live key, start once with an ADMIN_API_KEY that begins with at_live_";
 
 /**
  * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the
@@ -68,7 +68,8 @@ export async function ensureSidecarKey(deps: FirstAccountDeps, dataDir: string):
   const path = join(dataDir, 'sidecar-api-key');
   const ensure = async (): Promise<string | null> => {
     const key = checkedKey(path, await readOrMakeSecretFile(path, () => newKey(deps)));
-    if (parseApiKey(key)?.mode !== 'live') throw new StartError(`${path} holds a test key. Remove the file.`);
+    if (parseApiKey(key)?.mode !== 'live')
+      throw new StartError(`${path} contains a test key. Remove the file.`);
     const scopes = ['sidecars:connect'] as const;
     return (await ensureAccountAndKey(deps, { key, name: 'Sidecar on this machine', scopes })) ? key : null;
   };
@@ -86,7 +87,8 @@ async function adminKeyInFile(deps: FirstAccountDeps, path: string): Promise<str
 }
 
 function checkedKey(path: string, text: string): string {
-  if (parseApiKey(text) === null) throw new StartError(`${path} holds no API key. Restore it, or remove it.`);
+  if (parseApiKey(text) === null)
+    throw new StartError(`${path} contains no API key. Restore the file, or remove it.`);
   return text;
 }
 

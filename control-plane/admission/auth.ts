@@ -86,12 +86,12 @@ export function installScopes(app: FastifyInstance): void {
     }
     if (operatorOnly === true && !isOperator) {
       throw new ApiError('insufficient_scope', {
-        message: 'This call is kept to live admin:* keys of the operator, the first account.',
+        message: 'Only live admin:* keys of the operator, the first account, may call this endpoint.',
       });
     }
     if (!holdsScope(scopes, required)) {
       throw new ApiError('insufficient_scope', {
-        message: `This call needs a key with the scope ${required}.`,
+        message: `This endpoint requires an API key with the scope ${required}.`,
       });
     }
   });
@@ -131,7 +131,7 @@ async function authenticateToken(
   }
   reply.header('www-authenticate', header === undefined ? challenge(deps) : challengeForToken(deps));
   throw new ApiError('unauthorized', {
-    message: 'This endpoint needs a valid access token of this service; an API key does not open it.',
+    message: 'This endpoint needs a valid access token of this service; an API key is not accepted.',
   });
 }
 

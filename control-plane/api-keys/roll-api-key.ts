@@ -48,7 +48,7 @@ function refuseToOutlive(caller: Caller, rolled: LockedApiKey): void {
     (rolled.ownExpiresAtMs !== null && rolled.ownExpiresAtMs <= caller.expiresAtMs);
   const endsWithSame = caller.madeKeysEndWith === null || rolled.endsWithKeyId === caller.madeKeysEndWith;
   if (endsInTime && endsWithSame) return;
-  throw new ApiError('insufficient_scope', { message: 'A key cannot roll a key that outlives it.' });
+  throw new ApiError('insufficient_scope', { message: 'A key cannot roll a key that expires after it.' });
 }
 
 async function retireApiKey(

@@ -70,7 +70,7 @@ async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
       if (isNobodysFault(error)) throw error;
       deps.logger.error(
         { approval_id: approvalId, ...withoutContent(error) },
-        'an approval cannot expire: its money stays held until it can',
+        'an approval could not be expired: its money stays held until a retry succeeds',
       );
       await putOff(deps.sql, approvalId, deps.clock.now());
     }

@@ -38,7 +38,7 @@ export async function resolveApproval(
     const nowMs = deps.clock.now();
     const { status } = approvalAt(locked, nowMs);
     if (status !== 'pending') {
-      throw new ApiError('approval_already_resolved', { message: `The approval is ${status} already.` });
+      throw new ApiError('approval_already_resolved', { message: `The approval is already ${status}.` });
     }
     const resolved: Resolved = {
       ...locked,

@@ -22,10 +22,11 @@ export function startApprovalSweep(
       // A full batch may not have been all.
       do expired = await expireApprovals(deps);
       while (expired === limits.approvalsPerSweepMax && !isStopped);
-      if (isFailing) deps.logger.info({}, 'approvals expire again');
+      if (isFailing) deps.logger.info({}, 'expiry of approvals has resumed');
       isFailing = false;
     } catch (error) {
-      if (!isFailing) deps.logger.warn({ err: error }, 'approvals cannot expire: their money stays held');
+      if (!isFailing)
+        deps.logger.warn({ err: error }, 'approvals could not be expired: their money stays held');
       isFailing = true;
     }
   };

@@ -35,7 +35,7 @@ export async function expireVoided(
   } catch (error) {
     deps.logger.warn(
       { err: error },
-      'voided approvals cannot expire now: their money stays held until the next sweep',
+      'voided approvals could not be expired: their money stays held until the next sweep',
     );
   }
 }

@@ -52,7 +52,7 @@ export async function appendRecords(
 ): Promise<Attestation[]> {
   if (deps.appending.isStopped) {
     throw new ApiError('service_unavailable', {
-      message: 'No records are taken until this program is restarted: a chain was not as it should be.',
+      message: 'No records are accepted until this program is restarted: a chain was inconsistent.',
     });
   }
   if (records.length === 0) return [];

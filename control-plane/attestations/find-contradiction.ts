@@ -40,11 +40,11 @@ export function findContradiction(
   // passport that was just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
   if (timestampMs + limits.notBeforeLeewayMs < issuedAtMs) {
-    return 'timestamp_ms lies before passport_id was issued';
+    return 'timestamp_ms is before passport_id was issued';
   }
   const hasEnded = passport.expiresAtMs !== null && timestampMs >= passport.expiresAtMs;
-  if (hasEnded && reason !== 'passport_expired') return 'timestamp_ms lies after the end of passport_id';
-  if (!hasEnded && reason === 'passport_expired') return 'timestamp_ms lies before the end of passport_id';
+  if (hasEnded && reason !== 'passport_expired') return 'timestamp_ms is after the end of passport_id';
+  if (!hasEnded && reason === 'passport_expired') return 'timestamp_ms is before the end of passport_id';
   const isOtherMode = passport.mode !== mode;
   if (isOtherMode && !precedesOrIsMode.has(reason)) return 'passport_id is of another mode';
   if (!isOtherMode && reason === 'mode_mismatch') return 'passport_id is of the same mode';

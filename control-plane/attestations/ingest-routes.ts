@@ -21,27 +21,27 @@ export function ingestRoutes(
 ): FastifyPluginAsyncTypebox {
   const ingested = new Counter({
     name: 'agent_trust_ingested_records_total',
-    help: 'Records from sidecars. refused and void want to be looked at: each is told in the log.',
+    help: 'Records from sidecars, by outcome. Investigate refused and void: each is logged.',
     labelNames: ['outcome'],
     registers: [deps.metrics],
   });
 
   const lag = new Histogram({
     name: 'agent_trust_ingest_lag_seconds',
-    help: 'How long before its batch was taken the oldest record of that batch was decided.',
+    help: 'Time from the decision of the oldest record of a batch to the acceptance of the batch.',
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400],
     registers: [deps.metrics],
   });
 
   const ended = new Counter({
     name: 'agent_trust_spools_ended_total',
-    help: 'Spools of sidecar processes that were shipped to their end. leases="kept": what the process had leased stays counted until its windows end, because a record may be missing.',
+    help: 'Spools of sidecar processes that were shipped to their end. leases="kept": the units that the process had leased stay counted until their windows end, because a record may be missing.',
     labelNames: ['leases'],
     registers: [deps.metrics],
   });
   const tornEnds = new Counter({
     name: 'agent_trust_torn_spools_total',
-    help: 'Of those, spools that ended in the middle of a record: a crash cut the last write off.',
+    help: 'Of those, spools that ended in the middle of a record: a crash interrupted the last write.',
     registers: [deps.metrics],
   });
 
@@ -69,7 +69,7 @@ export function ingestRoutes(
         if (oldest !== undefined) lag.observe(Math.max(0, deps.clock.now() - oldest) / 1_000);
         for (const { seq, reason, count } of voided) {
           ingested.inc({ outcome: 'void' }, count);
-          deps.logger.error({ ...where, last_seq: seq, count, reason }, 'a sidecar gave up records');
+          deps.logger.error({ ...where, last_seq: seq, count, reason }, 'a sidecar lost records');
         }
         if (end !== null && end !== 'known') {
           ended.inc({ leases: end });

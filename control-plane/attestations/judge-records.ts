@@ -48,7 +48,7 @@ export async function judgeRecords(
     idsSeen.add(record.id);
     const stored = known.stored.get(record.id);
     if (stored !== undefined && isCopy(record, stored)) return { kind: 'stored' };
-    if (stored !== undefined || isRepeated) return refused('there is an attestation with this id already');
+    if (stored !== undefined || isRepeated) return refused('an attestation with this id already exists');
     const message = whyNot(shipped, sender, known);
     if (message !== null) return refused(message);
     return { kind: 'new', record: toNewRecord(shipped, sender.accountId, known) };
@@ -82,11 +82,11 @@ function whyNot(
   sender: RecordSender,
   known: KnownThings,
 ): string | null {
-  if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms lies in the future';
+  if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms is in the future';
   // Also of a deleted gate: its last decisions may come after its end.
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   if (record.gateId !== null && gate?.accountId !== sender.accountId) {
-    return 'gate_id is no gate of the account of this sidecar';
+    return 'gate_id is not a gate of the account of this sidecar';
   }
   if (record.passportId === null) {
     const isOwnChain = record.gateId !== null || record.chainId === sender.accountId;

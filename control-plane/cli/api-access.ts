@@ -23,7 +23,7 @@ const controlPlaneOf = (settings: SettingValues): string =>
 /** For `--help`. */
 export const apiKeyHelp = `
 The API key is read from AGENT_TRUST_API_KEY, else from ADMIN_API_KEY, else from the file that the first start wrote,
-DATA_DIR/admin-api-key. Keys are no arguments: others on this machine could read them.
+DATA_DIR/admin-api-key. It is never an argument, because other users of this machine could read it.
 `;
 
 /**
@@ -47,8 +47,8 @@ export async function apiAccessOf(
   if (parseApiKey(key) === null) {
     throw new UsageError(
       given === null
-        ? `${file} holds no API key of this service.`
-        : 'AGENT_TRUST_API_KEY is no API key of this service.',
+        ? `${file} contains no API key of this service.`
+        : 'AGENT_TRUST_API_KEY is not an API key of this service.',
     );
   }
   return { origin: new URL(origin).origin, key };

@@ -68,7 +68,7 @@ export async function callApi(
 /** Of the specified error body; of anything else nothing is shown. */
 function sentenceOf(answer: unknown): string {
   const error = isJsonObject(answer) ? answer['error'] : null;
-  if (!isJsonObject(error)) return 'and no answer of this service. Is --api the control plane?';
+  if (!isJsonObject(error)) return 'and a body that is not from this service. Is --api the control plane?';
   return `${String(error['code'])}: ${String(error['message'])}`;
 }
 

@@ -117,7 +117,7 @@ function take(found: readonly JsonObject[], seen: Set<string>): readonly Fetched
 export function checkEvents(names: readonly string[]): readonly WebhookEvent[] {
   const unknown = names.find((name) => !webhookEvents.some((event) => event === name));
   if (unknown !== undefined) {
-    throw new UsageError(`"${unknown}" is no event. There are: ${webhookEvents.join(', ')}`);
+    throw new UsageError(`"${unknown}" is not an event. Events: ${webhookEvents.join(', ')}`);
   }
   return names.length === 0 ? webhookEvents : webhookEvents.filter((event) => names.includes(event));
 }

@@ -100,7 +100,7 @@ async function lockAndRead(
   } catch (error) {
     if (!isLockTimeout(error)) throw error;
     throw new ApiError('idempotency_conflict', {
-      message: 'The first request with this idempotency key is still being worked on. Try again shortly.',
+      message: 'The first request with this idempotency key is still in progress. Try again shortly.',
       cause: error,
     });
   }

@@ -36,7 +36,7 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
       await freeUnits(tx, units, nowMs);
     });
     for (const { id } of unknown) waiting.delete(id);
-    deps.logger.warn({ count: unknown.length }, 'decisions whose commit got no answer are voided');
+    deps.logger.warn({ count: unknown.length }, 'decisions whose commit was not confirmed were voided');
   };
 
   const run = async (): Promise<void> => {
@@ -64,7 +64,7 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
       if (waiting.size > 0)
         deps.logger.error(
           { settlement_ids: [...waiting] },
-          'decisions whose commit got no answer are not voided',
+          'decisions whose commit was not confirmed could not be voided',
         );
     },
   };

@@ -45,7 +45,7 @@ export async function readParties(
   );
   return settlements.map(({ gate_id, token_hash }) => {
     const gate = gate_id === null ? null : gates.get(gate_id);
-    if (gate === undefined) return refused('gate_id is no gate of the account of this sidecar');
+    if (gate === undefined) return refused('gate_id is not a gate of the account of this sidecar');
     const known = passports.get(token_hash);
     if (known === undefined)
       return refused('token_hash does not show that this sidecar has seen a good token of passport_id');

@@ -19,7 +19,7 @@ import { settleBatch } from './settle-batch.ts';
 export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const settled = new Counter({
     name: 'agent_trust_settlements_total',
-    help: 'Settlements of sidecars by their answer. Each refused one is in the log with its reason.',
+    help: 'Settlements of sidecars, by outcome. Each refused one is logged with its reason.',
     labelNames: ['kind', 'answer'],
     registers: [deps.metrics],
   });

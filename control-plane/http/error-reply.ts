@@ -24,7 +24,7 @@ export interface ErrorReplies {
 export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
   const failures = new Counter({
     name: 'agent_trust_internal_errors_total',
-    help: 'Requests that failed through our own fault. kind=invariant is a bug by definition.',
+    help: 'Requests that failed with an internal error. kind=invariant is always a bug.',
     labelNames: ['kind'],
     registers: [deps.metrics],
   });
@@ -78,8 +78,8 @@ export function installErrorReplies(app: FastifyInstance, replies: ErrorReplies)
 
 /** What the framework refuses by itself, in words of ours: its own messages repeat what the caller sent. */
 const frameworkRefusals: Readonly<Record<string, string>> = {
-  FST_ERR_BAD_URL: 'The address holds a percent-encoding that is not valid.',
-  FST_ERR_MAX_PARAM_LENGTH: 'A part of the address is too long.',
+  FST_ERR_BAD_URL: 'The path contains an invalid percent-encoding.',
+  FST_ERR_MAX_PARAM_LENGTH: 'A segment of the path is too long.',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'The body must be JSON: send "Content-Type: application/json".',
 };
 

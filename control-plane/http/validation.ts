@@ -38,7 +38,7 @@ function refuseBrokenQuery(url: string): void {
     decodeURIComponent(url.slice(start));
   } catch {
     throw new ApiError('invalid_request', {
-      message: 'The query holds a percent-encoding that is not valid.',
+      message: 'The query contains an invalid percent-encoding.',
     });
   }
 }

@@ -62,11 +62,7 @@ export function consentRoutes(
       if (!(await countAttempt(deps, attempt))) return send(reply, 400, tooManyPage);
       const key = await findKey(deps, form.get('api_key') ?? '');
       if (key === null)
-        return send(
-          reply,
-          400,
-          pageOf(deps, waiting, 'This API key does not exist, or is not valid any more.'),
-        );
+        return send(reply, 400, pageOf(deps, waiting, 'This API key does not exist, or is no longer valid.'));
       const granted = waiting.scopes.filter((scope) => holdsScope(key.scopes, scope));
       if (granted.length === 0) {
         return send(
@@ -86,10 +82,10 @@ async function readForm(_request: FastifyRequest, payload: IncomingMessage): Pro
 }
 
 const overPage = renderErrorPage(
-  'This request is over, or was begun in another browser. Go back to the application and connect once more.',
+  'This request has ended, or was started in another browser. Go back to the application and connect again.',
 );
 const tooManyPage = renderErrorPage(
-  'Too many keys were tried. Go back to the application and connect once more.',
+  'Too many keys were tried. Go back to the application and connect again.',
 );
 
 const send = (reply: FastifyReply, status: number, { html, headers }: Page): FastifyReply =>

@@ -65,32 +65,32 @@ export function installDatabaseFigures(deps: FigureDeps): void {
   };
   gauge(
     'connected_sidecars',
-    'Sidecars that have called within the last seconds.',
+    'Connected sidecars: those that have called within the last seconds.',
     (figures) => figures.sidecars_connected,
   );
   gauge(
     'sidecar_lag_revisions',
-    'Changes that the connected sidecar that is furthest behind has not acknowledged.',
+    'Changes not yet acknowledged by the connected sidecar that is furthest behind.',
     (figures) => figures.sidecar_lag_revisions,
   );
   gauge(
     'webhook_deliveries_due',
-    `Deliveries of webhooks that are due and not under way, counted up to ${limits.countedRowsMax}.`,
+    `Webhook deliveries that are due and not in flight, counted up to ${limits.countedRowsMax}.`,
     (figures) => figures.webhook_deliveries_due,
   );
   gauge(
     'webhook_delivery_overdue_seconds',
-    'How long the oldest delivery of an enabled webhook has been due; 0: none is.',
+    'How long the oldest delivery of an enabled webhook has been due; 0 if none is.',
     (figures) => figures.webhook_delivery_overdue_ms / 1_000,
   );
   gauge(
     'approvals_pending',
-    `Approvals that wait for a person, counted up to ${limits.countedRowsMax}.`,
+    `Pending approvals, counted up to ${limits.countedRowsMax}.`,
     (figures) => figures.approvals_pending,
   );
   new Gauge({
     name: 'agent_trust_database_connections',
-    help: 'Connections of all programs of this service to the database, by what they do.',
+    help: 'Connections of all programs of this service to the database, by state.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -106,7 +106,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
   }).set(limits.databaseConnectionsMax);
   new Gauge({
     name: 'agent_trust_database_figures_age_seconds',
-    help: 'How old the figures are that come from the database; NaN before they were read once.',
+    help: 'Age of the figures that come from the database; NaN until they are read for the first time.',
     registers,
     async collect() {
       await refresh();

@@ -32,7 +32,7 @@ export function leaseRoutes(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): F
               reply,
               409,
               'holder_unknown',
-              'What this holder was given is not known here (any more).',
+              'No leases of this holder are on record, or none any more.',
             );
           default:
             return unreachable(outcome);

@@ -117,6 +117,6 @@ async function reloadOwn({
   try {
     await signingKeys.reload();
   } catch (error) {
-    logger.warn({ err: error }, 'a rotated signing key is not yet known here');
+    logger.warn({ err: error }, 'a rotated signing key could not be loaded yet');
   }
 }

@@ -29,7 +29,8 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
       if (isFailing) logger.info({}, 'the signing keys can be read again');
       isFailing = false;
     } catch (error) {
-      if (!isFailing) logger.warn({ err: error }, 'the signing keys cannot be read; the last known stay');
+      if (!isFailing)
+        logger.warn({ err: error }, 'the signing keys cannot be read; the last known ones stay in use');
       isFailing = true;
     }
     if (seen !== signingKeys.all())

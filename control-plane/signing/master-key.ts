@@ -25,14 +25,14 @@ export async function masterKeyOf(
   const path = join(dataDir, 'master-key');
   if ((await readSecretFile(path)) === null && (await readCheck(sql)) !== null) {
     throw new MasterKeyError(
-      `${path} is missing, and what the database keeps sealed opens with no other key. Restore the file from your backup, or set MASTER_KEY.`,
+      `${path} is missing, and the secrets in the database cannot be unsealed with another key. Restore the file from your backup, or set MASTER_KEY.`,
     );
   }
   const text = await readOrMakeSecretFile(path, () => encodeBase64url(random.bytes(masterKeyBytes)));
   const key = decodeBase64url(text);
   if (key?.length !== masterKeyBytes) {
     throw new MasterKeyError(
-      `${path} holds no master key (32 bytes as base64url). Restore the file from your backup.`,
+      `${path} contains no master key (32 bytes as base64url). Restore the file from your backup.`,
     );
   }
   return key;

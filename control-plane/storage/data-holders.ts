@@ -48,7 +48,7 @@ export async function endProcessesIn(folder: string, timeoutMs: number): Promise
     if (await waitUntilFree(folder, timeoutMs)) return;
   }
   const pids = (await processesIn(folder)).join(', ');
-  throw new StartError(`PostgreSQL still works in ${folder} and does not end; its processes are ${pids}.`);
+  throw new StartError(`PostgreSQL still uses ${folder} and does not stop; its processes are ${pids}.`);
 }
 
 function signalIfAlive(pid: number, signal: NodeJS.Signals): void {

@@ -37,7 +37,7 @@ export function followDatabaseClock(
   let isOff = false;
   new Gauge({
     name: 'agent_trust_clock_offset_seconds',
-    help: 'The clock of this machine minus that of the database. Decisions go by the latter.',
+    help: 'The clock of this machine minus that of the database. Decisions use the latter.',
     registers: [metrics],
     collect() {
       this.set((clock.offsetMs ?? 0) / 1_000);
@@ -47,7 +47,7 @@ export function followDatabaseClock(
   const read = async () => {
     const jumpMs = await noteReading(sql, clock);
     if (Math.abs(jumpMs) > limits.clockOffsetMsMax) {
-      logger.error({ jump_ms: jumpMs }, 'the clock of the database has jumped; this program goes by it');
+      logger.error({ jump_ms: jumpMs }, 'the clock of the database has jumped; this program adopts it');
     }
     const offsetMs = clock.offsetMs ?? 0;
     const wasOff = isOff;
@@ -55,7 +55,7 @@ export function followDatabaseClock(
     if (isOff && !wasOff) {
       logger.warn(
         { offset_ms: offsetMs },
-        'the clock of this machine and that of the database differ; the database counts',
+        'the clock of this machine and that of the database differ; decisions use that of the database',
       );
     }
   };

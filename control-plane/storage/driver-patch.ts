@@ -22,7 +22,7 @@ export function refuseUnpatchedDriver(): void {
   if (repairs.every((line) => source.includes(line))) return;
   const installation = driver.slice(0, driver.lastIndexOf('/node_modules/'));
   throw new StartError(
-    `The database driver in ${driver} lacks a repair without which a lost connection can end this program. ` +
+    `The database driver in ${driver} lacks a patch without which a lost connection can end this program. ` +
       `In ${installation}, run: npx patch-package --patch-dir ${relative(installation, patchesFolder())}`,
   );
 }

@@ -87,7 +87,7 @@ async function* untilStalled(
   stallMsMax: number,
 ): AsyncGenerator<Buffer> {
   for await (const piece of pieces) {
-    const timer = setTimeout(end, stallMsMax, `its reader took nothing for ${stallMsMax} ms`);
+    const timer = setTimeout(end, stallMsMax, `its client read nothing for ${stallMsMax} ms`);
     try {
       yield piece;
     } finally {

@@ -18,7 +18,7 @@ export function refuse(
 
 /** The database was restored, most likely: whoever is told so connects anew and goes on. */
 export const refuseUnknownConnection = (reply: FastifyReply): FastifyReply =>
-  refuse(reply, 409, 'connection_unknown', 'This connection is not known here (any more): connect anew.');
+  refuse(reply, 409, 'connection_unknown', 'This connection is unknown, or known no longer: connect again.');
 
 export const refuseSupersededConnection = (reply: FastifyReply): FastifyReply =>
   refuse(reply, 409, 'connection_superseded', 'This is not the newest connection of the sidecar.');

@@ -68,7 +68,7 @@ async function makeRoom(
   const { connected, silent } = must(others, 'a count has a row');
   if (connected >= limits.sidecarsPerAccountMax) {
     throw new ApiError('overloaded', {
-      message: `This account has ${limits.sidecarsPerAccountMax} connected sidecars, which is the most there may be.`,
+      message: `This account has ${limits.sidecarsPerAccountMax} connected sidecars, which is the maximum.`,
     });
   }
   if (silent < limits.sidecarsPerAccountMax) return;

@@ -26,8 +26,8 @@ export const resolveApproval = defineTool({
   name: 'resolve_approval',
   title: 'Approve or deny a request',
   description:
-    'Approves or denies a request that waits for a person, for good. Ask that person first, and show who wants what for how much: this call is the ' +
-    "person's word.",
+    'Approves or denies a request that waits for a person, for good. Ask that person first, and show who requests what for how much: this call records ' +
+    "that person's decision.",
   scope: resolveApprovalCall.scope,
   hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
   holdsForeignText: true,

@@ -107,9 +107,12 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
     const outcomes = await Promise.allSettled([writeDown(), claim(slots), look()]);
     const failure = outcomes.find((outcome) => outcome.status === 'rejected');
     if (failure !== undefined && !isFailing) {
-      logger.warn({ err: failure.reason }, 'webhooks wait: their queue cannot be read or written');
+      logger.warn(
+        { err: failure.reason },
+        'webhook deliveries are delayed: their queue cannot be read or written',
+      );
     }
-    if (failure === undefined && isFailing) logger.info({}, 'webhooks are delivered again');
+    if (failure === undefined && isFailing) logger.info({}, 'delivery of webhooks has resumed');
     isFailing = failure !== undefined;
     if (isFailing || underWay.room() <= 0) return false;
     return cursor !== '' || chooseSlots(underWay, seen).slots.size > 0;
@@ -122,7 +125,7 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
       await writeDown();
       await releaseDeliveries(sql, replicaId, { deliveries, nowMs: clock.now() });
     } catch (error) {
-      logger.warn({ err: error }, 'deliveries under way go out again when their lease is over');
+      logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
     }
   };
 

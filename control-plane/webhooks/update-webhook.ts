@@ -32,7 +32,10 @@ export async function updateWebhook(
     if (before === null) throw new ApiError('webhook_not_found');
     refuseChanges(update, renderWebhook(before), webhookReadOnly);
     if (before.url === null && update.url !== undefined) {
-      throw invalidRequest('url', 'A webhook without a url stays without one; create another.');
+      throw invalidRequest(
+        'url',
+        'A url cannot be added to a webhook that was created without one; create another webhook.',
+      );
     }
     const next: Webhook = { ...changed(before, update), updatedAtMs: deps.clock.now() };
     await updateWebhookRow(tx, next);

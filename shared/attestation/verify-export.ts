@@ -19,25 +19,24 @@ import { isJsonStart, jsonLineReader, type LineRead } from './export-json.ts';
 const lineFaults = {
   not_a_line:
     'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
-  not_canonical: 'this line is not spelled as the service spells it: it was changed',
-  not_laid_out:
-    'this is not how the lines of a JSON export follow each other: verify the file as it was downloaded',
+  not_canonical: 'this line is not in the canonical form that the service writes: it was changed',
+  not_laid_out: 'these lines are not laid out as in a JSON export: verify the file as it was downloaded',
   csv: 'this is an export as CSV, which lacks what is verified: export as jsonl or json',
   no_manifest:
-    'an export begins with the manifest of a format that is known here. If this is one, it was written anew by another program: ' +
+    'the first line is not a manifest of a known format. If this is an export, another program has rewritten it: ' +
     'verify the file as it was downloaded',
   manifest_key_unknown:
     'the manifest names a key that is not an attestation key of the JWKS (fetch the JWKS again)',
   key_not_listed: 'this record names a signing key that the manifest does not',
   key_not_yet_valid: 'this record names a signing key that came into force after the export was made',
-  no_chain: 'the header of a chain, or the end, should stand here',
-  chain_order: 'the chains do not stand in ascending order',
+  no_chain: 'a chain header or the end line is expected here',
+  chain_order: 'the chains are not in ascending order',
   chain_start: 'this chain does not start where its export should start',
   wrong_chain: 'this record belongs to another chain',
-  wrong_last_hash: 'this is the last record of its chain, but not the one that the header of the chain names',
-  wrong_counts: 'the numbers of chains and records are not those that the end names',
-  after_end: 'nothing may follow the end',
-  no_end: 'the export breaks off before its end',
+  wrong_last_hash: 'this is the last record of its chain, but not the one that the chain header names',
+  wrong_counts: 'the counts of chains and records differ from those in the end line',
+  after_end: 'nothing may follow the end line',
+  no_end: 'the export is incomplete: it has no end line',
 } as const;
 
 const sentences = { ...recordFaults, ...lineFaults };

@@ -15,8 +15,8 @@ import {
 const lineFaults = {
   not_a_line:
     'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
-  not_canonical: 'this line is not spelled as the service spells it: it was changed',
-  no_manifest: 'an export begins with the manifest of a format that is known here',
+  not_canonical: 'this line is not in the canonical form that the service writes: it was changed',
+  no_manifest: 'the first line is not a manifest of a known format',
   manifest_key_unknown:
     'the manifest names a key that is not an attestation key of the JWKS (fetch the JWKS again)',
   chain_start: 'this chain does not start where its export should start',
@@ -24,10 +24,10 @@ const lineFaults = {
   key_not_listed: 'this entry names a signing key that the manifest does not',
   key_not_yet_valid: 'this entry names a signing key that came into force after the export was made',
   wrong_last_hash: 'this is the last entry, but not the one that the manifest names',
-  wrong_counts: 'the number of entries is not the one that the end names',
-  no_end_here: 'the end should stand here',
-  after_end: 'nothing may follow the end',
-  no_end: 'the export breaks off before its end',
+  wrong_counts: 'the number of entries differs from the one in the end line',
+  no_end_here: 'the end line is expected here',
+  after_end: 'nothing may follow the end line',
+  no_end: 'the export is incomplete: it has no end line',
 } as const;
 
 const sentences = { ...entryFaults, ...lineFaults };

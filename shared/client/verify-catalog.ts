@@ -11,7 +11,7 @@ export const catalogFaults = {
   other_version: 'this catalog is of another version',
   hash_mismatch: 'the content of this catalog does not match its hash: it was changed',
   unknown_key: 'this catalog names a signing key that is not a catalog key of the JWKS',
-  key_compromised: 'somebody else may have had the key that signed this catalog',
+  key_compromised: 'the key that signed this catalog was declared compromised',
   signature_invalid: 'the signature of this catalog is not valid',
 } as const;
 

@@ -11,7 +11,7 @@ export const discoveryFaults = {
   result_malformed: 'this is not a discovery result',
   other_catalog: 'this result names another catalog: its hash, signature or key differ',
   permission_missing: 'the catalog does not offer this permission',
-  offer_mismatch: 'this result says something else than the signed catalog, of the price perhaps',
+  offer_mismatch: 'this result differs from the signed catalog, for example in its price',
 } as const;
 
 export type DiscoveryVerdict =

@@ -5,8 +5,8 @@ import { systemClock } from '../runtime/clock.ts';
 /** What can be wrong with a webhook, with the words for it. */
 export const webhookFaults = {
   headers_missing: 'webhook-id, webhook-timestamp or webhook-signature is missing or has the wrong form',
-  too_old: 'this webhook was sent too long ago, or it is a repetition by somebody else',
-  too_new: 'this webhook carries a time in the future: compare the clocks',
+  too_old: 'the timestamp of this webhook is too old: it was delayed, or replayed by somebody else',
+  too_new: 'the timestamp of this webhook is in the future: compare the clocks',
   signature_invalid: 'no signature of this webhook was made with the secret, or the body was changed',
   malformed: 'the body is not an event',
 } as const;

@@ -51,7 +51,9 @@ export function sealer(masterKey: Uint8Array): Sealer {
       try {
         return Uint8Array.from(Buffer.concat([plain, decipher.final()]));
       } catch (cause) {
-        throw new SealError('sealed with another master key, for another place, or changed since', { cause });
+        throw new SealError('sealed with another master key, for another context, or changed since', {
+          cause,
+        });
       }
     },
   };

@@ -8,14 +8,14 @@ interface CatalogueRow {
 export const catalogue = {
   invalid_request: { status: 400, message: 'The request is not valid.' },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
-  body_too_large: { status: 400, message: 'The body is larger than this endpoint takes.' },
+  body_too_large: { status: 400, message: 'The body is larger than this endpoint accepts.' },
   unauthorized: {
     status: 401,
     message: 'The API key is missing or not valid. Send it as "Authorization: Bearer <API_KEY>".',
   },
   insufficient_scope: {
     status: 403,
-    message: 'The API key lacks the scope this call needs.',
+    message: 'The API key lacks the scope that this endpoint requires.',
   },
   account_suspended: { status: 403, message: 'The account of this API key is suspended.' },
   passport_not_found: { status: 404, message: 'No such passport.' },
@@ -29,14 +29,14 @@ export const catalogue = {
   delivery_not_found: { status: 404, message: 'No such delivery.' },
   api_key_not_found: { status: 404, message: 'No such API key.' },
   account_not_found: { status: 404, message: 'No such account.' },
-  route_not_found: { status: 404, message: 'No such address.' },
+  route_not_found: { status: 404, message: 'No such endpoint.' },
   agent_id_conflict: {
     status: 409,
     message: 'This agent_id already has a passport that is active or suspended.',
   },
   passport_state_conflict: {
     status: 409,
-    message: 'The passport is in a state that does not allow this.',
+    message: 'The status of the passport does not allow this.',
   },
   approval_already_resolved: { status: 409, message: 'The approval is already resolved.' },
   idempotency_conflict: {
@@ -48,8 +48,8 @@ export const catalogue = {
     message: 'The resource has changed since you read it.',
   },
   rate_limited: { status: 429, message: 'The plan limit of this account is used up.' },
-  internal_error: { status: 500, message: 'Something went wrong on our side.' },
-  overloaded: { status: 503, message: 'Too much work is waiting. Try again shortly.' },
+  internal_error: { status: 500, message: 'Internal error.' },
+  overloaded: { status: 503, message: 'The service is overloaded. Try again shortly.' },
   service_unavailable: {
     status: 503,
     message: 'The database cannot be reached. Try again shortly.',

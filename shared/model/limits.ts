@@ -791,11 +791,11 @@ mustHold(
 );
 mustHold(
   limits.quotaWaitMsMax < limits.decisionDeadlineMs,
-  'who waits for a lease in vain still gets a decision',
+  'a request whose wait for units fails still gets a decision',
 );
 mustHold(
   limits.catchUpMsMax + limits.quotaWaitMsMax < limits.decisionDeadlineMs,
-  'who waits for a sidecar that catches up, and for a lease after it, still gets a decision',
+  'a request that waits for a catch-up, and then for units, still gets a decision',
 );
 mustHold(
   limits.loopTickMs * 5 <= limits.loopStopMsMax,
@@ -804,12 +804,12 @@ mustHold(
 mustHold(
   Math.max(2 * limits.leaseIdleMs + limits.leaseSweepMs, 2 * (limits.leasePaceMs + limits.leaseSweepMs)) <=
     1.5 * secondMs,
-  'idle units are on their way early enough to be back within 2 s',
+  'idle units are returned early enough to be available again within 2 s',
 );
 mustHold(
   limits.settlementAgeMsMax > 10 * limits.decisionDeadlineMs &&
     limits.settlementAgeMsMax < limits.permitClaimKeptMs,
-  'a settlement that is refused for its age is not wanted, and its void is remembered for longer',
+  'a settlement that is refused for its age was abandoned long ago, and its void is kept for longer',
 );
 mustHold(
   2 * limits.spoolRecordCharsMax * 3 < limits.settlementCallBytesMax,
@@ -817,28 +817,28 @@ mustHold(
 );
 mustHold(
   limits.leaseStopMsMax * 2 < limits.drainMsMax,
-  'a sidecar that stops gives back, and has time left to ship',
+  'a stopping sidecar returns its units and has time left to ship records',
 );
 mustHold(limits.verifyBatchMax <= limits.verifyQueueMax, 'a batch fits in the queue');
 mustHold(limits.verifyBatchMax <= 32, 'a task answers with one bit per token in one 32-bit number');
-mustHold(limits.exportStallMsMax < limits.exportMsMax, 'an export may stall and go on');
+mustHold(limits.exportStallMsMax < limits.exportMsMax, 'an export may stall and resume');
 mustHold(
   limits.databaseIdleMsMax * 2 <= limits.databaseSilenceMsMax,
   'an idle connection is closed in order, not cut in the moment of its next use',
 );
 mustHold(
   limits.exportPulseMs * 2 < limits.databaseSilenceMsMax,
-  'an export that waits for its reader is not taken for a dead database',
+  'an export that waits for its reader is not mistaken for a dead database',
 );
 mustHold(
   limits.idempotencyWaitMsMax < limits.databaseSilenceMsMax,
-  'a duplicate that waits is not taken for a dead database',
+  'a duplicate that waits is not mistaken for a dead database',
 );
 mustHold(
   limits.auditStateBytesMax * 2 * 2 < limits.exportLineBytesMax,
   'an audit entry fits in a line of an export, its states written out in full',
 );
-mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'an account leaves exports for the others');
+mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'one account cannot occupy all exports');
 mustHold(
   limits.decisionsAtOnceMax +
     limits.exportsAtOnceMax +
@@ -847,12 +847,12 @@ mustHold(
     limits.ingestsAtOnceMax +
     4 <=
     limits.databaseConnectionsMax,
-  'decisions that wait for each other leave connections for everybody else',
+  'decisions that wait for each other leave connections for other work',
 );
 mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves turns for the others');
 mustHold(
   limits.exportsAtOnceMax * 2 < limits.databaseConnectionsMax,
-  'exports leave connections for everybody else',
+  'exports leave connections for other work',
 );
 mustHold(
   2 * limits.leasesPerCallMax <= limits.quotaWindowsPerCallMax,
@@ -864,11 +864,11 @@ mustHold(
 );
 mustHold(
   limits.approvalsPerSweepMax * limits.approvalHoldsMax <= limits.quotaWindowsPerCallMax,
-  'what a full batch of approvals holds goes back in one call',
+  'the units held by a full batch of approvals are returned in one call',
 );
 mustHold(
   limits.quotaWindowsPerTrimMax >= 2 * limits.quotaWindowsPerCallMax,
-  'ended windows go faster than new ones come',
+  'ended windows are deleted faster than new ones are created',
 );
 mustHold(
   limits.idempotencyWaitMsMax < limits.databaseStatementMsMax,
@@ -876,9 +876,12 @@ mustHold(
 );
 mustHold(
   2 * limits.webhookTimeoutMs < limits.webhookLeaseMs,
-  'an attempt is over and written down well before its lease ends',
+  'an attempt ends and is recorded well before its claim on the delivery expires',
 );
-mustHold(limits.webhookDrainMs < limits.drainMsMax, 'the attempts under way fit into an orderly stop');
+mustHold(
+  limits.webhookDrainMs < limits.drainMsMax,
+  'the attempts in flight can finish during an orderly stop',
+);
 mustHold(
   limits.webhookConcurrencyMax * limits.webhookRoomShares < limits.webhookAttemptsAtOnceMax,
   'some busy endpoints have all the attempts they may have',
@@ -889,5 +892,5 @@ mustHold(
 );
 mustHold(
   limits.readinessMsMax < limits.healthcheckMsMax,
-  'a health check sees why the control plane is not ready',
+  'a health check receives the reason why the control plane is not ready',
 );

@@ -26,7 +26,7 @@ export class DataDirInUseError extends StartError {
  */
 export async function lockDataDir(directory: string, role: string): Promise<DataDirLock> {
   await mkdir(directory, { recursive: true }).catch((cause: Error) => {
-    throw new StartError(`DATA_DIR ${resolve(directory)} cannot be made: ${cause.message}.`, { cause });
+    throw new StartError(`DATA_DIR ${resolve(directory)} cannot be created: ${cause.message}.`, { cause });
   });
   const { dev, ino } = await stat(directory, { bigint: true });
   const isLinux = process.platform === 'linux';

@@ -16,12 +16,15 @@ export const exitCode = {
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
 const meanings: readonly (readonly [code: ExitCode, meaning: string])[] = [
-  [exitCode.success, 'done; for a program that runs: stopped in order by SIGINT or SIGTERM'],
+  [exitCode.success, 'success; for a server: stopped in order by SIGINT or SIGTERM'],
   [
     exitCode.failure,
-    'could not start, broke, or the answer is no: the service is away, refuses the call, or is not ready',
+    'failure: could not start, stopped on an error, or the service is unreachable, not ready or refused the request',
   ],
-  [exitCode.usage, 'nothing was tried: an argument, a setting or a file is wrong or missing'],
+  [
+    exitCode.usage,
+    'usage error, nothing was attempted: an argument, a setting or a file is wrong or missing',
+  ],
   [exitCode.notVerified, 'an export does not verify, or could not be read to its end'],
 ];
 

@@ -28,7 +28,7 @@ export function addBuildInfo(
   const all = { ...labels, node: process.versions.node };
   new Gauge({
     name,
-    help: 'Which build runs, on what. Always 1.',
+    help: 'The running build and its platform, as labels. Always 1.',
     labelNames: Object.keys(all),
     registers: [registry],
     // The same of each thread of a process.

@@ -83,8 +83,10 @@ export function unknownNames(
       const row = ofFile !== null && Object.hasOwn(settings, ofFile) ? settings[ofFile] : undefined;
       if (row?.isSecret) return [];
       if (row !== undefined)
-        return [`${variable} is not read: ${ofFile} is no secret, and only secrets are read from files.`];
-      return [`${variable} is no setting${hint(variable)}.`];
+        return [
+          `${variable} is not supported: ${ofFile} is not a secret, and only secrets are read from files.`,
+        ];
+      return [`${variable} is not a setting${hint(variable)}.`];
     })
     .sort();
 }
@@ -93,4 +95,4 @@ export function unknownNames(
 const hint = (variable: string): string =>
   /_SERVICE_(?:HOST|PORT)|_PORT_\d+_(?:TCP|UDP)/.test(variable)
     ? ': Kubernetes sets it for a Service called agent-trust; set enableServiceLinks: false in the pod, or rename the Service'
-    : '; --help lists those that there are';
+    : '; --help lists all settings';

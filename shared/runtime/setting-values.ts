@@ -72,7 +72,7 @@ export const apiKey: Read<string> = (given) =>
 /** A key that reaches the live world. */
 export const liveApiKey: Read<string> = (given) =>
   parseApiKey(given)?.mode === 'test'
-    ? new Wrong('must be a live key, which begins with at_live_: a test key connects no sidecar')
+    ? new Wrong('must be a live key, which begins with at_live_: a sidecar cannot connect with a test key')
     : apiKey(given);
 
 const masterKeyBytes = 32;

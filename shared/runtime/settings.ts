@@ -88,7 +88,7 @@ export const settings = {
     default: null,
     defaultDoc: 'none: in-process push, or long poll between processes',
     isSecret: true,
-    doc: 'Redis 7 or Valkey, for the push of changes. It holds nothing.',
+    doc: 'Redis 7 or Valkey, to push changes. Nothing is stored in it.',
     read: connectionString('redis', 'rediss'),
   }),
   ADMIN_API_KEY: setting({
@@ -159,7 +159,7 @@ export const settings = {
   MCP_API_KEYS: setting({
     of: ['control-plane'],
     default: '0',
-    doc: '1: API keys open /mcp too, for clients without OAuth. A model that sees its configuration then sees a key.',
+    doc: '1: API keys open /mcp too, for clients without OAuth. A model that can read its configuration can then read a key.',
     read: yesOrNo,
   }),
   FORWARD_AUTH_TRUST: setting({

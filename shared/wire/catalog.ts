@@ -138,7 +138,7 @@ function parseEntries(
         `${param}.key must be <area>:<action> in lower case, a single action.`,
       );
     }
-    if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key stands in this catalog twice.`);
+    if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key is in this catalog twice.`);
     known.add(key);
     if (given.pricing) boundFreeForm(`${param}.pricing`, given.pricing);
     return entryOf(given, key, parsePricing(given.pricing ?? null, `${param}.pricing`));

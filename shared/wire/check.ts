@@ -130,7 +130,7 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
   const named = request['gate_id'];
   if (named === undefined || named === null || named === gateId) return;
-  throw invalidRequest(`${at}.gate_id`, `${at}.gate_id is not the gate in the address.`);
+  throw invalidRequest(`${at}.gate_id`, `${at}.gate_id differs from the gate in the URL.`);
 }
 
 /**

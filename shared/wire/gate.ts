@@ -146,7 +146,7 @@ function mergeOverTemplate(template: Template | null, own: FreeForm): Constraint
     if (!(error instanceof ApiError) || error.param === null) throw error;
     throw invalidRequest(
       error.param,
-      `${error.message} Where it comes from the template ${template.templateId}, set it to null.`,
+      `${error.message} If it comes from the template ${template.templateId}, set it to null.`,
     );
   }
 }
@@ -172,7 +172,7 @@ export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePol
 
 function refuseRemoval(patch: Static<typeof GatePatch>): void {
   const removed = (['name', 'trust_level', 'trust_profile'] as const).find((name) => patch[name] === null);
-  if (removed !== undefined) throw invalidRequest(removed, `A gate has a ${removed}: it cannot be removed.`);
+  if (removed !== undefined) throw invalidRequest(removed, `${removed} is required and cannot be removed.`);
 }
 
 const parseGateConstraints = (value: unknown): Constraints =>
@@ -184,7 +184,7 @@ function readTrustLevel(body: {
 }): TrustTier | null {
   const { trust_level: level = null, trust_profile: profile = null } = body;
   if (level !== null && profile !== null && level !== profile) {
-    throw invalidRequest('trust_profile', 'trust_level and trust_profile are one thing and differ here.');
+    throw invalidRequest('trust_profile', 'trust_level and trust_profile are synonyms and must not differ.');
   }
   return level ?? profile;
 }

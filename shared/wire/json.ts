@@ -52,7 +52,9 @@ interface Fault {
 function findFault(value: unknown, depth: number): Fault | null {
   switch (typeof value) {
     case 'string':
-      return value.isWellFormed() ? null : fault('A string holds a lone surrogate, which is no character.');
+      return value.isWellFormed()
+        ? null
+        : fault('A string contains a lone surrogate, which is not a character.');
     case 'number':
       return Number.isFinite(value) ? null : fault('A number is too large.');
     case 'object':
@@ -76,7 +78,8 @@ function findFaultInObject(members: object, depth: number): Fault | null {
   // Parsed JSON has no inherited members: `for in` sees its own ones and makes no list of them.
   for (const name in members) {
     if (name === '__proto__') return fault('The member name __proto__ is not allowed.');
-    if (!name.isWellFormed()) return fault('A member name holds a lone surrogate, which is no character.');
+    if (!name.isWellFormed())
+      return fault('A member name contains a lone surrogate, which is not a character.');
     const found = findFault((members as Readonly<Record<string, unknown>>)[name], depth);
     if (found !== null) return inside(found, name);
   }

@@ -62,10 +62,7 @@ export function parseLeaseCall(body: unknown): LeaseCall {
     const fault = findCounterFault(each);
     if (fault !== null) throw invalidRequest(`asks.${place}`, `asks.${place} ${fault}.`);
     if (each.units_min > each.units_needed) {
-      throw invalidRequest(
-        `asks.${place}.units_min`,
-        'The least that helps is no more than all that is needed.',
-      );
+      throw invalidRequest(`asks.${place}.units_min`, 'units_min must be at most units_needed.');
     }
   });
   refuseDoubles(
@@ -84,23 +81,24 @@ export function findReturnFault(given: LeaseCall['returns'][number]): string | n
   const { startsAtMs } = windowAt(given.window, given.starts_at_ms);
   return startsAtMs === given.starts_at_ms
     ? findCounterFault(given)
-    : 'names a time at which no such window begins';
+    : 'has a starts_at_ms at which no window of this length begins';
 }
 
 function findCounterFault({ kind, gate_id, passport_id, token_hash }: LeaseCounter): string | null {
   const isOfGate = kind === 'gate_rate' || kind === 'gate_spend';
-  if ((gate_id !== null) !== isOfGate) return 'names a gate where the limit is a gate’s own, and only there';
-  if (!isOfGate && passport_id === null) return 'names the passport whose limit it is';
+  if ((gate_id !== null) !== isOfGate)
+    return 'must have a gate_id if the limit is a limit of a gate, and only then';
+  if (!isOfGate && passport_id === null) return 'must have the passport_id whose limit it is';
   return (passport_id === null) === (token_hash === null)
     ? null
-    : 'shows the token of the passport that it names';
+    : 'must have passport_id and token_hash together, or neither';
 }
 
 const nameOf = (of: LeaseCounter & { readonly window: string }): string =>
   `${counterKey(counterOfLease(of))} ${of.window}`;
 
 function refuseDoubles(param: string, names: readonly string[]): void {
-  if (new Set(names).size < names.length) throw invalidRequest(param, `${param} names a window twice.`);
+  if (new Set(names).size < names.length) throw invalidRequest(param, `${param} has the same window twice.`);
 }
 
 /**

@@ -61,7 +61,7 @@ export function groupCommit(options: {
     timer = null;
     const patience = setTimeout(() => {
       isHanging = true;
-      logger.error({ folder }, 'the disk does not finish writing the spool');
+      logger.error({ folder }, 'an fsync of the spool has not finished in time');
     }, limits.decisionDeadlineMs).unref();
     running = commit().finally(() => {
       clearTimeout(patience);

@@ -249,16 +249,24 @@ class SpoolShipper implements Shipper {
   async #noteTaken(reader: EpochReader, end: EpochReader['position'], nextSeq: number): Promise<Step> {
     const { spool, logger } = this.#deps;
     const batch = this.#batch;
-    if (nextSeq < batch.nextSeq) throw new Error(`a batch up to ${batch.nextSeq} was taken up to ${nextSeq}`);
+    if (nextSeq < batch.nextSeq)
+      throw new Error(
+        `the control plane accepted records up to ${nextSeq} of a batch that ends at ${batch.nextSeq}`,
+      );
     if (reader.epoch.isLive && nextSeq > spool.lastSeq + 1) {
-      throw new Error(`record ${nextSeq - 1} of this epoch was taken before it was made`);
+      throw new Error(
+        `the control plane accepted record ${nextSeq - 1} of this epoch, which does not exist yet`,
+      );
     }
     this.#noteSuccess();
     this.#isBatchTaken = true;
     this.shippedRecords += batch.recordCount;
     for (const run of batch.voided) {
       this.voidedRecords[run.reason] += run.count;
-      logger.error({ epoch: batch.epoch, ...run }, 'records were given up; the control plane has noted it');
+      logger.error(
+        { epoch: batch.epoch, ...run },
+        'records were lost; the control plane has recorded the gap',
+      );
     }
     for (const seq of this.#refused) if (seq < nextSeq) this.#refused.delete(seq);
     if (batch.end !== null) {
@@ -288,7 +296,7 @@ class SpoolShipper implements Shipper {
       throw new Error(`a batch from ${firstSeq} cannot leave a gap before ${expectedSeq}`);
     this.#deps.logger.error(
       { epoch, firstSeq, expectedSeq },
-      'the control plane lacks records it had taken before',
+      'the control plane no longer has records that it accepted before',
     );
     this.#noteSuccess();
     reader.position = reader.positionOf(expectedSeq);
@@ -298,7 +306,7 @@ class SpoolShipper implements Shipper {
   async #keepRefused(refused: readonly RefusedRecord[]): Promise<Step> {
     const { spool, logger } = this.#deps;
     const { epoch } = this.#batch;
-    if (refused.length === 0) throw new Error('a batch was refused, but none of its records');
+    if (refused.length === 0) throw new Error('a batch was refused without naming one of its records');
     for (const { seq, message } of refused) {
       const text = must(this.#batch.recordText(seq), 'a refused record is one of the batch');
       const file = join(refusedFolder(spool.directory), `${epoch}-${seq}.json`);
@@ -319,13 +327,13 @@ class SpoolShipper implements Shipper {
     this.state = 'superseded';
     this.#deps.logger.error(
       { sidecar_id: sidecarId },
-      'another process has connected with this sidecar id; this one ships no more records until it connects anew',
+      'another process has connected with this sidecar id; this one ships no more records until it reconnects',
     );
     return 'idle';
   }
 
   #noteSuccess(): void {
-    if (this.state === 'retrying') this.#deps.logger.info({}, 'records are shipped again');
+    if (this.state === 'retrying') this.#deps.logger.info({}, 'shipping of records has resumed');
     this.state = 'shipping';
     this.lastError = null;
     this.#retryInMs = limits.retryFirstMs;
@@ -338,8 +346,7 @@ class SpoolShipper implements Shipper {
   #noteFailure(error: unknown): number {
     const { logger, random } = this.#deps;
     this.lastError = error instanceof Error ? error.message : String(error);
-    if (this.state !== 'retrying')
-      logger.warn({ err: error }, 'records could not be shipped; it is tried again');
+    if (this.state !== 'retrying') logger.warn({ err: error }, 'records could not be shipped; retrying');
     this.state = 'retrying';
     // Between a half and the whole: sidecars that lost the same control plane do not come back all at once.
     const pauseMs = this.#retryInMs * (0.5 + (random.bytes(1)[0] ?? 0) / 510);

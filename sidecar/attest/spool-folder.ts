@@ -138,7 +138,7 @@ async function writeOrigin(
   { isSyncedFirst, isSole }: { readonly isSyncedFirst: boolean; readonly isSole: boolean },
 ): Promise<void> {
   const found = files.look(folder);
-  if (found === null) throw new Error('the folder is gone again');
+  if (found === null) throw new Error('the new folder was removed again');
   const { device, inode } = found;
   const origin: EpochOrigin = {
     ...thisMachine(),

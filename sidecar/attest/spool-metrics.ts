@@ -41,7 +41,11 @@ export function spoolMetrics(registry: Registry, { spool, shipper, clock }: Meas
       },
     });
   };
-  gauge('spool_bytes', 'Records on disk that the control plane has not taken yet.', () => spool.waitingBytes);
+  gauge(
+    'spool_bytes',
+    'Records on disk that the control plane has not accepted yet.',
+    () => spool.waitingBytes,
+  );
   gauge(
     'spool_used_bytes',
     'Files of the spool on disk, shipped parts that are not deleted yet included.',
@@ -49,15 +53,15 @@ export function spoolMetrics(registry: Registry, { spool, shipper, clock }: Meas
   );
   gauge(
     'spool_capacity_bytes',
-    'Bytes of files at which the spool takes no more records.',
+    'Size of all files at which the spool stops accepting records.',
     () => spool.bytesMax,
   );
-  gauge('spool_full', '1 while no record is taken and every request is answered 503.', () =>
+  gauge('spool_full', '1 while the spool accepts no records and every request is answered 503.', () =>
     Number(spool.isFull),
   );
   new Gauge({
     name: `${prefix}spool_oldest_unshipped_seconds`,
-    help: 'Age of the oldest record that the control plane has not taken; 0 where it has taken all.',
+    help: 'Age of the oldest record that the control plane has not accepted; 0 if it has accepted all.',
     registers,
     aggregator: 'max',
     async collect() {
@@ -67,7 +71,7 @@ export function spoolMetrics(registry: Registry, { spool, shipper, clock }: Meas
   });
   counter(
     'spool_shipped_records_total',
-    'Records that the control plane has taken.',
+    'Records that the control plane has accepted.',
     () => shipper.shippedRecords,
   );
   counter(
@@ -77,12 +81,12 @@ export function spoolMetrics(registry: Registry, { spool, shipper, clock }: Meas
   );
   counter(
     'spool_torn_ends_total',
-    'Spools of earlier starts that ended in the middle of a record, because a crash cut the last write off.',
+    'Spools of earlier starts that ended in the middle of a record, because a crash interrupted the last write.',
     () => shipper.tornEnds,
   );
   new Counter({
     name: `${prefix}spool_voided_records_total`,
-    help: 'Records given up: refused by the control plane and kept in a file, damaged, or missing on disk.',
+    help: 'Records that will never be shipped: refused by the control plane and kept in a file, damaged, or missing on disk.',
     labelNames: ['reason'],
     registers,
     collect() {

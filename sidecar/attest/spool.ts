@@ -381,7 +381,7 @@ class FileSpool implements Spool {
       this.#break(error);
       return;
     }
-    this.#reopen('the spool can be written to again; deciding goes on');
+    this.#reopen('the spool can be written to again; deciding resumes');
   }
 
   #reopen(message: string): void {
@@ -445,7 +445,7 @@ class FileSpool implements Spool {
         this.lastSeq = 0;
         this.#writer.probe(1);
         this.epochs.push(epoch);
-        this.#reopen('the spool has a new folder; deciding goes on');
+        this.#reopen('the spool has a new folder; deciding resumes');
         return;
       }
     } catch (error) {

@@ -41,7 +41,7 @@ export function authenticator(known: KnownCallers): Authenticate {
     if (known.isAccountSuspended) throw new ApiError('account_suspended');
     if (!holdsScope(caller.scopes, required)) {
       throw new ApiError('insufficient_scope', {
-        message: `This call needs a key with the scope ${required}.`,
+        message: `This endpoint requires an API key with the scope ${required}.`,
       });
     }
     return caller;

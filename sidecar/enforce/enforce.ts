@@ -430,7 +430,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       return errorReply(error, requestId);
     }
     this.internalErrors++;
-    this.#deps.logger.error({ err: error, request_id: requestId }, 'a request failed by our own fault');
+    this.#deps.logger.error({ err: error, request_id: requestId }, 'a request failed with an internal error');
     return errorReply(new ApiError('internal_error'), requestId);
   }
 }

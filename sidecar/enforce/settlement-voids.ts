@@ -38,7 +38,7 @@ export class SettlementVoids {
     if (this.#timers.size > 0)
       this.#deps.logger.error(
         { count: this.#timers.size },
-        'settlements are not voided: the spool takes no entry',
+        'settlements could not be voided: the spool accepts no entry',
       );
   }
 

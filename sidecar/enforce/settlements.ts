@@ -204,7 +204,8 @@ class BatchedSettlements implements Settlements {
         wanted_ms: Math.max(0, Math.floor(untilMs - sentAtMs)),
       }));
       const answers = await this.#deps.send(sent, holder);
-      if (answers.length !== batch.length) throw new Error('the control plane answers other settlements');
+      if (answers.length !== batch.length)
+        throw new Error('the control plane answered for other settlements than were sent');
       this.#pause.reset();
       this.#rate.settled(batch.length, {
         nowMs: clock.monotonic(),
@@ -215,7 +216,7 @@ class BatchedSettlements implements Settlements {
         this.#answered(open, answers[place]);
       });
     } catch (error) {
-      logger.debug({ err: error, count: batch.length }, 'settlements got no answer');
+      logger.debug({ err: error, count: batch.length }, 'a call with settlements was not answered');
       this.#failed(batch, error);
     } finally {
       this.#callsUnderWay--;
@@ -234,7 +235,7 @@ class BatchedSettlements implements Settlements {
       const { kind, gate_id } = open.settlement;
       this.#deps.logger.warn(
         { kind, gate_id, message: answer.message },
-        'the control plane refuses a settlement',
+        'the control plane refused a settlement',
       );
     }
     this.#tell(open, answer);

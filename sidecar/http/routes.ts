@@ -59,7 +59,7 @@ function readGateId(part: string): string {
 
 function refuseTooLong(part: string): void {
   if (part.length > limits.pathParamCharsMax) {
-    throw new ApiError('invalid_request', { message: 'A part of the address is too long.' });
+    throw new ApiError('invalid_request', { message: 'A segment of the path is too long.' });
   }
 }
 
@@ -68,7 +68,7 @@ function decode(part: string): string {
     return decodeURIComponent(part);
   } catch (cause) {
     throw new ApiError('invalid_request', {
-      message: 'The address holds a percent-encoding that is not valid.',
+      message: 'The path contains an invalid percent-encoding.',
       cause,
     });
   }

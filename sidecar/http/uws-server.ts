@@ -125,7 +125,7 @@ function dropNoter(logger: Logger): () => void {
     notedAtMs = nowMs;
     logger.warn(
       { dropped },
-      'a client pipelined requests behind one whose answer waits, and uWebSockets.js closed its connection; SIDECAR_HTTP=node answers all of them',
+      'a client pipelined requests behind one that was not answered yet, and uWebSockets.js closed its connection; SIDECAR_HTTP=node answers all of them',
     );
   };
 }
@@ -148,8 +148,8 @@ function uwsWire(): Wire<HttpResponse> {
   let to: HttpResponse | null = null;
 
   const writeCorked = () => {
-    const res = must(to, 'an answer has somebody to go to');
-    const { reply, isHead, after } = must(answer, 'somebody who is answered has an answer');
+    const res = must(to, 'an answer has a response to write to');
+    const { reply, isHead, after } = must(answer, 'a response that is written has an answer');
     if (reply.status !== 200) res.writeStatus(statusLine(reply.status));
     const contentType = contentTypeOf(reply);
     if (contentType !== null) res.writeHeader('content-type', contentType);
@@ -213,7 +213,7 @@ function whyNot({ host, port }: ListenOptions): Promise<Error> {
     probe.once('error', resolve);
     probe.listen({ host, port, exclusive: true }, () => {
       probe.close();
-      resolve(new Error(`listen on ${host}:${port} failed, for no reason that could be found afterwards`));
+      resolve(new Error(`listen on ${host}:${port} failed for an unknown reason`));
     });
   });
 }

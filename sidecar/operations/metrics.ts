@@ -83,14 +83,18 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   counter('shed_total', 'Requests answered 503 overloaded.', () => enforcer.shed);
   counter(
     'internal_errors_total',
-    'Requests that failed through our own fault.',
+    'Requests that failed with an internal error.',
     () => enforcer.internalErrors,
   );
-  gauge('open_requests', 'Requests between their body and their answer.', () => enforcer.openCalls);
+  gauge(
+    'open_requests',
+    'Requests in progress: the body was received, the answer was not sent yet.',
+    () => enforcer.openCalls,
+  );
 
   new Counter({
     name: 'agent_trust_sidecar_settlements_total',
-    help: 'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: never begun.',
+    help: 'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: refused because too many were waiting, never sent.',
     labelNames: ['kind', 'outcome'],
     registers,
     collect() {
@@ -105,29 +109,29 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   );
   counter(
     'settlements_voided_total',
-    'Settlements whose outcome was not known in time: their clients got 503, and whatever had come true is undone.',
+    'Settlements voided because their outcome was not known in time. Their clients got 503.',
     () => enforcer.voided,
   );
-  counter('lease_calls_total', 'Calls for leases that were answered.', () => leases.counts.calls);
+  counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);
   counter(
     'lease_failures_total',
-    'Calls for leases that were not answered and are repeated.',
+    'Lease calls that were not answered and are retried.',
     () => leases.counts.failures,
   );
   counter('lease_asks_total', 'Requests that had to wait for a lease.', () => leases.counts.asks);
   counter(
     'lease_refused_total',
-    'Of those, requests for which a window had too little left.',
+    'Of those, requests for which a window had too few units left.',
     () => leases.counts.refused,
   );
   counter(
     'lease_unavailable_total',
-    'Of those, requests that heard nothing in time.',
+    'Of those, requests that got no answer in time.',
     () => leases.counts.unavailable,
   );
-  counter('lease_takes_total', 'Charges taken from what is held, in memory.', () => leases.counts.takes);
+  counter('lease_takes_total', 'Charges taken from leased units, in memory.', () => leases.counts.takes);
   gauge('lease_waiting', 'Requests that wait for a lease now.', () => leases.counts.waiting);
-  gauge('lease_windows', 'Windows of limits of which something is known.', () => leases.counts.windows);
+  gauge('lease_windows', 'Quota windows in memory.', () => leases.counts.windows);
 
   counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
   counter(
@@ -155,7 +159,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   spoolMetrics(registry, measured);
   gauge(
     'state_age_seconds',
-    'Time since the state was last known to be current; +Inf before that was ever known.',
+    'Time since the state was last known to be current; +Inf until then.',
     () => replica.stateAgeMs / 1_000,
     'max',
   );
@@ -208,7 +212,7 @@ function serviceMetrics(
   );
   gauge(
     'clock_offset_seconds',
-    'How far the clock here is from that of the control plane; NaN before that is known.',
+    'Offset of the clock of this machine from that of the control plane; NaN until it is known.',
     () => (following.status.clockOffsetMs ?? Number.NaN) / 1_000,
     'max',
   );

@@ -73,12 +73,12 @@ export function leaseCaller(options: {
     try {
       const answer = await client.lease(body);
       if (answer === 'holder_unknown') return { kind: 'holder_unknown' };
-      if (!fits(answer, body)) throw new Error('the control plane grants what was not asked for');
+      if (!fits(answer, body)) throw new Error('the control plane granted units that were not requested');
       return { kind: 'answered', answer, sentAtMs };
     } catch (error) {
       failures++;
       // The first of a row is told; /metrics counts all.
-      if (!isFailing) logger.warn({ err: error }, 'units could not be leased; it is tried again');
+      if (!isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
       isFailing = true;
       options.onFailure();
       return null;

@@ -211,7 +211,7 @@ export class LeaseCalls {
     try {
       this.#settle(call, outcome);
     } catch (error) {
-      this.#logger.error({ err: error }, 'leases broke a rule of their own; they are dropped');
+      this.#logger.error({ err: error }, 'a lease violated an invariant; all leases are dropped');
       this.#dropAll();
     }
   }
@@ -223,7 +223,10 @@ export class LeaseCalls {
         this.#takeIn(call, outcome.answer, outcome.sentAtMs);
         return;
       case 'holder_unknown':
-        this.#logger.warn({}, 'the control plane does not know what it has leased to us; it is dropped');
+        this.#logger.warn(
+          {},
+          'the control plane has no record of the leases of this process; they are dropped',
+        );
         this.#dropAll();
         return;
       case 'stopped':
@@ -339,7 +342,7 @@ export class LeaseCalls {
     try {
       onOutcome(outcome);
     } catch (error) {
-      this.#logger.error({ err: error }, 'a request could not hear what became of its leases');
+      this.#logger.error({ err: error }, 'a request could not be resumed after its wait for units');
     }
   }
 }

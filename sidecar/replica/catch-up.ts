@@ -84,7 +84,10 @@ export class CatchUp {
     this.#ranAtMs = nowMs;
     if (stoppedMs > limits.loopStopMsMax) {
       this.#resumedAtMs = nowMs;
-      logger.warn({ stopped_ms: Math.round(stoppedMs) }, 'this program was stopped; it catches up first');
+      logger.warn(
+        { stopped_ms: Math.round(stoppedMs) },
+        'the event loop was stopped; the sidecar catches up before it decides again',
+      );
       this.onBehind();
       return;
     }
@@ -92,7 +95,7 @@ export class CatchUp {
     const isCurrent = asOfMs() >= this.#resumedAtMs;
     if (!isCurrent && nowMs - this.#resumedAtMs < limits.catchUpMsMax) return;
     if (!isCurrent)
-      logger.warn({}, 'the control plane does not answer; decisions go by the age of the state');
+      logger.warn({}, 'the control plane does not answer; decisions depend on the age of the state');
     this.#resumedAtMs = null;
     this.#release();
   }

@@ -85,7 +85,7 @@ export class ControlPlaneError extends Error {
 
   constructor(what: string, status: number, error: ErrorBody | null) {
     super(
-      `${what}: the control plane answered ${status} ${error === null ? 'and nothing that is known here' : `${error.code}: ${error.message}`}`,
+      `${what}: the control plane answered ${status} ${error === null ? 'with a body that is not an error of this service' : `${error.code}: ${error.message}`}`,
     );
     this.status = status;
     this.code = error?.code ?? null;

@@ -148,10 +148,10 @@ class Follower implements Following {
    * does not.
    */
   get mustNotServe(): string | null {
-    if (this.#isSuperseded) return 'Another process has taken the place of this sidecar.';
+    if (this.#isSuperseded) return 'Another process has connected with the id of this sidecar.';
     if (this.#turnedAway !== null) return this.#turnedAway;
     if (this.#isSnapshotRefused && !this.#isProven)
-      return 'What this sidecar kept on disk and what the control plane says do not fit together.';
+      return 'The state that this sidecar kept on disk contradicts the control plane.';
     return null;
   }
 
@@ -221,7 +221,7 @@ class Follower implements Following {
     if (Math.abs(jumpMs) < limits.clockOffsetMsMax) return;
     this.#deps.logger.error(
       { jump_ms: jumpMs, replica: answer.replica },
-      'the time of the control plane has jumped; this sidecar goes by it',
+      'the time of the control plane has jumped; this sidecar adopts it',
     );
   }
 
@@ -273,7 +273,7 @@ class Follower implements Following {
     try {
       await this.#loadSnapshot(accountId);
     } catch (error) {
-      this.#deps.logger.warn({ err: error }, 'no fresh snapshot for the disk');
+      this.#deps.logger.warn({ err: error }, 'no fresh snapshot could be fetched for the disk');
       this.#keeper.postpone();
     }
   }
@@ -345,7 +345,7 @@ class Follower implements Following {
 
   #noteSuccess(): void {
     const { logger, replica } = this.#deps;
-    if (this.#problem !== null) logger.info({}, 'the control plane is followed again');
+    if (this.#problem !== null) logger.info({}, 'changes are received from the control plane again');
     this.#problem = null;
     this.#isConnected = true;
     this.#turnedAway = null;
@@ -366,12 +366,15 @@ class Follower implements Following {
     if (this.#isSuperseded) {
       logger.error(
         {},
-        'another process has connected with this sidecar id; this one follows and ships no more',
+        'another process has connected with this sidecar id; this one receives no changes and ships no records any more',
       );
     } else if (this.#turnedAway !== null && this.#turnedAway !== wasTurnedAway) {
       logger.error({ problem, folder: file.directory }, this.#turnedAway);
     } else if (this.#problem === null && !this.#isStopped) {
-      logger.warn({ problem }, 'the control plane cannot be followed; the last known state stays and ages');
+      logger.warn(
+        { problem },
+        'changes cannot be fetched from the control plane; the last known state stays in use and ages',
+      );
     }
     this.#problem = problem;
     if (isRefusal(error)) this.#mayUseDisk = false;

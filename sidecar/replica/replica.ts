@@ -289,7 +289,7 @@ export class Replica {
     this.#refusedCount++;
     const reason = why instanceof Error ? why.message : String(why);
     if (this.#lastRefusal === null)
-      this.#deps.logger.error({ what, reason }, 'refused; the last good state stays');
+      this.#deps.logger.error({ what, reason }, 'refused; the last valid state stays in use');
     this.#lastRefusal = `${what} refused: ${reason}`;
     return 'refused';
   }

@@ -51,7 +51,7 @@ export function snapshotFile(directory: string): SnapshotFile {
       const keys = parseSigningKeys(text);
       if (keys !== null) return keys;
       throw new TrustedKeysError(
-        `${keysPath} is damaged. If nobody has tampered with it, remove it: the sidecar then trusts the service anew.`,
+        `${keysPath} is damaged. If nobody has tampered with it, remove it: the sidecar then fetches the keys from the service and trusts them.`,
       );
     },
     writeTrustedKeys: (keys) => writeWhole(directory, keysPath, JSON.stringify(keys)),

@@ -25,8 +25,7 @@ export async function sidecarIdOf(
     return made;
   }
   const id = known.trimEnd();
-  if (!isId('side', id))
-    throw new StartError(`${path} holds no sidecar id. Put back the one that this folder had.`);
+  if (!isId('side', id)) throw new StartError(`${path} contains no sidecar id. Restore the original file.`);
   return id;
 }
 

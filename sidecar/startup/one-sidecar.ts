@@ -122,7 +122,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     if (isAllShipped) return;
     logger.error(
       { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
-      'records are left in the spool: they are in no export until a sidecar starts with this folder again',
+      'records are left in the spool: no export contains them until a sidecar starts with this folder again',
     );
   });
 

@@ -127,7 +127,7 @@ class SidecarThread {
       }
       // Its listener may be open, and ending it would take the process down in the middle of what the others
       // do.
-      this.#logger.error({ err: error }, 'a listening thread did not close as it should');
+      this.#logger.error({ err: error }, 'a listening thread did not close in order');
       return;
     }
     await worker.terminate();
@@ -136,7 +136,7 @@ class SidecarThread {
   #startAgain(reason: Error): void {
     if (this.#isClosed) return;
     const pauseMs = this.#pause.nextMs();
-    this.#logger.error({ err: reason, pause_ms: pauseMs }, 'a listening thread ended; it is started again');
+    this.#logger.error({ err: reason, pause_ms: pauseMs }, 'a listening thread ended; it is restarted');
     this.#retry = setTimeout(() => {
       this.start().catch((error: Error) => this.#startAgain(error));
     }, pauseMs);

@@ -38,7 +38,7 @@ try {
   const closeAndEnd = (error: unknown): void => {
     logger.error(
       { err: error },
-      'a listening thread failed by our own fault; it closes and is started again',
+      'a listening thread failed with an internal error; it is closed and restarted',
     );
     void close().finally(() => process.exit(1));
   };

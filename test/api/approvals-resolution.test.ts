@@ -570,7 +570,10 @@ describe('the sweep', () => {
     await until(async () => (await held(gateId)) === 0, { what: 'the money to be free' });
     await until(() => lines.length > 1, { what: 'a line about its end' });
     await sweep.stop();
-    expect(lines).toEqual(['approvals cannot expire: their money stays held', 'approvals expire again']);
+    expect(lines).toEqual([
+      'approvals could not be expired: their money stays held',
+      'expiry of approvals has resumed',
+    ]);
   });
 });
 

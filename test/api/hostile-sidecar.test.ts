@@ -86,13 +86,13 @@ describe('what the database contradicts is refused, reported, and leaves no row:
   it('a time before the passport was issued', () =>
     expectRefused(
       about(passport, gateId, { timestamp_ms: 0 }),
-      'timestamp_ms lies before passport_id was issued',
+      'timestamp_ms is before passport_id was issued',
     ));
 
   it('a time more than a minute ahead', () =>
     expectRefused(
       about(passport, gateId, { timestamp_ms: api.deps.clock.now() + minuteMs + 5_000 }),
-      'timestamp_ms lies in the future',
+      'timestamp_ms is in the future',
     ));
 
   it('a time after the end of the passport, and an end that has not come', async () => {
@@ -101,12 +101,12 @@ describe('what the database contradicts is refused, reported, and leaves no row:
     const blocked = { decision: 'BLOCK', reason: 'passport_expired', constraints_evaluated: ['passport'] };
     await expectRefused(
       about(short, gateId, { ...blocked, timestamp_ms: endMs - 1 }),
-      'timestamp_ms lies before the end of passport_id',
+      'timestamp_ms is before the end of passport_id',
     );
     api.advance(2 * minuteMs);
     await expectRefused(
       about(short, gateId, { timestamp_ms: endMs }),
-      'timestamp_ms lies after the end of passport_id',
+      'timestamp_ms is after the end of passport_id',
     );
     expect(await ship([about(short, gateId, { ...blocked, timestamp_ms: endMs })])).toMatchObject({
       status: 200,

@@ -365,7 +365,7 @@ describe('the consent page', () => {
     late.api.advance(limits.oauthConsentMs);
     const page = await guest.open(at);
     expect(page.status).toBe(400);
-    expect(await page.text()).toContain('This request is over');
+    expect(await page.text()).toContain('This request has ended');
     await late.close();
   });
 

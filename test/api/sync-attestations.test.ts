@@ -249,19 +249,19 @@ describe('POST /v1/sync/attestations', () => {
     it('a gate of another account', () =>
       expectTakenApart(
         recordOf(api, { gateId: otherGateId, passport }),
-        'gate_id is no gate of the account of this sidecar',
+        'gate_id is not a gate of the account of this sidecar',
       ));
 
     it('a gate that does not exist', () =>
       expectTakenApart(
         recordOf(api, { gateId: api.deps.random.newId('gate', api.deps.clock.now()), passport }),
-        'gate_id is no gate of the account of this sidecar',
+        'gate_id is not a gate of the account of this sidecar',
       ));
 
     it('a refused token at a gate of another account', () =>
       expectTakenApart(
         refusedRecordOf(api, { gateId: otherGateId, accountId }),
-        'gate_id is no gate of the account of this sidecar',
+        'gate_id is not a gate of the account of this sidecar',
       ));
 
     it('a passport whose token was not shown', () =>
@@ -299,7 +299,7 @@ describe('POST /v1/sync/attestations', () => {
     it('a time far ahead', () =>
       expectTakenApart(
         permit({ timestamp_ms: api.deps.clock.now() + 2 * dayMs }),
-        'timestamp_ms lies in the future',
+        'timestamp_ms is in the future',
       ));
 
     it('an id that is taken', async () => {
@@ -308,7 +308,7 @@ describe('POST /v1/sync/attestations', () => {
       await own.send(1, [record]);
       await expectTakenApart(
         permit({ id: record.id, amount_micro_usd: 1 }),
-        'there is an attestation with this id already',
+        'an attestation with this id already exists',
       );
     });
 
@@ -316,7 +316,7 @@ describe('POST /v1/sync/attestations', () => {
       const own = await connectSidecar(api);
       const record = permit();
       expectRefused(await own.send(1, [record, record]), [
-        { seq: 2, message: 'there is an attestation with this id already' },
+        { seq: 2, message: 'an attestation with this id already exists' },
       ]);
       expect(await storedOf([record])).toEqual([]);
     });

@@ -117,7 +117,7 @@ describe('the end of an epoch', () => {
 
   it.each([
     ['the sidecar cannot say that nothing is lost', [], { nothing_lost: false }],
-    ['records were given up', [{ void: 'damaged', count: 1 }], {}],
+    ['records were lost', [{ void: 'damaged', count: 1 }], {}],
     ['a refused record was given up', [{ void: 'refused', count: 1 }], {}],
   ] as const)('keeps every unit counted where %s', async (_what, records, change) => {
     const { sidecar, permit, counted } = await leased();

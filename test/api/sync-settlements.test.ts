@@ -605,7 +605,7 @@ describe('a second copy at ingest', () => {
     const changed = { ...record, amount_micro_usd: 1 };
     expect((await own.send(3, [changed])).body.error).toMatchObject({
       code: 'record_refused',
-      refused: [{ seq: 3, message: 'there is an attestation with this id already' }],
+      refused: [{ seq: 3, message: 'an attestation with this id already exists' }],
     });
     const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
     expect(body.attestations).toHaveLength(2);

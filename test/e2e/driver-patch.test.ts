@@ -47,7 +47,7 @@ it('refuses to start on a driver without the repair, and starts after the comman
 
   const unpatched = start();
   expect(await unpatched.exited).toBe(1);
-  expect(unpatched.output()).toMatch(/lacks a repair/);
+  expect(unpatched.output()).toMatch(/lacks a patch/);
   expect(unpatched.output()).toContain(`In ${folder.path}, run: npx patch-package ${patches.join(' ')}\n`);
 
   await run(process.execPath, [patchPackage, ...patches], { cwd: folder.path });

@@ -154,7 +154,7 @@ describe('agent-trust webhooks', () => {
       ['trigger', 'gate.created'],
       { AGENT_TRUST_API_KEY: 'nonsense' },
       2,
-      /AGENT_TRUST_API_KEY is no API key/,
+      /AGENT_TRUST_API_KEY is not an API key/,
     ],
     [
       ['trigger', 'gate.created'],

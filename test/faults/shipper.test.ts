@@ -382,7 +382,7 @@ describe('shipper', () => {
     });
     await appendTurn(spool, makeRecords(1));
     await until(() => shipper.state === 'retrying', { what: 'it objects' });
-    expect(shipper.lastError).toMatch('before it was made');
+    expect(shipper.lastError).toMatch('which does not exist yet');
     expect(segmentFiles()).toHaveLength(1);
     await spool.close();
   });

@@ -211,7 +211,7 @@ describe('the command', () => {
     const { code, err } = await run(['control-plane'], { PORT: '0', DATA_DIR: dataDir }).ended;
     expect(code).toBe(1);
     expect(err).toMatch(
-      /^agent-trust: DATA_DIR .*\/occupied cannot be used: .*\/occupied\/postgres.*; mend that, .*\n$/,
+      /^agent-trust: DATA_DIR .*\/occupied cannot be used: .*\/occupied\/postgres.*; fix that, .*\n$/,
     );
   });
 

@@ -67,7 +67,7 @@ function renderExample(): string {
     block('json', JSON.stringify(jwks, null, 2)),
     'The export, six lines and a newline after each:\n',
     block('jsonl', exportText),
-    `The last record has the sequence number ${second.sequence}. Without \`hash\` and \`signature\` its RFC 8785 form is these ` +
+    `The last record has sequence number ${second.sequence}. Without \`hash\` and \`signature\` its RFC 8785 form is these ` +
       `${Buffer.byteLength(body)} bytes:\n`,
     block('json', body),
     'Their SHA-256 in hex, behind `sha256:`, is its `hash`. The text that is signed:\n',

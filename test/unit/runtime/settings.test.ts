@@ -208,9 +208,9 @@ describe('AGENT_TRUST_<NAME>', () => {
     };
     expect(problemsOf(() => controlPlane({ ...environment, LOG_LEVEL: 'loud' }))).toEqual([
       expect.stringMatching(/^LOG_LEVEL must/),
-      'AGENT_TRUST_CONSTRUCTOR is no setting; --help lists those that there are.',
-      'AGENT_TRUST_DATADIR is no setting; --help lists those that there are.',
-      'AGENT_TRUST_PORT_FILE is not read: PORT is no secret, and only secrets are read from files.',
+      'AGENT_TRUST_CONSTRUCTOR is not a setting; --help lists all settings.',
+      'AGENT_TRUST_DATADIR is not a setting; --help lists all settings.',
+      'AGENT_TRUST_PORT_FILE is not supported: PORT is not a secret, and only secrets are read from files.',
     ]);
   });
 

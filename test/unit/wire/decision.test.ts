@@ -242,7 +242,7 @@ describe('renderGateTest', () => {
       agent_id: null,
       all_passed: false,
       reason: 'spend_limit_exceeded',
-      detail: 'The amount passes a spend limit.',
+      detail: 'The amount exceeds a spend limit.',
       limit: 50,
     });
   });

@@ -144,7 +144,7 @@ describe('the first account', () => {
     await database.sql`UPDATE api_keys SET revoked_at_ms = 1`;
     await ensure();
     expect(await find(keyInFile())).toBeNull();
-    expect(warnings).toEqual(['this admin key was deleted or has expired: it opens nothing']);
+    expect(warnings).toEqual(['this admin key was deleted or has expired and is not accepted']);
   });
 
   it('makes a new key where every old one is unusable and the file is gone', async () => {
@@ -161,7 +161,7 @@ describe('the first account', () => {
     'refuses a key file that holds %j, naming it',
     async (text) => {
       writeFileSync(keyFile(), text);
-      await expect(ensure()).rejects.toThrow(`${keyFile()} holds no API key`);
+      await expect(ensure()).rejects.toThrow(`${keyFile()} contains no API key`);
       expect(await count('accounts')).toBe(0);
     },
   );
@@ -186,7 +186,7 @@ describe('the first account', () => {
       await ensure(`at_test_${'k'.repeat(40)}`);
       expect(await find(await ensureSidecarKey(deps(), folder.path))).toMatchObject({ mode: 'live' });
       writeFileSync(join(folder.path, 'sidecar-api-key'), `at_test_${'k'.repeat(40)}`);
-      await expect(ensureSidecarKey(deps(), folder.path)).rejects.toThrow('holds a test key');
+      await expect(ensureSidecarKey(deps(), folder.path)).rejects.toThrow('contains a test key');
     });
 
     it('is replaced when it was deleted', async () => {

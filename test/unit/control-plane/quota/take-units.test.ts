@@ -168,7 +168,7 @@ describe('takeUnits', () => {
   });
 
   it.each([
-    ['a window twice', [exactly(1, { counter: newCounter(), limit: 1 })].flatMap((one) => [one, one])],
+    ['the same window twice', [exactly(1, { counter: newCounter(), limit: 1 })].flatMap((one) => [one, one])],
     ['half a unit', [exactly(0.5, { counter: newCounter(), limit: 1 })]],
     ['fewer than no units', [exactly(-1, { counter: newCounter(), limit: 1 })]],
     ['a least above the most', [{ ...exactly(1, { counter: newCounter(), limit: 9 }), unitsMin: 2 }]],

@@ -118,7 +118,7 @@ describe('following the signing keys', () => {
     await following.stop();
     await bus.close();
     expect(said).toEqual([
-      'the signing keys cannot be read; the last known stay',
+      'the signing keys cannot be read; the last known ones stay in use',
       'the signing keys can be read again',
     ]);
   });
@@ -161,7 +161,7 @@ describe('rotating a signing key', () => {
       { purpose: 'catalog', isCompromised: false },
     );
     expect(rotation.isNew).toBe(true);
-    expect(said).toEqual(['a rotated signing key is not yet known here']);
+    expect(said).toEqual(['a rotated signing key could not be loaded yet']);
     await api.deps.signingKeys.reload();
     expect(api.deps.signingKeys.all()).toContainEqual(rotation.next);
     await api.close();

@@ -28,7 +28,7 @@ describe('the id of a sidecar', () => {
 
   it('is never replaced where the file was damaged', async () => {
     writeFileSync(join(root, 'sidecar-id'), 'side_01h2xcejqtf2nbr');
-    await expect(sidecarIdOf(root, deps)).rejects.toThrow('holds no sidecar id');
+    await expect(sidecarIdOf(root, deps)).rejects.toThrow('contains no sidecar id');
     expect(readFileSync(join(root, 'sidecar-id'), 'utf8')).toBe('side_01h2xcejqtf2nbr');
   });
 
