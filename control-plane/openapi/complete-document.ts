@@ -156,12 +156,12 @@ const contentsOf = (answer: Answer | Reference): (readonly [type: string, Schema
     : [];
 
 const unchanged: Answer = {
-  description: 'What is known is still so.',
+  description: 'Not modified: the cached version is current.',
   headers: headerReferences(['X-Request-Id', 'ETag', 'Cache-Control']),
 };
 
 const statusTexts: Readonly<Record<string, string>> = {
   200: 'Success.',
   201: 'Created.',
-  503: 'This process cannot serve.',
+  503: 'This process is not ready.',
 };

@@ -7,7 +7,7 @@ const count = { type: 'integer', minimum: 0 };
 /** Every header that an answer can carry and that means something to its reader. */
 export const headers = {
   'X-Request-Id': {
-    description: 'Names this request; on every answer. Say it when you ask for help.',
+    description: 'Id of this request; on every answer. Quote it when you ask for help.',
     schema: { type: 'string', pattern: '^req_[0-9a-z]{26}$' },
   },
   'X-RateLimit-Limit': {
@@ -16,20 +16,20 @@ export const headers = {
     schema: count,
   },
   'X-RateLimit-Remaining': {
-    description: 'How many of them are left, after this one.',
+    description: 'How many of them are left after this request.',
     schema: count,
   },
   'X-RateLimit-Reset': { description: 'When that window ends, in Unix seconds.', schema: count },
-  'Retry-After': { description: 'In how many seconds the same call can succeed.', schema: count },
+  'Retry-After': { description: 'In how many seconds the same request can succeed.', schema: count },
   'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text },
   'Idempotent-Replayed': {
     description:
       '`true` where this is the stored answer to an earlier request with the same `Idempotency-Key`.',
     schema: { type: 'string', const: 'true' },
   },
-  ETag: { description: 'The version of what is answered (RFC 9110 §8.8.3).', schema: text },
+  ETag: { description: 'Version of the representation (RFC 9110 §8.8.3).', schema: text },
   'Content-Disposition': { description: 'A name for the file (RFC 6266).', schema: text },
-  'Cache-Control': { description: 'How long the answer may be kept (RFC 9111).', schema: text },
+  'Cache-Control': { description: 'How long the answer may be cached (RFC 9111).', schema: text },
 } as const satisfies Readonly<Record<string, Header>>;
 
 export type HeaderName = keyof typeof headers;
@@ -56,17 +56,17 @@ const requestHeader = (name: string, description: string, schema: Parameter['sch
 export const requestHeaders = {
   'Idempotency-Key': requestHeader(
     'Idempotency-Key',
-    'However often a request is sent with the same key, what it asks for is created once: for 24 h a repeat is answered with the first ' +
+    'A request that is sent several times with the same key creates one object: for 24 h a repeat is answered with the first ' +
       'answer, without its one-time secrets. A different request with the same key is 409 `idempotency_conflict`.',
     { type: 'string', pattern: `^[!-~]{1,${limits.idempotencyKeyCharsMax}}$` },
   ),
   'If-Match': requestHeader(
     'If-Match',
-    'The `ETag` of what was read: if somebody changed it since, nothing is done, and the answer is 412 `precondition_failed`.',
+    'The `ETag` that was read: if the resource has changed since, nothing is done, and the answer is 412 `precondition_failed`.',
   ),
   'If-None-Match': requestHeader(
     'If-None-Match',
-    'The `ETag` of what is known: if it is still that, the answer is 304.',
+    'The `ETag` of the cached version: if it is still current, the answer is 304.',
   ),
 } as const satisfies Readonly<Record<string, Parameter>>;
 

@@ -137,7 +137,7 @@ const controlPlaneServer = (baseUrl: string) => ({
 
 const sidecarServer = (gateHost: string) => ({
   url: gateHost,
-  description: 'A sidecar: the same decisions, next to whoever asks. It answers no browser.',
+  description: 'A sidecar: the same decisions, close to the caller. It answers no browser.',
 });
 
 const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
@@ -147,7 +147,7 @@ const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
     version: '1.0',
     summary: 'The trust layer for autonomous software agents.',
     description:
-      'Agents get passports. Gates say who may come in, to do what, for how much. Every decision becomes a signed record.\n\n' +
+      'Agents get passports. Gates decide which agents may do what, for how much. Every decision becomes a signed record.\n\n' +
       'Bodies are JSON of at most 64 KiB; unknown fields are refused, naming the field. Times are ISO 8601 UTC with milliseconds. Ids are a ' +
       'prefix and 26 characters, and sort by time; an id of another account, or of the other mode, is answered like one that does not exist. ' +
       'Every error has the same body, with a code of a closed list.',
@@ -161,8 +161,7 @@ const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
         type: 'http' as const,
         scheme: 'bearer',
         bearerFormat: 'at_live_… or at_test_…',
-        description:
-          'An API key. What it may do are its scopes; live and test keys see two different worlds.',
+        description: 'An API key. Its scopes say what it may do; live and test keys see separate data.',
       },
     },
   },

@@ -41,8 +41,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Issue a passport',
     description:
       'Takes three bodies, told apart by their fields: with `subject` the machine description, with `agent_type` the unattended variant, else ' +
-      'the reference. The answer holds two secrets, each returned this once: `jwt`, which the agent shows, and `private_key`, which the ' +
-      'service makes, returns and forgets. Send `public_key` instead, and no private key ever exists here.',
+      'the reference. The answer contains two secrets, each returned only once: `jwt`, which the agent presents, and `private_key`, which the ' +
+      'service generates, returns and does not store. Send `public_key` instead, and the service never has a private key.',
     errors: ['issuer_not_found', 'agent_id_conflict'],
   },
   'POST /api/passports': {
@@ -68,7 +68,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'verifyPassport',
     tag: 'Passports',
     summary: 'Ask whether a passport is valid now',
-    description: 'A passport that is not valid is an answer (200), with the gravest reason.',
+    description: 'An invalid passport is answered with 200 and the most severe reason.',
     errors: ['passport_not_found'],
   },
   'POST /v1/passports/:id/revoke': {
@@ -76,7 +76,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Passports',
     summary: 'Revoke a passport for ever',
     description:
-      'Binds every sidecar within 100 ms of the answer, or within 2 s where nothing is pushed; with `wait_ms` the answer itself waits for them. ' +
+      'Takes effect at every sidecar within 100 ms of the answer, or within 2 s without push; with `wait_ms` the answer waits for them. ' +
       'Repeating it answers the first revocation unchanged.',
     errors: ['passport_not_found'],
   },
@@ -98,7 +98,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Gates',
     summary: 'Create a gate',
     description:
-      '`trust_level` and `trust_profile` are one thing under two names; one of them is required unless the template has it. A constraint that ' +
+      '`trust_level` and `trust_profile` are synonyms; one of them is required unless the template has it. A constraint that ' +
       'this build does not enforce is refused, never ignored.',
     errors: ['template_not_found'],
   },
@@ -115,7 +115,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Gates',
     summary: 'Change a gate',
     description:
-      'A JSON merge patch (RFC 7396): what is absent stays, null removes. Binds every sidecar like a revocation does.',
+      'A JSON merge patch (RFC 7396): absent members stay unchanged, null removes. Reaches every sidecar as fast as a revocation.',
     errors: ['gate_not_found', 'precondition_failed'],
     requestHeaders: ['If-Match'],
     headers: ['ETag'],
@@ -132,7 +132,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Gates',
     summary: 'Ask what a gate would decide',
     description:
-      'The same decision as a check, in other words. Reads live counters and takes from none, opens no approval, and passes over an ' +
+      'The same decision as a check, in another format. Reads live counters without using them, opens no approval, and ignores an ' +
       '`idempotency_key`; the record is marked as a test.',
     errors: ['gate_not_found'],
     body: GateTestBody,
@@ -174,14 +174,14 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Decide whether this passport may do this at this gate, now',
     description:
       'PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision core. With ' +
-      '`request.idempotency_key` the request is charged once, and asked again it gets the first PERMIT again.',
+      '`request.idempotency_key` the request is charged once, and a repeat gets the first PERMIT again.',
     errors: ['gate_not_found', 'idempotency_conflict'],
     body: CheckBody,
   },
   'POST /v1/enforce': {
     id: 'enforce',
     tag: 'Enforcement',
-    summary: 'Decide without a gate in the address',
+    summary: 'Decide without a gate in the URL',
     description:
       'With `request.gate_id` like a check at that gate; without it the passport alone is checked.',
     errors: ['gate_not_found', 'idempotency_conflict'],
@@ -192,7 +192,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'listApprovals',
     tag: 'Approvals',
     summary: 'List approvals at your gates, newest first',
-    description: 'With `status` those that are in this state now: what nobody resolved in time is `expired`.',
+    description:
+      'With `status` those that have this status now: an approval that nobody resolved in time is `expired`.',
   },
   'GET /v1/approvals/:id': {
     id: 'getApproval',
@@ -203,17 +204,17 @@ export const operations: Readonly<Record<string, OperationText>> = {
   'POST /v1/approvals/:id/approve': {
     id: 'approveApproval',
     tag: 'Approvals',
-    summary: 'Say yes to a request',
+    summary: 'Approve a request',
     description:
-      'The agent then sends the same request once more, with `approval_id`, before `expires_at`, which starts anew. Everything but the ' +
-      'question to a person is checked again then.',
+      'The agent then sends the same request once more, with `approval_id`, before the new `expires_at`. Everything but the ' +
+      'approval is checked again then.',
     errors: ['approval_not_found', 'approval_already_resolved'],
   },
   'POST /v1/approvals/:id/deny': {
     id: 'denyApproval',
     tag: 'Approvals',
-    summary: 'Say no to a request',
-    description: 'The money that was held for it is free at once.',
+    summary: 'Deny a request',
+    description: 'The money held for it is released at once.',
     errors: ['approval_not_found', 'approval_already_resolved'],
   },
 
@@ -222,7 +223,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Audit',
     summary: 'List attestations, newest first',
     description:
-      'Records of the passports and of the gates of the caller. `next_cursor` leads to the page behind; null: there is none.',
+      'Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next page; null on the last page.',
   },
   'GET /v1/attestations/export': {
     id: 'exportAttestations',
@@ -268,7 +269,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
   'GET /v1/issuers/:id': {
     id: 'getIssuer',
     tag: 'Issuers',
-    summary: 'Get an issuer with what is known of its passports',
+    summary: 'Get an issuer with counts of its passports',
     errors: ['issuer_not_found'],
   },
   'PUT /v1/issuers/:id': {
@@ -311,7 +312,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'API keys',
     summary: 'Replace an API key by a new one',
     description:
-      'The old one goes on working for `overlap_s`; should the answer get lost, roll it again meanwhile. The new `key` is shown this once and expires when the old one would have without the roll.',
+      'The old key stays valid for `overlap_s`; if the answer is lost, roll it again within that time. The new `key` is shown this once and expires when the old one would have without the roll.',
     errors: ['api_key_not_found'],
   },
   'DELETE /v1/api-keys/:id': {
@@ -341,14 +342,14 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Webhooks',
     summary: 'Change a webhook',
     description:
-      'Only what is present changes. What waits for a disabled one goes out when it is enabled again.',
+      'Only what is present changes. Pending deliveries of a disabled webhook are sent when it is enabled again.',
     errors: ['webhook_not_found'],
   },
   'DELETE /v1/webhooks/:id': {
     id: 'deleteWebhook',
     tag: 'Webhooks',
     summary: 'Delete a webhook',
-    description: 'What has not been delivered to it never is.',
+    description: 'Its undelivered events are discarded.',
     errors: ['webhook_not_found'],
   },
   'POST /v1/webhooks/:id/roll-secret': {
@@ -356,14 +357,14 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Webhooks',
     summary: 'Replace the secret of a webhook by a new one',
     description:
-      'For `overlap_s` each delivery carries a signature by both; should the answer get lost, roll it again meanwhile: each earlier one signs on to its own end. With 0 the new one signs alone at once. The new `secret` is shown this once.',
+      'For `overlap_s` each delivery carries a signature by both; if the answer is lost, roll it again within that time: each earlier secret stays valid until its own end. With 0 only the new one signs, at once. The new `secret` is shown this once.',
     errors: ['webhook_not_found'],
   },
   'POST /v1/webhooks/:id/test': {
     id: 'testWebhook',
     tag: 'Webhooks',
     summary: 'Send an event with sample data to a webhook',
-    description: 'Answers the delivery before it is made; get it again to see what came of it.',
+    description: 'Answers with the delivery before it is attempted; get it again to see the outcome.',
     errors: ['webhook_not_found'],
   },
   'GET /v1/webhooks/:id/deliveries': {
@@ -377,7 +378,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'resendDelivery',
     tag: 'Webhooks',
     summary: 'Send a delivery again',
-    description: 'Whatever came of it, at once, with the same `webhook-id`, and on a schedule of its own.',
+    description:
+      'Whatever its status, at once, with the same `webhook-id`, and with a retry schedule of its own.',
     errors: ['webhook_not_found', 'delivery_not_found'],
   },
   'POST /v1/webhooks/:id/recover': {
@@ -385,7 +387,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Webhooks',
     summary: 'Send again what has failed since a time',
     description:
-      'Whatever was made since then and has failed, for good or so far; at most 10,000 at a time, the oldest first.',
+      'All deliveries created since then that have failed, finally or so far; at most 10,000 at a time, the oldest first.',
     errors: ['webhook_not_found'],
   },
 
@@ -416,7 +418,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'getJwks',
     tag: 'Signing keys',
     summary: 'Get the public keys of this service (RFC 7517)',
-    description: 'Current, coming and retired ones: what was signed once can be verified for ever.',
+    description: 'Current, future and retired keys: every signature can be verified for ever.',
     headers: ['Cache-Control'],
   },
 
@@ -426,7 +428,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Replace a key with which this service signs',
     description:
       'For the operator of the service. The next key is published at once and signs 60 s later; the old one verifies for ever. With ' +
-      '`compromised` the current key proves nothing from now on, and the next one signs at once. 201: a new key; 200: what an earlier call ' +
+      '`compromised` signatures of the current key prove nothing any more, and the next key signs at once. 201: a new key; 200: what an earlier call ' +
       'did within the last 60 s, so that it may be repeated safely. See docs/keys.md.',
   },
 
@@ -436,7 +438,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Operations',
     summary: 'Ask whether this process can serve',
     description:
-      'Answers 503 where it cannot: the database is away, or not migrated, or a chain of records was not as it should be.',
+      'Answers 503 where it cannot: the database cannot be reached, or is not migrated, or a chain of records was inconsistent.',
   },
   'GET /metrics': {
     id: 'getMetrics',

@@ -55,7 +55,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       },
     },
     toolCall: {
-      summary: 'As the tool call has it',
+      summary: 'As in the tool call',
       value: { issuer_id: issuerId, agent_id: 'buyer-3', permissions: ['orders:create'], expires_in: '30m' },
     },
   },

@@ -12,7 +12,7 @@ export const listApprovals = defineTool({
   name: 'list_approvals',
   title: 'List approvals',
   description:
-    'Lists the requests at the gates of the account that wait for a person, or did, the newest first, page by page.',
+    'Lists the requests at the gates of the account that need, or needed, approval by a person, the newest first, page by page.',
   scope: listApprovalsCall.scope,
   hints: { readOnlyHint: true },
   holdsForeignText: true,

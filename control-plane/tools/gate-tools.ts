@@ -58,7 +58,7 @@ export const testGate = defineTool({
   name: 'test_gate',
   title: 'Test a gate',
   description:
-    'Asks a gate what it would answer to a passport and a request, without counting it: allow, block or suspend, with the checks that ' +
+    'Returns what a gate would decide about a passport and a request, without counting it: allow, block or suspend, with the checks that ' +
     'were made and the reason. The test itself is recorded as an attestation.',
   scope: testGateCall.scope,
   // Changes nothing that is administered, but leaves a record.

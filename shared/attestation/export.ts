@@ -20,7 +20,7 @@ const exportFormat = 'agent-trust.attestations.v1';
 
 export interface ExportManifest {
   readonly createdAtMs: UnixMillis;
-  /** Each chain starts at its first record not older; null: at its first record. */
+  /** Each chain starts at its first record that is not older than this; null: at its first record. */
   readonly sinceMs: UnixMillis | null;
   /** Every attestation key that may have signed a record of the export. */
   readonly keyIds: readonly string[];

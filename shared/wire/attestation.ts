@@ -51,7 +51,7 @@ export const AttestationAnswer = closed({
   timestamp: Timestamp,
 });
 
-/** `GET /attestations`. `next_cursor` leads to the page behind; null: there is none. */
+/** `GET /attestations`. `next_cursor` is the cursor of the next page; null on the last page. */
 export const AttestationPageAnswer = Type.Object({
   attestations: Type.Array(AttestationAnswer),
   next_cursor: nullable(Type.String()),
