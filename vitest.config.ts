@@ -1,17 +1,51 @@
 import { defineConfig } from 'vitest/config';
 
+/** The folders below `test` of each lane. CONTRIBUTING.md says what the tests of a lane may use. */
+export const lanes = {
+  pure: ['unit', 'property', 'pii'],
+  service: ['api', 'cases', 'database'],
+  process: ['contract', 'e2e', 'faults', 'io'],
+} as const;
+
+const filesIn = (folders: readonly string[]) => folders.map((folder) => `test/${folder}/**/*.test.ts`);
+
+const pure = {
+  extends: true as const,
+  test: {
+    name: 'pure',
+    include: filesIn(lanes.pure),
+    pool: 'threads' as const,
+    isolate: false,
+    sequence: { groupOrder: 1 },
+  },
+};
+const service = {
+  extends: true as const,
+  test: { name: 'service', include: filesIn(lanes.service), sequence: { groupOrder: 2 } },
+};
+const processes = {
+  extends: true as const,
+  test: { name: 'process', include: filesIn(lanes.process), sequence: { groupOrder: 3 } },
+};
+/** What the other lanes play in a short form, in full: set `LONG` (`npm run test:long`). */
+const long = {
+  extends: true as const,
+  test: {
+    name: 'long',
+    include: ['test/property/**/*.test.ts', 'test/**/*.long.test.ts'],
+    testTimeout: 3_600_000,
+  },
+};
+
 export default defineConfig({
   test: {
+    projects: process.env['LONG'] === '1' ? [long] : [pure, service, processes],
+    globalSetup: ['test/support/global-setup.ts'],
     // Forks, not threads: a native server or a stray throw in one file must not take the others with it.
     pool: 'forks',
-    // Most files wait for processes and databases more than they compute: one more worker than vitest takes
-    // on two cores.
     maxWorkers: 2,
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
-    // Bounds for what hangs, not for what is slow: a busy machine may take ten times as long as usual, and so
-    // does a property that is tried a hundred times as often.
-    testTimeout: process.env['LONG'] === '1' ? 3_600_000 : 180_000,
+    // Bounds for what hangs, not for what is slow: a busy machine may take ten times as long as usual.
+    testTimeout: 180_000,
     hookTimeout: 300_000,
     teardownTimeout: 20_000,
   },

@@ -15,8 +15,8 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { temporaryFolder } from '../support/programs.ts';
 import { at, sampleId, sampleKey, sampleRecord } from '../support/sample-chains.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { earlierExportLines, earlierJwks } from '../vectors/earlier-export.ts';
 
 const migrations = new URL('../../control-plane/storage/migrations/', import.meta.url);

@@ -11,8 +11,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { type KeyPurpose, keyPurposes } from '../../shared/model/signing-key.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
-import { temporaryFolder } from '../support/programs.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const url = '/v1/signing-keys/rotate';
 const order = { permission_key: 'orders:create' };

@@ -15,7 +15,8 @@ import { type RunningSidecar, startSidecar } from '../../sidecar/main.ts';
 import { sidecarIdOf } from '../../sidecar/startup/identity.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { call, type Reply } from '../support/http-client.ts';
-import { freePort, temporaryFolder } from '../support/programs.ts';
+import { freePort } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 const extras = { logger: silentLogger };

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
-import { compiledPrograms, type Programs, temporaryFolder } from '../support/programs.ts';
+import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /** The database goes away while everything serves, and comes back. */

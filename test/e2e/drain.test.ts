@@ -8,7 +8,8 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs, temporaryFolder } from '../support/programs.ts';
+import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 let programs: Programs;

@@ -3,8 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
-import { compiledPrograms, freePort, type Program, temporaryFolder } from '../support/programs.ts';
+import { compiledPrograms, freePort, type Program } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /** `/metrics` of both programs as they run. */

@@ -4,13 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { measureStall } from '../support/machine-stall.ts';
-import {
-  compiledPrograms,
-  freePort,
-  type Program,
-  type Programs,
-  temporaryFolder,
-} from '../support/programs.ts';
+import { compiledPrograms, freePort, type Program, type Programs } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /** `npm start` as a newcomer meets it: one command, nothing else installed. */

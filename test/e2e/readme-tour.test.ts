@@ -3,8 +3,9 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compiledPrograms, freePort, type Program, temporaryFolder } from '../support/programs.ts';
+import { compiledPrograms, freePort, type Program } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 

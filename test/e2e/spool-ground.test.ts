@@ -6,7 +6,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, temporaryFolder } from '../support/programs.ts';
+import { compiledPrograms } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /**

@@ -22,7 +22,7 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { temporaryFolder } from '../support/programs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 const hostProgram = fileURLToPath(new URL('../support/embedded-host.ts', import.meta.url));

@@ -14,10 +14,10 @@ import {
   appendTurn,
   openTestSpool,
   random,
-  spooledRecord,
   type TemporaryFolder,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
+import { spooledRecord } from '../support/spooled-record.ts';
 import { until } from '../support/until.ts';
 
 let folder: TemporaryFolder;

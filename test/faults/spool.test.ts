@@ -9,9 +9,9 @@ import {
   isVoid,
   openTestSpool,
   readOlderEpochs,
-  spooledRecord,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
+import { spooledRecord } from '../support/spooled-record.ts';
 import { until } from '../support/until.ts';
 
 /** Three turns over three segments: every kind of file operation a running spool does. */

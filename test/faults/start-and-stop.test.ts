@@ -10,8 +10,8 @@ import { startAllInOne } from '../../deploy/all-in-one.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { type Environment, parseSettings } from '../../shared/runtime/settings.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { temporaryFolder } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 const masterKey = (fill: number) => Buffer.alloc(32, fill).toString('base64url');

@@ -6,8 +6,8 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { type PassportVerifier, passportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { authority } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
-import { authority } from '../unit/sidecar/tokens.ts';
 
 const service = authority(1);
 

@@ -57,7 +57,7 @@ describe('constraints', () => {
         const constraints = gate(given);
         expect(gate(renderConstraints(constraints))).toEqual(constraints);
       }),
-      { numRuns: runs(1_000) },
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 
@@ -67,7 +67,7 @@ describe('constraints', () => {
         const constraints = passport(given);
         expect(passport(renderConstraints(constraints))).toEqual(constraints);
       }),
-      { numRuns: runs(1_000) },
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 
@@ -79,7 +79,7 @@ describe('constraints', () => {
         // It is also kept as JSON.
         expect(JSON.parse(JSON.stringify(once))).toEqual(once);
       }),
-      { numRuns: runs(1_000) },
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 });
@@ -117,7 +117,7 @@ describe('the claims of a passport', () => {
         const payload: Record<string, unknown> = JSON.parse(JSON.stringify(renderPassportClaims(given)));
         expect(parsePassportClaims(payload)).toEqual(given);
       }),
-      { numRuns: runs(1_000) },
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 
@@ -127,7 +127,7 @@ describe('the claims of a passport', () => {
         const payload = { ...renderPassportClaims(given), [name]: value };
         expect(() => parsePassportClaims(payload)).not.toThrow();
       }),
-      { numRuns: runs(1_000) },
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 
@@ -142,7 +142,7 @@ describe('the claims of a passport', () => {
           expect(parsePassportClaims({ ...payload, [name]: null })).toBeNull();
         }
       }),
-      { numRuns: runs(50) },
+      { numRuns: runs({ short: 50, long: 5_000 }) },
     );
   });
 });

@@ -5,8 +5,9 @@ import { limits } from '../../shared/model/limits.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { corpus } from '../pii/corpus.ts';
+import { runs } from '../support/runs.ts';
 
-const runs = process.env['LONG'] === '1' ? 20_000 : 400;
+const numRuns = runs({ short: 100, long: 40_000 });
 
 /** Pieces of personal data, of near misses and of what lies between, put together at random. */
 const piece = fc.oneof(
@@ -60,7 +61,7 @@ describe('personal data in any request', () => {
         expect(JSON.stringify(given)).toBe(before);
         expect(scanPii(copy, wanted).findings).toEqual([]);
       }),
-      { numRuns: runs },
+      { numRuns },
     );
   });
 
@@ -80,7 +81,7 @@ describe('personal data in any request', () => {
           expect(['string', 'object']).toContain(typeof resolve(given, pointer));
         }
       }),
-      { numRuns: runs },
+      { numRuns },
     );
     // The control: a scan that finds nothing would keep every promise of this page.
     expect(seen.size).toBeGreaterThan(0);
@@ -96,7 +97,7 @@ describe('personal data in any request', () => {
           }
         }
       }),
-      { numRuns: runs },
+      { numRuns },
     );
   });
 
@@ -105,7 +106,7 @@ describe('personal data in any request', () => {
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (given) => {
         expect(scanPii(given, piiTypes)).toEqual(scanPii(structuredClone(given), piiTypes));
       }),
-      { numRuns: runs },
+      { numRuns },
     );
   });
 });

@@ -16,6 +16,7 @@ import {
   standing,
   standingIn,
 } from '../support/model-service.ts';
+import { runs } from '../support/runs.ts';
 
 const ed25519 = chooseEd25519();
 const clock = { now: () => 1_000 as UnixMillis, monotonic: () => 0 as MonotonicMillis };
@@ -170,7 +171,7 @@ describe('a replica', () => {
           expect(askedOf(anew)).toEqual(askedOf(replica));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runs({ short: 40, long: 15_000 }) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { lineSplitter } from '../../shared/attestation/lines.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
+import { runs } from '../support/runs.ts';
 import {
   chainOf,
   exportLinesOf,
@@ -69,7 +70,7 @@ describe.each([
         changed[at] = (changed[at] ?? 0) ^ change;
         expect(acceptedBy(changed)).toEqual([]);
       }),
-      { numRuns: 400 },
+      { numRuns: runs({ short: 80, long: 40_000 }) },
     );
   });
 
@@ -95,7 +96,7 @@ describe.each([
           : Uint8Array.from([...file.subarray(0, at), ...file.subarray(at + 1)]);
         expect(acceptedBy(changed)).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: runs({ short: 40, long: 20_000 }) },
     );
   });
 
@@ -104,7 +105,7 @@ describe.each([
       fc.property(fc.nat(file.length - 1), (length) => {
         expect(acceptedBy(file.subarray(0, length))).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: runs({ short: 40, long: 20_000 }) },
     );
     expect(acceptedBy(file.subarray(0, file.length - 1))).toEqual([]);
   });

@@ -4,7 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, type Reply } from './http-client.ts';
-import { freePort, type Program, type Programs, temporaryFolder } from './programs.ts';
+import { freePort, type Program, type Programs } from './programs.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 /**
  * Control planes and sidecars as separate processes on one database, as an operator would run them.

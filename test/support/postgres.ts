@@ -4,8 +4,8 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { temporaryFolder } from './programs.ts';
 import { sharedService } from './shared-services.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 export interface TestDatabase {
   /** A pool on the database; ended by `drop`. */

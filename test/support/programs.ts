@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
@@ -125,11 +123,4 @@ function isFree(port: number): Promise<boolean> {
     // On all addresses, as programs may.
     server.listen(port, () => server.close(() => resolve(true)));
   });
-}
-
-/** A folder that every user may enter (an embedded PostgreSQL may run as somebody else), and its removal. */
-export function temporaryFolder(): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'agent-trust-test-'));
-  chmodSync(path, 0o711);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -15,7 +15,7 @@ import { startOneSidecar } from '../../sidecar/startup/one-sidecar.ts';
 import type { Api, Reply } from './api.ts';
 import { answerHolder } from './document.ts';
 import { linkTo } from './link.ts';
-import { temporaryFolder } from './programs.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 import { until } from './until.ts';
 
 /** A whole sidecar in this process, following the control plane of a test. */

@@ -9,6 +9,8 @@ export interface Source {
   readonly path: string;
   readonly text: string;
   readonly imports: readonly string[];
+  /** The imports that are there when the file runs: not those of types alone. */
+  readonly valueImports: readonly string[];
 }
 
 /** `folder`: from the project's root. Without declaration files. */
@@ -18,8 +20,24 @@ export function sourcesBelow(folder: string): Source[] {
     .map((entry) => {
       const path = relative(root, join(entry.parentPath, entry.name));
       const text = readFileSync(join(root, path), 'utf8');
-      return { path, text, imports: importsOf(path, text) };
+      const withoutTypes = text.replaceAll(/^(?:import|export) type [^;]*;$/gm, '');
+      return { path, text, imports: importsOf(path, text), valueImports: importsOf(path, withoutTypes) };
     });
+}
+
+/** What is not ours or not text of ours: installed, built and left by runs. As .gitignore has it. */
+const notOurs = new Set(['node_modules', 'dist', 'coverage', 'results']);
+
+/** Paths from the project's root of all its files with one of these endings, in order. */
+export function filesEnding(...endings: readonly string[]): string[] {
+  const below = (folder: string): string[] =>
+    readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory())
+        return entry.name.startsWith('.') || notOurs.has(entry.name) ? [] : below(path);
+      return entry.isFile() && endings.some((ending) => path.endsWith(ending)) ? [path] : [];
+    });
+  return below('').sort();
 }
 
 /**

@@ -11,29 +11,8 @@ import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { sampleId } from './sample-chains.ts';
 
-/** Records, spools and what can be read of them, for tests of the spool and of the shipper. */
+/** Spools and what can be read of them, for tests of the spool and of the shipper. */
 export const random = systemRandom();
-
-export function spooledRecord(change: Partial<SpooledRecord> = {}): SpooledRecord {
-  const passportId = sampleId('pass', 1);
-  return {
-    id: random.newId('att', Date.UTC(2026, 10, 1) as never),
-    chain_id: passportId,
-    passport_id: passportId,
-    gate_id: sampleId('gate', 1),
-    decision: 'PERMIT',
-    reason: null,
-    request_hash: `sha256:${'0a'.repeat(32)}`,
-    permission_key: 'orders:create',
-    amount_micro_usd: 12_500_000,
-    constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission'],
-    pii: [],
-    timestamp_ms: Date.UTC(2026, 10, 1),
-    token_hash: 'ab'.repeat(32),
-    caller_mode: 'live',
-    ...change,
-  };
-}
 
 export interface TemporaryFolder {
   readonly path: string;

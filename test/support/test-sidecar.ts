@@ -13,7 +13,7 @@ import { renderAttestation } from '../../shared/wire/attestation.ts';
 import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
 import type { Api, Reply } from './api.ts';
-import { spooledRecord } from './spooled.ts';
+import { spooledRecord } from './spooled-record.ts';
 
 /** A sidecar as the control plane sees it: a connection and batches. */
 export interface TestSidecar {

@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { filesEnding } from '../support/sources.ts';
 
 /**
  * Code, tests and docs cite docs/contract.md by section, and docs link to each other: what they point at must
@@ -22,12 +22,7 @@ const thisFile = 'test/unit/citations.test.ts';
 const lastMigrationWithEarlierName = 20;
 const earlierName = 'decisions';
 
-const tracked = execFileSync('git', ['ls-files', '-z', '*.ts', '*.mjs', '*.sql', '*.md'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\0')
-  .filter((path) => path !== '' && path !== thisFile && existsSync(join(root, path)));
+const files = filesEnding('.ts', '.mjs', '.sql', '.md').filter((path) => path !== thisFile);
 
 interface Citation {
   /** `5`, or what somebody wrote in its place: `5.1`. */
@@ -81,7 +76,7 @@ describe('citations of the contract', () => {
   });
 
   it('lead to a section each, in every file', () => {
-    const all = tracked.flatMap((path) =>
+    const all = files.flatMap((path) =>
       citationsIn(read(path), 'contract').map((each) => ({ path, ...each })),
     );
     expect(all.length).toBeGreaterThan(200);
@@ -98,7 +93,7 @@ describe('citations of the contract', () => {
   });
 
   it('name the contract, but for migrations that were applied before it had this name', () => {
-    const earlier = tracked
+    const earlier = files
       .filter((path) => path !== contractPath)
       .flatMap((path) => citationsIn(read(path), earlierName).map((each) => ({ path, ...each })));
     expect(earlier.filter(({ path }) => !mayUseEarlierName(path))).toEqual([]);
@@ -127,7 +122,7 @@ describe('citations of the contract', () => {
   });
 });
 
-const pages = tracked.filter((path) => /^(?:docs\/)?[^/]+\.md$/.test(path));
+const pages = files.filter((path) => /^(?:docs\/)?[^/]+\.md$/.test(path));
 
 /** As GitHub names the anchors of headings; one that occurs again gets a number. */
 function anchorsOf(page: string): ReadonlySet<string> {

@@ -1,19 +1,14 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { filesEnding } from '../support/sources.ts';
 
 /** Biome wraps code at this width and leaves comments and prose as they are. */
 const columnsMax = 110;
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-const tracked = execFileSync('git', ['ls-files', '-z', '*.ts', '*.mjs', '*.md'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\0')
-  .filter((path) => path !== '' && existsSync(join(root, path)));
+const files = filesEnding('.ts', '.mjs', '.md');
 
 /** Drawings and tables cannot be wrapped; an address or a formula without a space cannot either. */
 const cannotWrap = (text: string): boolean =>
@@ -44,8 +39,8 @@ const tooLong = (path: string): string[] => {
 };
 
 it(`wraps comments and prose at ${columnsMax} columns`, () => {
-  expect(tracked.length).toBeGreaterThan(500);
-  expect(tracked.flatMap(tooLong)).toEqual([]);
+  expect(files.length).toBeGreaterThan(500);
+  expect(files.flatMap(tooLong)).toEqual([]);
 });
 
 it('would notice a long comment and a long paragraph', () => {

@@ -208,7 +208,7 @@ function withPrice(cents: number): object {
 
 function deep(): object {
   let nested: object = {};
-  for (let depth = 0; depth < 20_000; depth++) nested = { nested };
+  for (let depth = 0; depth < 500_000; depth++) nested = { nested };
   const [entry] = published().permissions;
   return { ...entry, pricing: { ...entry.pricing, nested } };
 }

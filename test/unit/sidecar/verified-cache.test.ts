@@ -4,7 +4,7 @@ import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import { admitToken, openToken } from '../../../shared/verification/verify-token.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
-import { authority } from './tokens.ts';
+import { authority } from '../../support/tokens.ts';
 
 const service = authority(1);
 const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

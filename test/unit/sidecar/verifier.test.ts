@@ -17,8 +17,8 @@ import {
   rememberVerifiers,
   type VerifyJob,
 } from '../../../sidecar/verify/verify-task.ts';
+import { authority, ed25519, withWrongSignature } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
-import { authority, ed25519, withWrongSignature } from './tokens.ts';
 
 const service = authority(1);
 const stranger = authority(2);

@@ -8,7 +8,7 @@ import {
 } from '../../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../../shared/wire/sync.ts';
 import { sampleId } from '../../support/sample-chains.ts';
-import { spooledRecord } from '../../support/spooled.ts';
+import { spooledRecord } from '../../support/spooled-record.ts';
 
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 const refused: Partial<SpooledRecord> = {

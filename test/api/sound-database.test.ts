@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { goodCalls } from '../support/good-calls.ts';
+import {
+  brokenRules,
+  expectSignedCatalogs,
+  expectSoundDatabase,
+  type rules,
+} from '../support/sound-database.ts';
+
+/** The controls of the rules: each finds the damage that it is there for. */
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+  const calls = goodCalls(api);
+  for (const call of Object.values(calls)) await api.call(await call());
+  for (const id of ['issuePassport', 'publishCatalog']) {
+    const call = await must(calls[id], 'it has a good call')();
+    expect((await api.call({ ...call, headers: { 'idempotency-key': id } })).status).toBe(201);
+  }
+});
+afterAll(() => api.close());
+
+it('finds nothing wrong with what the API has written', async () => {
+  await expectSoundDatabase(api);
+  await expectSignedCatalogs(api);
+});
+
+const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
+  'revisions of a feed run without holes up to its head': [
+    `UPDATE feeds SET revision = revision + 1`,
+    `DELETE FROM changes WHERE revision = 2`,
+  ],
+  'holders of leases have no more of a window left than the ledger counts': [
+    `WITH holder AS (INSERT INTO lease_holders VALUES ('x', 'side_x', 'acct_x', 1, '[]', 0)),
+      counted AS (INSERT INTO quota_windows VALUES ('gate_rate:x', 'day', 0, 1, 1))
+      INSERT INTO quota_leases VALUES ('x', 'gate_rate:x', 'day', 0, 1, 2)`,
+  ],
+  'every account has a feed': [
+    `INSERT INTO accounts VALUES ('acct_x', 'X', 'free', 'active', NULL, NULL, false, 0)`,
+  ],
+  'the last change of a gate is what the gate is': [
+    `UPDATE gates SET version = version + 1`,
+    `UPDATE gates SET deleted_at_ms = 1`,
+    `UPDATE gates SET constraints = '{"allowed_domains": []}'`,
+    `INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version, created_at_ms, updated_at_ms)
+      SELECT 'gate_x', account_id, mode, name, trust_level, constraints, 1, 1, 0, 0 FROM gates LIMIT 1`,
+  ],
+  'the last change of an API key is what the key is': [
+    `UPDATE api_keys SET revoked_at_ms = 1`,
+    `UPDATE api_keys SET expires_at_ms = 1`,
+  ],
+  'the last change of a passport is its standing': [
+    `UPDATE passports SET status = 'suspended' WHERE status = 'active'`,
+    `UPDATE passports SET status = 'active', revoked_at_ms = NULL WHERE status = 'revoked'`,
+  ],
+  'the last change of an issuer is its standing': [`UPDATE issuers SET status = 'suspended'`],
+  'the last change of an account is its standing': [`UPDATE accounts SET status = 'suspended'`],
+  'a passport is of the account and mode of its issuer': [`UPDATE issuers SET mode = 'test'`],
+  'versions of a catalog, and entries of a version, are counted without holes': [
+    `INSERT INTO catalogs SELECT gate_id, 3, 0, '', '', '' FROM catalogs`,
+    `UPDATE catalog_entries SET position = 1`,
+  ],
+  'a gate has the prices and approvals of its newest catalog': [
+    `UPDATE gates SET catalog_prices = NULL`,
+    `UPDATE gates SET catalog_prices = catalog_prices || '{"a:b": 1}'`,
+    `UPDATE gates SET catalog_approvals = '{orders:read}'`,
+    `INSERT INTO catalogs SELECT gate_id, 2, 0, '', '', '' FROM catalogs`,
+  ],
+  'what is discovered is the newest catalog of every live gate of an active account': [
+    `DELETE FROM discovery_entries`,
+    `UPDATE gates SET deleted_at_ms = 1`,
+    `UPDATE gates SET trust_level = 'L3'`,
+  ],
+  'what is discovered is counted': [
+    `UPDATE discovery_counts SET entries = entries + 1`,
+    `DELETE FROM discovery_counts`,
+  ],
+  'what a stored answer says was created is there': [
+    `UPDATE idempotent_answers SET body = replace(body, 'pass_', 'pass_0') WHERE idempotency_key = 'issuePassport'`,
+    `UPDATE idempotent_answers SET body = replace(body, '"version":1', '"version":2') WHERE idempotency_key = 'publishCatalog'`,
+  ],
+  'what an approval holds, or has spent, is given out in the ledger': [
+    `UPDATE quota_windows SET leased = leased - 1 WHERE counter IN (
+      SELECT holds->0->>'counter' FROM approvals WHERE status = 'pending')`,
+  ],
+  'each resolution of an approval is on record, once': [
+    `UPDATE attestations SET resolution = NULL, refers_to = NULL WHERE resolution = 'denied'`,
+    `UPDATE attestations SET resolution = 'expired' WHERE resolution = 'approved'`,
+    `UPDATE attestations SET refers_to = 'appr_x' WHERE resolution = 'approved'`,
+    `UPDATE approvals SET status = 'expired', due_at_ms = NULL WHERE status = 'pending'`,
+  ],
+  'what used an approval is on record': [
+    `UPDATE approvals SET status = 'used', due_at_ms = NULL, attestation_id = 'att_x' WHERE status = 'approved'`,
+  ],
+  'what waits to be sent has an event, and what was attempted has its attempts': [
+    `DELETE FROM webhook_events`,
+    `UPDATE webhook_deliveries SET attempts = 1`,
+    `INSERT INTO webhook_attempts SELECT delivery_id, 1, 0, 0, 200, NULL, '' FROM webhook_deliveries`,
+  ],
+  'each purpose has one key that is not retired': [
+    `UPDATE signing_keys SET retired_at_ms = 1`,
+    `UPDATE signing_keys SET retired_at_ms = NULL`,
+  ],
+  'the last change of a signing key is what the key is': [`UPDATE signing_keys SET compromised = true`],
+};
+
+it.each(Object.entries(damage).flatMap(([rule, all]) => all.map((statement) => [rule, statement] as const)))(
+  'finds that no longer %s after %s',
+  async (rule, statement) => {
+    const undone = new Error('undo');
+    const work = api.deps.sql.begin(async (tx) => {
+      const { count } = await tx.unsafe(statement);
+      expect(count).toBeGreaterThan(0);
+      expect(Object.keys(await brokenRules(tx))).toContain(rule);
+      throw undone;
+    });
+    await expect(work).rejects.toBe(undone);
+  },
+);

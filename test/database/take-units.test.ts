@@ -1,0 +1,422 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../control-plane/base/database.ts';
+import { freeUnits } from '../../control-plane/quota/hold.ts';
+import { takeUnits, type WindowAsk } from '../../control-plane/quota/take-units.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { CounterKey } from '../../shared/quota/counter.ts';
+import { type QuotaWindow, windowAt } from '../../shared/quota/window.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+
+let database: TestDatabase;
+/** A second pool, as another replica of the control plane has one. */
+let other: Database;
+beforeAll(async () => {
+  database = await testDatabase();
+  other = connect({ url: database.url, connectionsMax: 8 });
+});
+afterAll(async () => {
+  await other.end({ timeout: 1 });
+  await database.drop();
+});
+
+let counters = 0;
+const newCounter = () => `gate_rate:test_${++counters}` as CounterKey;
+const nowMs = parseTime('2096-02-29T23:59:30Z') as UnixMillis;
+const later = (durationMs: number) => (nowMs + durationMs) as UnixMillis;
+
+/** All of `units` or nothing, of the minute unless said otherwise. */
+const exactly = (
+  units: number,
+  ask: Pick<WindowAsk, 'counter' | 'limit'> & Partial<WindowAsk>,
+): WindowAsk => ({
+  window: 'minute',
+  unitsMin: units,
+  unitsMax: units,
+  ...ask,
+});
+const upTo = (units: number, ask: Pick<WindowAsk, 'counter' | 'limit'> & Partial<WindowAsk>): WindowAsk => ({
+  ...exactly(units, ask),
+  unitsMin: 1,
+});
+
+const grant = (...asks: WindowAsk[][]) => takeUnits(database.sql, asks, nowMs);
+async function leased(
+  counter: CounterKey,
+  window: QuotaWindow = windowAt('minute', nowMs),
+): Promise<number | null> {
+  const [row] = await database.sql<{ leased: number }[]>`
+    SELECT leased FROM quota_windows
+    WHERE counter = ${counter} AND window_name = ${window.name} AND starts_at_ms = ${window.startsAtMs}`;
+  return row?.leased ?? null;
+}
+
+describe('takeUnits', () => {
+  it('gives units out up to the limit, and not one more', async () => {
+    const counter = newCounter();
+    const window = windowAt('minute', nowMs);
+    const one = exactly(1, { counter, limit: 2 });
+    expect(await grant([one])).toEqual([{ isGranted: true, windows: [{ window, granted: 1, leased: 1 }] }]);
+    expect(await grant([one])).toEqual([{ isGranted: true, windows: [{ window, granted: 1, leased: 2 }] }]);
+    expect(await grant([one])).toEqual([{ isGranted: false, windows: [{ window, granted: 0, leased: 2 }] }]);
+    expect(await leased(counter)).toBe(2);
+  });
+
+  it('takes from all windows of an ask or from none', async () => {
+    const [full, free] = [newCounter(), newCounter()];
+    await grant([exactly(5, { counter: full, limit: 5 })]);
+    const [refused] = await grant([
+      exactly(1, { counter: free, limit: 9 }),
+      exactly(1, { counter: full, limit: 5 }),
+    ]);
+    expect(refused).toMatchObject({
+      isGranted: false,
+      windows: [
+        { granted: 0, leased: 0 },
+        { granted: 0, leased: 5 },
+      ],
+    });
+    expect(await leased(free)).toBe(0);
+    expect(await leased(full)).toBe(5);
+  });
+
+  it('lets the windows of one ask need different amounts: a request and its money', async () => {
+    const [rate, money] = [newCounter(), newCounter()];
+    const ask = [
+      exactly(1, { counter: rate, limit: 100 }),
+      exactly(2_500_000, { counter: money, window: 'month', limit: 4_000_000 }),
+    ];
+    expect((await grant(ask))[0]?.isGranted).toBe(true);
+    expect((await grant(ask))[0]?.isGranted).toBe(false);
+    expect(await leased(rate)).toBe(1);
+    expect(await leased(money, windowAt('month', nowMs))).toBe(2_500_000);
+  });
+
+  it('grants what is left where less is enough', async () => {
+    const counter = newCounter();
+    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
+      { windows: [{ granted: 7, leased: 7 }] },
+    ]);
+    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
+      { windows: [{ granted: 3, leased: 10 }] },
+    ]);
+    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
+      { isGranted: false, windows: [{ granted: 0, leased: 10 }] },
+    ]);
+  });
+
+  it('refuses less than the least that is wanted', async () => {
+    const counter = newCounter();
+    const ask = { ...upTo(7, { counter, limit: 3 }), unitsMin: 4 };
+    expect(await grant([ask])).toMatchObject([{ isGranted: false, windows: [{ granted: 0, leased: 0 }] }]);
+    expect(await grant([{ ...ask, unitsMin: 3 }])).toMatchObject([
+      { isGranted: true, windows: [{ granted: 3 }] },
+    ]);
+  });
+
+  it('answers many asks in their order, each on its own', async () => {
+    const [full, free] = [newCounter(), newCounter()];
+    await grant([exactly(5, { counter: full, limit: 5 })]);
+    const answers = await grant(
+      [exactly(1, { counter: free, limit: 5 })],
+      [],
+      [exactly(1, { counter: full, limit: 5 })],
+      [upTo(9, { counter: free, window: 'hour', limit: 4 })],
+    );
+    expect(
+      answers.map(({ isGranted, windows }) => [isGranted, windows.map(({ granted }) => granted)]),
+    ).toEqual([
+      [true, [1]],
+      [true, []],
+      [false, [0]],
+      [true, [4]],
+    ]);
+    expect(await takeUnits(database.sql, [], nowMs)).toEqual([]);
+  });
+
+  it('binds a lowered limit to units not yet given out, and a raised one at once', async () => {
+    const counter = newCounter();
+    await grant([exactly(8, { counter, limit: 10 })]);
+    expect(await grant([upTo(1, { counter, limit: 3 })])).toMatchObject([
+      { isGranted: false, windows: [{ granted: 0, leased: 8 }] },
+    ]);
+    expect(await grant([upTo(9, { counter, limit: 12 })])).toMatchObject([
+      { windows: [{ granted: 4, leased: 12 }] },
+    ]);
+  });
+
+  it('grants nothing under a limit of zero', async () => {
+    const counter = newCounter();
+    expect(await grant([exactly(1, { counter, limit: 0 })])).toMatchObject([{ isGranted: false }]);
+  });
+
+  it('begins anew with each window, and leaves the other windows of the counter alone', async () => {
+    const counter = newCounter();
+    const ask = (['minute', 'hour', 'day', 'month'] as const).map((window) =>
+      exactly(1, { counter, window, limit: 2 }),
+    );
+    const used = async (atMs: UnixMillis) =>
+      (await takeUnits(database.sql, [ask], atMs))[0]?.windows.map((each) => each.leased);
+    expect(await used(nowMs)).toEqual([1, 1, 1, 1]);
+    expect(await used(later(29_999))).toEqual([2, 2, 2, 2]);
+    // 1 March: minute, hour, day and month begin in the same millisecond.
+    expect(await used(later(30_000))).toEqual([1, 1, 1, 1]);
+    expect(await used(later(30_000 + minuteMs))).toEqual([1, 2, 2, 2]);
+    // A clock that was set back finds what it had counted.
+    expect(await used(nowMs)).toEqual([2, 2, 2, 2]);
+  });
+
+  it.each([
+    ['the same window twice', [exactly(1, { counter: newCounter(), limit: 1 })].flatMap((one) => [one, one])],
+    ['half a unit', [exactly(0.5, { counter: newCounter(), limit: 1 })]],
+    ['fewer than no units', [exactly(-1, { counter: newCounter(), limit: 1 })]],
+    ['a least above the most', [{ ...exactly(1, { counter: newCounter(), limit: 9 }), unitsMin: 2 }]],
+    ['a limit that is no number', [exactly(1, { counter: newCounter(), limit: Number.NaN })]],
+    [
+      'more windows than a call may name',
+      Array.from({ length: limits.quotaWindowsPerCallMax + 1 }, () =>
+        exactly(1, { counter: newCounter(), limit: 1 }),
+      ),
+    ],
+  ])('throws for %s, before it asks the database', async (_what, ask) => {
+    await expect(grant(ask)).rejects.toThrow(expect.objectContaining({ name: 'InvariantError' }));
+    expect(await leased(ask[0]?.counter as CounterKey)).toBeNull();
+  });
+
+  it('takes as many windows as a call may name', async () => {
+    const ask = Array.from({ length: limits.quotaWindowsPerCallMax }, () =>
+      exactly(1, { counter: newCounter(), limit: 1 }),
+    );
+    const [answer] = await grant(ask);
+    expect(answer?.isGranted).toBe(true);
+    expect(answer?.windows.every(({ granted }) => granted === 1)).toBe(true);
+  });
+
+  it('gives nothing out when the transaction around it is undone', async () => {
+    const counter = newCounter();
+    await grant([exactly(1, { counter, limit: 9 })]);
+    const undone = database.sql.begin(async (tx) => {
+      await takeUnits(tx, [[exactly(3, { counter, limit: 9 })]], nowMs);
+      throw new Error('on purpose');
+    });
+    await expect(undone).rejects.toThrow('on purpose');
+    expect(await leased(counter)).toBe(1);
+  });
+});
+
+describe('takeUnits, many at once', () => {
+  const pools = () => [database.sql, other];
+  const poolOf = (index: number) => pools()[index % 2] ?? database.sql;
+
+  it('lets 200 takers on two pools take exactly the limit, from the first moment of a window on', async () => {
+    const counter = newCounter();
+    const ask = [exactly(1, { counter, limit: 130 }), exactly(1, { counter, window: 'day', limit: 1_000 })];
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => takeUnits(poolOf(index), [ask], nowMs)),
+    );
+    const granted = answers.filter(([answer]) => answer?.isGranted);
+    expect(granted).toHaveLength(130);
+    // Each of them has seen a count of its own: none was overtaken between reading and writing.
+    expect(
+      granted.map(([answer]) => answer?.windows[0]?.leased).sort((a, b) => Number(a) - Number(b)),
+    ).toEqual(Array.from({ length: 130 }, (_, index) => index + 1));
+    expect(await leased(counter)).toBe(130);
+    expect(await leased(counter, windowAt('day', nowMs))).toBe(130);
+  });
+
+  it('uses a limit to the end with partial grants of many sizes', async () => {
+    const counter = newCounter();
+    const limit = 1_000;
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) =>
+        takeUnits(poolOf(index), [[upTo(1 + (index % 37), { counter, limit })]], nowMs),
+      ),
+    );
+    const sum = answers.flat().reduce((total, { windows }) => total + (windows[0]?.granted ?? 0), 0);
+    expect(sum).toBe(limit);
+    expect(await leased(counter)).toBe(limit);
+  });
+
+  it('never waits in a circle, whatever the order in which windows are named and whether they exist', async () => {
+    const names = Array.from({ length: 12 }, newCounter);
+    const takers = Array.from({ length: 100 }, (_, index) => {
+      const turned = [...names.slice(index % 12), ...names.slice(0, index % 12)];
+      const ask = (index % 2 === 0 ? turned : turned.reverse())
+        .slice(0, 8)
+        .map((counter) => exactly(1, { counter, limit: 40 }));
+      const work = (sql: Parameters<typeof takeUnits>[0]) =>
+        takeUnits(sql, [ask.slice(0, 4), ask.slice(4)], nowMs);
+      return index % 3 === 0 ? poolOf(index).begin((tx) => work(tx)) : work(poolOf(index));
+    });
+    const sums = new Map<string, number>();
+    for (const [index, answers] of (await Promise.all(takers)).entries()) {
+      const turned = [...names.slice(index % 12), ...names.slice(0, index % 12)];
+      const asked = (index % 2 === 0 ? turned : turned.reverse()).slice(0, 8);
+      answers
+        .flatMap(({ windows }) => windows)
+        .forEach(({ granted }, place) => {
+          const name = asked[place] ?? '';
+          sums.set(name, (sums.get(name) ?? 0) + granted);
+        });
+    }
+    for (const counter of names) {
+      expect(sums.get(counter)).toBeLessThanOrEqual(40);
+      expect(await leased(counter)).toBe(sums.get(counter));
+    }
+  });
+
+  it('makes new windows in one order too', async () => {
+    // A statement that makes 20 rows is over before another one meets it, unless each row takes a while.
+    await database.sql.unsafe(`
+      CREATE FUNCTION wait_a_little() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(0.002); RETURN NEW; END $$;
+      CREATE TRIGGER slow_rows BEFORE INSERT ON quota_windows FOR EACH ROW EXECUTE FUNCTION wait_a_little()`);
+    const names = Array.from({ length: 20 }, newCounter);
+    const takers = Array.from({ length: 8 }, (_, index) => {
+      const inTurn = index % 2 === 0 ? names : [...names].reverse();
+      return takeUnits(poolOf(index), [inTurn.map((counter) => exactly(1, { counter, limit: 100 }))], nowMs);
+    });
+    const answers = await Promise.all(takers).finally(
+      () => database.sql`DROP TRIGGER slow_rows ON quota_windows`,
+    );
+    expect(answers.flat().every(({ isGranted }) => isGranted)).toBe(true);
+  });
+
+  it('gives units back in one order too', async () => {
+    const names = Array.from({ length: limits.quotaWindowsPerCallMax }, newCounter);
+    const inTurn = (index: number) => (index % 2 === 0 ? names : [...names].reverse());
+    await grant(names.map((counter) => exactly(20, { counter, limit: 20 })));
+    await Promise.all(
+      Array.from({ length: 16 }, (_, index) =>
+        freeUnits(
+          poolOf(index),
+          inTurn(index).map((counter) => ({ counter, ...minute, units: 1 })),
+          nowMs,
+        ),
+      ),
+    );
+    expect(new Set(await Promise.all(names.map((counter) => leased(counter))))).toEqual(new Set([4]));
+  });
+});
+
+/** As what holds units names their window. */
+const minute = { window: 'minute', startsAtMs: windowAt('minute', nowMs).startsAtMs } as const;
+
+describe('freeUnits', () => {
+  const window = windowAt('minute', nowMs);
+
+  it('frees units for others at once', async () => {
+    const [counter, second] = [newCounter(), newCounter()];
+    await grant([exactly(10, { counter, limit: 10 }), exactly(5, { counter: second, limit: 5 })]);
+    await freeUnits(
+      database.sql,
+      [
+        { counter, ...minute, units: 4 },
+        { counter: second, ...minute, units: 5 },
+      ],
+      nowMs,
+    );
+    expect(await leased(counter)).toBe(6);
+    expect(await leased(second)).toBe(0);
+    expect(await grant([upTo(10, { counter, limit: 10 })])).toMatchObject([
+      { windows: [{ granted: 4, leased: 10 }] },
+    ]);
+  });
+
+  it('takes a window no lower than zero, and makes none that is not there', async () => {
+    const [counter, unknown] = [newCounter(), newCounter()];
+    await grant([exactly(3, { counter, limit: 10 })]);
+    await freeUnits(
+      database.sql,
+      [
+        { counter, ...minute, units: 5 },
+        { counter: unknown, ...minute, units: 1 },
+      ],
+      nowMs,
+    );
+    expect(await leased(counter)).toBe(0);
+    expect(await leased(unknown)).toBeNull();
+    await freeUnits(database.sql, [], nowMs);
+  });
+
+  it('comes too late from the end of the window on, and then changes nothing', async () => {
+    const counter = newCounter();
+    await grant([exactly(3, { counter, limit: 10 })]);
+    const give = (atMs: number) =>
+      freeUnits(database.sql, [{ counter, ...minute, units: 1 }], atMs as UnixMillis);
+    await give(window.endsAtMs);
+    expect(await leased(counter)).toBe(3);
+    await give(window.endsAtMs - 1);
+    expect(await leased(counter)).toBe(2);
+  });
+
+  it('loses nothing among takers: 100 takers that give back half of it leave exactly the rest', async () => {
+    const counter = newCounter();
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, index) => {
+        const sql = index % 2 === 0 ? database.sql : other;
+        const [answer] = await takeUnits(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
+        expect(answer?.isGranted).toBe(true);
+        await freeUnits(sql, [{ counter, ...minute, units: 2 }], nowMs);
+      }),
+    );
+    expect(await leased(counter)).toBe(200);
+  });
+
+  it('adds up what is freed of one window, and throws for less than nothing', async () => {
+    const counter = newCounter();
+    await grant([exactly(10, { counter, limit: 10 })]);
+    const twice = [1, 2].map((units) => ({ counter, ...minute, units }));
+    await freeUnits(database.sql, twice, nowMs);
+    expect(await leased(counter)).toBe(7);
+    await expect(freeUnits(database.sql, [{ counter, ...minute, units: -1 }], nowMs)).rejects.toThrow(
+      'whole number',
+    );
+  });
+});
+
+describe('windows that ended', () => {
+  const systemNowMs = () => Date.now() as UnixMillis;
+  const insert = async (counter: CounterKey, endedAgoMs: number, count = 1): Promise<void> => {
+    const endsAtMs = systemNowMs() - endedAgoMs;
+    await database.sql`
+      INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+      SELECT ${counter}, 'minute', ${endsAtMs - minuteMs}::bigint - n, ${endsAtMs}::bigint - n, 1 FROM generate_series(1, ${count}) AS n`;
+  };
+  const count = async (counter: CounterKey): Promise<number> => {
+    const rows = await database.sql`SELECT 1 FROM quota_windows WHERE counter = ${counter}`;
+    return rows.length;
+  };
+  const open = (atMs: UnixMillis) =>
+    takeUnits(database.sql, [[exactly(1, { counter: newCounter(), limit: 1 })]], atMs);
+
+  it('go when new ones come, a bounded number at a time, and only long after their end', async () => {
+    const [old, recent] = [newCounter(), newCounter()];
+    await insert(old, limits.quotaWindowKeptMs + minuteMs, limits.quotaWindowsPerTrimMax + 5);
+    await insert(recent, limits.quotaWindowKeptMs - minuteMs);
+    await open(systemNowMs());
+    expect(await count(old)).toBe(5);
+    await open(systemNowMs());
+    expect(await count(old)).toBe(0);
+    expect(await count(recent)).toBe(1);
+  });
+
+  it('stay when only one of the two clocks says that they ended', async () => {
+    const [old, recent] = [newCounter(), newCounter()];
+    await insert(old, limits.quotaWindowKeptMs + minuteMs);
+    await open((systemNowMs() - hourMs / 2) as UnixMillis);
+    expect(await count(old)).toBe(1);
+    await insert(recent, minuteMs);
+    await open((systemNowMs() + dayMs) as UnixMillis);
+    expect(await count(recent)).toBe(1);
+  });
+
+  it('are not made again: a clock that is far behind is refused', async () => {
+    const counter = newCounter();
+    const ask = [[exactly(1, { counter, limit: 5 })]];
+    const behindMs = (systemNowMs() - limits.quotaWindowKeptMs - 2 * minuteMs) as UnixMillis;
+    await expect(takeUnits(database.sql, ask, behindMs)).rejects.toThrow('too far behind');
+    expect(await count(counter)).toBe(0);
+  });
+});

@@ -1,0 +1,192 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SidecarId } from '../../shared/model/ids.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import {
+  type ControlPlaneClient,
+  ControlPlaneError,
+  controlPlaneClient,
+} from '../../sidecar/replica/control-plane-client.ts';
+import { numbered } from '../support/model-service.ts';
+import { until } from '../support/until.ts';
+
+interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly authorization: string | undefined;
+  readonly body: string;
+}
+
+const sidecarId = `side_${'0'.repeat(26)}` as SidecarId;
+const apiKey = 'at_live_of_a_test';
+const position = { account: { revision: 1, mark: 'a' }, global: { revision: 2, mark: 'g' } };
+let server: Server;
+let client: ControlPlaneClient;
+let seen: Seen[];
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+
+beforeEach(async () => {
+  seen = [];
+  server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const { method, url, headers } = request;
+      seen.push({ method, url, authorization: headers.authorization, body });
+      answer(request, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  client = controlPlaneClient({ origin: `http://127.0.0.1:${port}`, apiKey, sidecarId, clock: systemClock });
+});
+afterEach(async () => {
+  await client.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const json = (status: number, body: unknown) => {
+  answer = (_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+};
+const error = (status: number, code: string) =>
+  json(status, { error: { code, message: 'Why.', status, request_id: 'req_x' } });
+
+async function connected(): Promise<void> {
+  json(200, { account_id: numbered.account(1), connection_id: 'conn', replica: 'r', now_ms: 5 });
+  await client.connect();
+}
+
+const noSignal = new AbortController().signal;
+
+describe('the client of the control plane', () => {
+  it('is not connected at first, and names its connection afterwards', async () => {
+    expect(client.connection).toBeNull();
+    await expect(client.changes(position, 0, noSignal)).rejects.toThrow('not connected');
+    expect(seen).toEqual([]);
+    await connected();
+    expect(client.connection).toEqual({ sidecarId, accountId: numbered.account(1), connectionId: 'conn' });
+    expect(seen[0]).toMatchObject({
+      method: 'POST',
+      url: '/v1/sync/connect',
+      authorization: `Bearer ${apiKey}`,
+    });
+    json(200, {});
+    await client.ack(position);
+    expect(JSON.parse(seen[1]?.body ?? '')).toEqual({
+      sidecar_id: sidecarId,
+      connection_id: 'conn',
+      account_revision: 1,
+      account_mark: 'a',
+      global_revision: 2,
+      global_mark: 'g',
+    });
+  });
+
+  it('asks for changes after what is applied', async () => {
+    await connected();
+    const body = {
+      entries: [],
+      account_head: 1,
+      global_head: 2,
+      heads_age_ms: 0.5,
+      held_ms: 9,
+      replica: 'r',
+      now_ms: 5,
+    };
+    json(200, { ...body, snapshot_needed: false });
+    await client.changes(position, 700, noSignal);
+    expect(seen[1]?.url).toBe(
+      `/v1/sync/changes?sidecar_id=${sidecarId}&connection_id=conn&account_after=1&account_mark=a&global_after=2&global_mark=g&wait_ms=700`,
+    );
+  });
+
+  it('throws the error of the answer, without the key or the connection in its message', async () => {
+    await connected();
+    error(412, 'precondition_failed');
+    const failure = await client.changes(position, 0, noSignal).catch((thrown: unknown) => thrown);
+    expect(failure).toBeInstanceOf(ControlPlaneError);
+    expect(failure).toMatchObject({ status: 412, code: 'precondition_failed', isSuperseded: true });
+    expect(String(failure)).not.toContain('conn=');
+    expect(String(failure)).not.toContain('connection_id');
+    expect(String(failure)).not.toContain(apiKey);
+  });
+
+  it.each([
+    ['an error page of something in between', 502, '<html>'],
+    ['a good status with something else', 200, '{"snapshot":1}'],
+    ['nothing', 200, ''],
+  ])('throws for %s', async (_what, status, body) => {
+    answer = (_request, response) => {
+      response.writeHead(status).end(body);
+    };
+    await expect(client.snapshot()).rejects.toMatchObject({ name: 'ControlPlaneError', status, code: null });
+  });
+
+  it('gives up an answer that is larger than it may be', async () => {
+    await connected();
+    answer = (_request, response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(256 * 1024, 0x20);
+      for (let i = 0; i < 6; i++) response.write(chunk);
+      response.end('{}');
+    };
+    await expect(client.ack(position)).rejects.toThrow('more than');
+  });
+
+  it('ships a batch as the bytes it is and tells what it was answered', async () => {
+    json(200, { next_seq: 3 });
+    expect(await client.shipAttestations(Buffer.from('{"records":[]}'))).toEqual({
+      kind: 'taken',
+      nextSeq: 3,
+    });
+    expect(seen[0]).toMatchObject({ method: 'POST', url: '/v1/sync/attestations', body: '{"records":[]}' });
+    error(409, 'connection_superseded');
+    expect(await client.shipAttestations(Buffer.from('{}'))).toEqual({ kind: 'superseded' });
+    error(503, 'service_unavailable');
+    await expect(client.shipAttestations(Buffer.from('{}'))).rejects.toMatchObject({ status: 503 });
+  });
+
+  it('forgets a connection that the control plane does not know, so that it is made anew, and no newer one', async () => {
+    await connected();
+    error(409, 'connection_unknown');
+    await expect(client.changes(position, 0, noSignal)).rejects.toMatchObject({ isSuperseded: false });
+    expect(client.connection).toBeNull();
+    await connected();
+    error(409, 'connection_unknown');
+    expect(await client.shipAttestations(Buffer.from('{}'))).toEqual({ kind: 'reconnect' });
+    expect(client.connection).toBeNull();
+
+    await connected();
+    let reply: () => void = () => undefined;
+    answer = (_request, response) => {
+      reply = () => void response.writeHead(409).end('{"error":{"code":"connection_unknown","message":"m"}}');
+    };
+    const late = client.ack(position).catch(() => undefined);
+    await until(() => seen.at(-1)?.url === '/v1/sync/ack', { what: 'the acknowledgement is on its way' });
+    await connected();
+    const newer = client.connection;
+    reply();
+    await late;
+    expect(client.connection).toBe(newer);
+  });
+
+  it('throws where nobody answers', async () => {
+    answer = (request) => request.socket.destroy();
+    await expect(client.snapshot()).rejects.toThrow();
+  });
+
+  it('ends a call under way when it is closed', async () => {
+    let hasArrived: () => void = () => undefined;
+    const arrival = new Promise<void>((resolve) => {
+      hasArrived = resolve;
+    });
+    answer = () => hasArrived();
+    const call = expect(client.snapshot()).rejects.toThrow();
+    await arrival;
+    await client.close();
+    await call;
+  });
+});

@@ -1,0 +1,668 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
+import { compileDomains } from '../../shared/decision/compile-domains.ts';
+import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
+import { compileRateWindows } from '../../shared/decision/compile-windows.ts';
+import type { PassportStanding } from '../../shared/decision/facts.ts';
+import { piiTypes } from '../../shared/model/constraints.ts';
+import type { AccountId, RequestId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { noConstraints } from '../../shared/wire/constraints.ts';
+import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
+import type { RecordOwner } from '../../sidecar/attest/spool.ts';
+import { type Enforcer, enforcer } from '../../sidecar/enforce/enforce.ts';
+import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/enforce/settlements.ts';
+import type { Reply, RequestHead } from '../../sidecar/http/server.ts';
+import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
+import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { verifyPool } from '../../sidecar/verify/pool.ts';
+import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
+import { passportVerifier, type Settle, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { authority, withWrongSignature } from '../support/tokens.ts';
+import { until } from '../support/until.ts';
+
+const random = systemRandom();
+const now = Date.UTC(2026, 0, 1, 0, 1) as UnixMillis;
+const clock: Clock = { now: () => now, monotonic: systemClock.monotonic };
+const service = authority(1);
+const accountId = random.newId('acct', now);
+const key = makeApiKey('live', random.bytes(64));
+const requestId = 'req_under_test' as RequestId;
+
+function newGate(mode: Mode = 'live'): CompiledGate {
+  const gateId = random.newId('gate', now);
+  return compileGate({
+    gateId,
+    accountId,
+    mode,
+    version: 1,
+    policyVersion: 1,
+    trustLevel: 'L1',
+    constraints: { ...noConstraints, trustedIssuers: 'any' },
+  });
+}
+
+const active: PassportStanding = {
+  status: 'active',
+  isIssuerSuspended: false,
+  isAccountSuspended: false,
+  isKeyCompromised: false,
+  stateAgeMs: 0,
+};
+
+/** What was sent to the control plane, and the ear that waits for its answer. */
+interface Settling {
+  readonly settlement: UnsentSettlement;
+  readonly onOutcome: (outcome: SettlementOutcome, isCertain?: boolean) => void;
+}
+
+/** An enforcer whose state, verifier and spool stand still until the test moves them. */
+function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no limit is set here'))) {
+  const gate = newGate();
+  const gates = new Map([[gate.gateId as string, gate]]);
+  const world = {
+    accountId: accountId as AccountId | null,
+    standing: active,
+    isFull: false,
+    isKeyValid: true,
+    isAccountSuspended: false,
+    mayDecide: true,
+    mayWait: true,
+    /** Requests that wait until it may decide again. */
+    behind: [] as (() => void)[],
+    /** What the verifier says at once; null: it holds the question. */
+    outcome: null as TokenOutcome | null,
+  };
+  const asked: Settle[] = [];
+  const leases = leaseHolder({
+    client: { lease, isAway: false },
+    clock,
+    random,
+    logger: silentLogger,
+  });
+  const settling: Settling[] = [];
+  const spooled: { readonly record: SpooledRecord; readonly owner: RecordOwner }[] = [];
+  const voids: { readonly entry: SettlementVoid; readonly owner: RecordOwner }[] = [];
+  const cache = verifiedCache(10);
+  const real = passportVerifier({
+    keys: () => service.keys,
+    cache,
+    pool: verifyPool({ threads: 1, logger: silentLogger }),
+    clock,
+    logger: silentLogger,
+    inlineWhenAlone: true,
+  });
+  const made = enforcer({
+    catchUp: {
+      get mayDecide() {
+        return world.mayDecide;
+      },
+      wait: (resume) => {
+        if (!world.mayWait) return false;
+        world.behind.push(resume);
+        return true;
+      },
+    },
+    state: {
+      get accountId() {
+        return world.accountId;
+      },
+      get isAccountSuspended() {
+        return world.isAccountSuspended;
+      },
+      caller: (hash) =>
+        world.isKeyValid && hash === hashApiKey(key)
+          ? { keyId: random.newId('key', now), mode: 'live', scopes: ['enforcement:check'] }
+          : null,
+      gate: (id) => gates.get(id) ?? null,
+      standing: () => world.standing,
+    },
+    verifier: {
+      ...real,
+      known: () => null,
+      verify: (_token, settle) => (world.outcome === null ? asked.push(settle) : settle(world.outcome)),
+      counts: real.counts,
+      close: () => real.close(),
+    },
+    spool: {
+      get isFull() {
+        return world.isFull;
+      },
+      append: (record, owner) => spooled.push({ record, owner }),
+      appendVoid: (entry, owner) => voids.push({ entry, owner }),
+    },
+    leases,
+    settlements: {
+      send: (settlement, _holder, _untilMs, onSettled: OnSettled) =>
+        settling.push({
+          settlement,
+          onOutcome: (outcome, isCertain = true) => onSettled(outcome, isCertain),
+        }),
+    },
+    clock,
+    random,
+    logger: silentLogger,
+  });
+  const outcomeOf = (token: string): Promise<TokenOutcome> =>
+    new Promise((resolve) => real.verify(token, resolve));
+  const close = async () => {
+    made.stop();
+    await leases.stop();
+    await real.close();
+  };
+  return { enforcer: made, world, gate, gates, asked, spooled, voids, settling, outcomeOf, close };
+}
+
+/** Sends a body and holds the replies. */
+function send(to: Enforcer, gateId: string | null, body: unknown): { replies: Reply[]; isAborted: boolean } {
+  const head: RequestHead = {
+    method: 'POST',
+    path: '',
+    query: '',
+    authorization: `Bearer ${key}`,
+    headers: [],
+    remoteAddress: '127.0.0.1',
+  };
+  const client: { replies: Reply[]; isAborted: boolean } = { replies: [], isAborted: false };
+  const handled = to.handle(head, gateId, requestId);
+  if (typeof handled === 'function') {
+    handled(Buffer.from(JSON.stringify(body)), {
+      get isAborted() {
+        return client.isAborted;
+      },
+      reply: (reply) => client.replies.push(reply),
+    });
+  } else client.replies.push(handled);
+  return client;
+}
+
+const bodies = ({ replies }: { replies: Reply[] }) => replies.map(({ body }) => JSON.parse(body));
+const request = { permission_key: 'orders:create' };
+
+describe('the enforcer', () => {
+  let close: () => Promise<void> = async () => undefined;
+  afterEach(() => close());
+
+  it('answers only when the record is written, with the id of the record', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect([world.spooled.length, client.replies.length]).toEqual([1, 0]);
+    world.spooled[0]?.owner.onWritten();
+    expect(client.replies[0]?.status).toBe(200);
+    expect(bodies(client)[0]).toMatchObject({
+      decision: 'PERMIT',
+      attestation_id: world.spooled[0]?.record.id,
+    });
+    expect(client.replies[0]?.headers).toContainEqual(['x-request-id', requestId]);
+    expect([...world.enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+  });
+
+  it('answers overloaded, and no decision, when the record could not be written', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.spooled[0]?.owner.onFailed();
+    expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded', status: 503 }) }]);
+    expect(client.replies[0]?.body).not.toContain('PERMIT');
+  });
+
+  it('decides nothing while the spool is full', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.world.isFull = true;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded' } });
+    expect([world.spooled.length, [...world.enforcer.decisions].length, world.enforcer.shed]).toEqual([
+      0, 0, 1,
+    ]);
+  });
+
+  it.each([
+    ['overloaded', 'overloaded'],
+    ['unavailable', 'service_unavailable'],
+  ] as const)('makes no decision about a passport when verification is %s', (kind, code) => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = { kind };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code, status: 503 } });
+    expect(world.spooled).toHaveLength(0);
+  });
+
+  it('answers 503 to everybody until a state is loaded', () => {
+    const world = setUp();
+    close = world.close;
+    world.world.accountId = null;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)[0]).toMatchObject({ error: { code: 'service_unavailable' } });
+  });
+
+  it('decides nothing for a caller whose key or account went between head and decision', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const deleted = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const suspended = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.isKeyValid = false;
+    world.asked[0]?.(outcome);
+    expect(bodies(deleted)[0]).toMatchObject({ error: { code: 'unauthorized', status: 401 } });
+    world.world.isKeyValid = true;
+    world.world.isAccountSuspended = true;
+    world.asked[1]?.(outcome);
+    expect(bodies(suspended)[0]).toMatchObject({ error: { code: 'account_suspended' } });
+    expect([world.spooled.length, [...world.enforcer.decisions].length]).toEqual([0, 0]);
+  });
+
+  it('decides nothing while it catches up, and by what it has learned then', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.world.mayDecide = false;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.mayWait = false;
+    const oneTooMany = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(oneTooMany)[0]).toMatchObject({ error: { code: 'overloaded' } });
+    expect([world.spooled.length, client.replies.length]).toEqual([0, 0]);
+    world.world.mayDecide = true;
+    world.world.standing = { ...active, status: 'revoked' };
+    for (const resume of world.world.behind) resume();
+    expect(world.spooled.map(({ record }) => record.reason)).toEqual(['passport_revoked']);
+  });
+
+  it('decides by what is in force after verification, not before', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const revoked = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const homeless = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.standing = { ...active, status: 'revoked' };
+    world.asked[0]?.(outcome);
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(revoked)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    world.gates.clear();
+    world.asked[1]?.(outcome);
+    expect(bodies(homeless)[0]).toMatchObject({ error: { code: 'gate_not_found' } });
+    expect(world.spooled).toHaveLength(1);
+  });
+
+  it('decides nothing for a client that went away while its passport was verified', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    client.isAborted = true;
+    world.asked[0]?.(outcome);
+    expect([world.spooled.length, world.enforcer.openCalls]).toEqual([0, 0]);
+  });
+
+  it('scans for personal data no longer than a moment in one turn, and decides every request in the end', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    world.gates.set(world.gate.gateId, { ...world.gate, pii: { mode: 'block', types: piiTypes } });
+    const text = '(202) 555-0143 or '.repeat(900);
+    const body = { passport: 'x', request: { ...request, text } };
+    const count = 16;
+    for (let n = 0; n < count; n++) send(world.enforcer, world.gate.gateId, body);
+    expect(world.spooled.length).toBeGreaterThan(0);
+    expect(world.spooled.length).toBeLessThan(count / 2);
+    await until(() => world.spooled.length === count, { what: 'every decision' });
+    expect(new Set(world.spooled.map(({ record }) => record.reason))).toEqual(new Set(['pii_detected']));
+  });
+
+  it('finds no gate of the other mode, from the address and from the request', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const other = newGate('test');
+    world.gates.set(other.gateId, other);
+    const byAddress = send(world.enforcer, other.gateId, { passport: 'x', request });
+    const byRequest = send(world.enforcer, null, {
+      passport: 'x',
+      request: { ...request, gate_id: other.gateId },
+    });
+    for (const client of [byAddress, byRequest]) {
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'gate_not_found', status: 404 } });
+    }
+    expect(world.spooled).toHaveLength(0);
+  });
+
+  it('answers internal_error, once, when something of ours breaks, and says nothing of it', () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = { kind: 'nonsense' } as never;
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    expect(bodies(client)).toEqual([
+      { error: expect.objectContaining({ code: 'internal_error', status: 500 }) },
+    ]);
+    expect([world.enforcer.internalErrors, world.spooled.length]).toEqual([1, 0]);
+  });
+
+  describe('writes the record', () => {
+    const cases = [
+      ['a verified passport at a gate', 'verified', true],
+      ['a verified passport without a gate', 'verified', false],
+      ['a forged passport at a gate', 'forged', true],
+      ['a forged passport without a gate', 'forged', false],
+      ['a passport whose key was found to be compromised', 'compromised', true],
+    ] as const;
+    it.each(cases)('of %s into the right chain', async (_what, token, isAtGate) => {
+      const world = setUp();
+      close = world.close;
+      const good = service.token();
+      const outcome = await world.outcomeOf(token === 'forged' ? withWrongSignature(good) : good);
+      world.world.outcome = outcome;
+      world.world.standing = { ...active, isKeyCompromised: token === 'compromised' };
+      // Without a gate its issuer must be an own one.
+      if (!isAtGate && outcome.kind === 'verified') world.world.accountId = outcome.passport.accountId;
+      const gateId = isAtGate ? world.gate.gateId : null;
+      send(world.enforcer, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
+      const passportId =
+        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.passportId : null;
+      const tokenHash =
+        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.tokenHash : null;
+      expect(world.spooled[0]?.record).toMatchObject({
+        chain_id: passportId ?? gateId ?? accountId,
+        passport_id: passportId,
+        gate_id: gateId,
+        token_hash: tokenHash,
+        decision: token === 'verified' ? 'PERMIT' : 'BLOCK',
+        permission_key: 'orders:create',
+        amount_micro_usd: 1_500_000,
+        timestamp_ms: now,
+        caller_mode: 'live',
+      });
+    });
+  });
+
+  it('leaves no request open', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    send(world.enforcer, world.gate.gateId, { passport: 5 });
+    world.spooled[0]?.owner.onWritten();
+    await until(() => world.enforcer.openCalls === 0, { what: 'no open request', timeoutMs: 1_000 });
+  });
+
+  describe('with an idempotency key', () => {
+    const keyed = { ...request, idempotency_key: 'order-1' };
+    const first = {
+      attestation_id: random.newId('att', now),
+      constraints_evaluated: ['passport'],
+      pii: [],
+    } as const;
+
+    async function permitted() {
+      const world = setUp();
+      close = world.close;
+      world.world.outcome = await world.outcomeOf(service.token());
+      const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const [sent] = world.settling;
+      if (sent === undefined) throw new Error('a PERMIT with a key is settled');
+      return { ...world, client, sent };
+    }
+
+    it('answers a PERMIT when it is committed, and spools nothing', async () => {
+      const { sent, client, spooled, enforcer } = await permitted();
+      expect(client.replies).toHaveLength(0);
+      expect(sent.settlement).toMatchObject({
+        kind: 'permit',
+        idempotency_key: 'order-1',
+        approval_id: null,
+        gate_version: 1,
+        record: { decision: 'PERMIT' },
+      });
+      sent.onOutcome({ kind: 'committed' });
+      const { settlement } = sent;
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'PERMIT',
+        attestation_id: settlement.kind === 'permit' ? settlement.record.id : null,
+      });
+      expect(spooled).toHaveLength(0);
+      expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+    });
+
+    it('answers the first PERMIT again, and counts and records no second one', async () => {
+      const { sent, client, spooled, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'replayed', first });
+      expect(bodies(client)).toEqual([
+        {
+          decision: 'PERMIT',
+          reason: null,
+          attestation_id: first.attestation_id,
+          constraints_evaluated: ['passport'],
+        },
+      ]);
+      expect([spooled.length, [...enforcer.decisions]]).toEqual([0, []]);
+    });
+
+    it('blocks a first PERMIT that comes back for a passport that was revoked meanwhile', async () => {
+      const { sent, client, spooled, world } = await permitted();
+      world.standing = { ...active, status: 'revoked' };
+      sent.onOutcome({ kind: 'replayed', first });
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    });
+
+    it('waits for a copy before a limit refuses it, and asks nobody then for a client that went away', async () => {
+      const window = windowAt('day', now);
+      const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
+      let leave = (): void => undefined;
+      const world = setUp(async ({ asks }) => {
+        // While both wait for what is left of the limit.
+        leave();
+        return {
+          grants: asks.map(() => ({ ...grant, ends_at_ms: window.endsAtMs, left_ms: window.endsAtMs - now })),
+        };
+      });
+      close = world.close;
+      world.world.outcome = await world.outcomeOf(service.token());
+      const rateLimits = {
+        per: 'gate',
+        requestsPerMinute: null,
+        requestsPerHour: null,
+        requestsPerDay: 1,
+      } as const;
+      world.gates.set(world.gate.gateId, {
+        ...world.gate,
+        rateWindows: compileRateWindows(rateLimits, 'gate'),
+      });
+      const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const gone = ask();
+      const client = ask();
+      leave = () => {
+        gone.isAborted = true;
+      };
+      await until(() => world.settling.length > 0, { what: 'the look-up of the client that stayed' });
+      expect(world.settling.map(({ settlement }) => settlement.kind)).toEqual(['look_up']);
+      world.settling[0]?.onOutcome({ kind: 'replayed', first });
+      expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
+      expect([bodies(gone), world.enforcer.openCalls]).toEqual([[], 0]);
+    });
+
+    it('answers 409 where the key belongs to another request', async () => {
+      const { sent, client, spooled } = await permitted();
+      sent.onOutcome({ kind: 'conflict' });
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
+      expect(spooled).toHaveLength(0);
+    });
+
+    it.each([
+      ['shed', { kind: 'shed' }],
+      ['late', { kind: 'late' }],
+      ['voided', { kind: 'voided' }],
+      ['refused', { kind: 'refused', message: 'no such gate' }],
+    ] as const)(
+      'makes no decision, and records nothing, where the settlement was %s',
+      async (_kind, outcome) => {
+        const { sent, client, spooled, voids, settling, enforcer } = await permitted();
+        sent.onOutcome(outcome);
+        expect(bodies(client)).toEqual([
+          { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
+        ]);
+        expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, 0, 1, 1]);
+        expect([...enforcer.decisions]).toEqual([]);
+      },
+    );
+
+    it('blocks, with a record, while the control plane is away', async () => {
+      const { sent, client, spooled, voids } = await permitted();
+      sent.onOutcome({ kind: 'away' });
+      expect(client.replies).toHaveLength(0);
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'quota_unavailable',
+        attestation_id: spooled[0]?.record.id,
+        retry: { retryable: true },
+      });
+      expect([spooled.length, voids.length]).toEqual([1, 0]);
+    });
+
+    it('blocks for what the control plane knew first', async () => {
+      const { sent, client, spooled } = await permitted();
+      sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
+      spooled[0]?.owner.onWritten();
+      expect(bodies(client)[0]).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'passport_revoked',
+        constraints_evaluated: ['passport'],
+      });
+    });
+
+    it('voids a settlement whose outcome is not known in time, before it answers that it is overloaded', async () => {
+      const { sent, client, spooled, voids, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'unknown' }, false);
+      expect(client.replies).toHaveLength(0);
+      const { settlement } = sent;
+      expect(voids[0]?.entry).toEqual({
+        voids: settlement.kind === 'permit' ? settlement.record.id : null,
+        reader_id: settlement.reader_id,
+        took: [],
+        amount_micro_usd: null,
+        timestamp_ms: now,
+      });
+      voids[0]?.owner.onWritten();
+      expect(bodies(client)).toEqual([
+        { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
+      ]);
+      expect([spooled.length, enforcer.voided, enforcer.openCalls]).toEqual([0, 1, 0]);
+    });
+
+    it('voids what was refused where an earlier attempt may still be committed', async () => {
+      const { sent, client, voids } = await permitted();
+      sent.onOutcome({ kind: 'conflict' }, false);
+      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
+      expect(voids).toHaveLength(1);
+    });
+
+    describe('and the PERMIT of another request', () => {
+      const replayed = { kind: 'replayed', first } as const;
+
+      it('voids no reading of what its client was answered with', async () => {
+        const { sent, client, voids } = await permitted();
+        sent.onOutcome(replayed);
+        expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
+        expect(voids).toHaveLength(0);
+      });
+
+      it('voids its reading for a client that has gone', async () => {
+        const { sent, client, voids } = await permitted();
+        client.isAborted = true;
+        sent.onOutcome(replayed);
+        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+        expect(client.replies).toHaveLength(0);
+      });
+
+      it('voids its reading where a later check blocks the client', async () => {
+        const { sent, client, spooled, voids, world } = await permitted();
+        world.standing = { ...active, status: 'revoked' };
+        sent.onOutcome(replayed);
+        spooled[0]?.owner.onWritten();
+        expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+      });
+
+      it('keeps the reading, and voids its own settlement, where an earlier attempt of that may be committed', async () => {
+        const { sent, client, voids } = await permitted();
+        sent.onOutcome(replayed, false);
+        expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT' });
+        const { settlement } = sent;
+        expect(voids.map(({ entry }) => entry)).toEqual([
+          expect.objectContaining({ voids: settlement.kind === 'permit' ? settlement.record.id : null }),
+        ]);
+        expect(voids[0]?.entry).not.toHaveProperty('reader_id');
+      });
+    });
+
+    it.each([
+      ['that was committed', { kind: 'committed' }, 1],
+      ['whose outcome is unknown', { kind: 'unknown' }, 1],
+      ['that came to nothing', { kind: 'conflict' }, 0],
+    ] as const)('voids for a client that went away a settlement %s', async (_what, outcome, voided) => {
+      const { sent, client, spooled, voids, enforcer } = await permitted();
+      client.isAborted = true;
+      sent.onOutcome(outcome);
+      voids[0]?.owner.onWritten();
+      expect([client.replies.length, spooled.length, voids.length]).toEqual([0, 0, voided]);
+      expect([enforcer.openCalls, [...enforcer.decisions], enforcer.internalErrors]).toEqual([0, [], 0]);
+    });
+  });
+
+  it('holds every later check against a first PERMIT too, with an approval and without', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const keyed = { ...request, idempotency_key: 'order-1', approval_id: random.newId('appr', now) };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+    expect(world.settling[0]?.settlement.kind).toBe('look_up');
+    world.gates.set(world.gate.gateId, {
+      ...world.gate,
+      allowedDomains: compileDomains(['api.example.com']),
+    });
+    const first = { attestation_id: random.newId('att', now), constraints_evaluated: [], pii: [] };
+    world.settling[0]?.onOutcome({ kind: 'replayed', first });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'domain_missing' });
+  });
+
+  it('decides nothing on an approval before it is known what stands behind it', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const approvalId = random.newId('appr', now);
+    const presented = { ...request, approval_id: approvalId };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    expect(world.settling[0]?.settlement).toMatchObject({
+      kind: 'look_up',
+      approval_id: approvalId,
+    });
+    expect([client.replies.length, world.spooled.length]).toEqual([0, 0]);
+    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'denied', expires_at_ms: now });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_denied' });
+  });
+
+  it('decides again when another request was first to use its approval', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const presented = { ...request, approval_id: random.newId('appr', now) };
+    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
+    expect(world.settling[1]?.settlement.kind).toBe('permit');
+    world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });
+    world.spooled[0]?.owner.onWritten();
+    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });
+  });
+});

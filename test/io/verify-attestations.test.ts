@@ -1,0 +1,193 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
+import { csvHeader } from '../../shared/attestation/export-csv.ts';
+import {
+  exportLinesOf,
+  jsonLinesOf,
+  jwksOf,
+  sampleChain,
+  sampleId,
+  sampleKey,
+} from '../support/sample-chains.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'agent-trust-verify-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const key = sampleKey(1);
+const chains = [sampleChain(key, 3, 1), sampleChain(key, 1, 2)];
+const lines = exportLinesOf(chains, { keyIds: [key.kid] });
+const json = jsonLinesOf(chains, { keyIds: [key.kid] }).join('');
+const fileOf = (name: string, content: string | Uint8Array): string => {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+};
+const jwks = fileOf('jwks.json', JSON.stringify(jwksOf(key)));
+
+async function run(
+  file: string,
+  options: { readonly jwks?: string; readonly stdin?: string | Readable; readonly isTTY?: boolean } = {},
+) {
+  const out: string[] = [];
+  const err: string[] = [];
+  const code = await verifyAttestationsCommand({
+    file,
+    jwks: options.jwks ?? jwks,
+    output: { write: (text) => void out.push(text) },
+    errors: { write: (text) => void err.push(text), isTTY: options.isTTY ?? false },
+    stdin:
+      options.stdin instanceof Readable ? options.stdin : Readable.from([Buffer.from(options.stdin ?? '')]),
+  });
+  return { code, out: out.join(''), err: err.join('') };
+}
+
+describe('agent-trust attestations verify', () => {
+  it('answers 0 and one line for an export that verifies', async () => {
+    expect(await run(fileOf('good.jsonl', lines.join('')))).toEqual({
+      code: 0,
+      out: 'OK: 4 records in 2 chains. Every hash, link and signature verifies.\n',
+      err: '',
+    });
+  });
+
+  it('reads standard input for -', async () => {
+    expect(await run('-', { stdin: lines.join('') })).toMatchObject({ code: 0 });
+    expect(await run('-', { stdin: lines.slice(0, -1).join('') })).toMatchObject({ code: 5 });
+  });
+
+  it('takes an export as json, by what stands in it and not by its name', async () => {
+    for (const name of ['good.json', 'good.txt']) {
+      expect(await run(fileOf(name, json))).toMatchObject({
+        code: 0,
+        out: 'OK: 4 records in 2 chains. Every hash, link and signature verifies.\n',
+      });
+    }
+    const changed = json.replace('"PERMIT"', '"BLOCK"');
+    expect(await run(fileOf('bad.json', changed))).toEqual({
+      code: 5,
+      out:
+        `NOT OK: line 3, chain ${sampleId('pass', 1)}, sequence 1: ` +
+        'the content of this record does not match its hash: it was changed.\n',
+      err: '',
+    });
+  });
+
+  it('says what to do with a file that another program has laid out anew, and with csv', async () => {
+    for (const spaces of [0, 2]) {
+      const anew = `${JSON.stringify(JSON.parse(json), null, spaces)}\n`;
+      expect(await run(fileOf('anew.json', anew))).toMatchObject({
+        code: 5,
+        out: expect.stringMatching(/^NOT OK: line 1: .*verify the file as it was downloaded\.\n$/),
+      });
+    }
+    expect(await run(fileOf('export.csv', `${csvHeader}\r\n`))).toMatchObject({
+      code: 5,
+      out: expect.stringMatching(/^NOT OK: line 1: .*export as jsonl or json\.\n$/),
+    });
+  });
+
+  it('answers 5 and the first bad sequence number for one that does not', async () => {
+    const bad = fileOf('bad.jsonl', lines.toSpliced(3, 1).join(''));
+    expect(await run(bad)).toEqual({
+      code: 5,
+      out:
+        `NOT OK: line 4, chain ${sampleId('pass', 1)}, sequence 2: ` +
+        'this is not the next sequence number of its chain: a record is missing or repeated.\n',
+      err: '',
+    });
+  });
+
+  it('answers 5 for what is no export, or is cut off within its last line', async () => {
+    for (const [name, content] of [
+      ['empty', ''],
+      ['binary', Uint8Array.of(0xff, 0xfe, 0x0a)],
+      ['html', '<html></html>\n'],
+      ['cut', lines.join('').slice(0, -1)],
+      ['long', `"${'x'.repeat(5 * 1024 * 1024)}`],
+    ] as const) {
+      expect(await run(fileOf(name, content)), name).toMatchObject({
+        code: 5,
+        out: expect.stringMatching(/^NOT OK: /),
+      });
+    }
+  });
+
+  it('answers 5 when the export cannot be read to its end', async () => {
+    const stdin = Readable.from(
+      (async function* () {
+        yield Buffer.from(lines[0] ?? '');
+        throw new Error('the disk is gone');
+      })(),
+    );
+    expect(await run('-', { stdin })).toMatchObject({
+      code: 5,
+      err: expect.stringContaining('the disk is gone'),
+    });
+  });
+
+  it('answers 2 for a folder: nothing is wrong with an export that was not named', async () => {
+    expect(await run(folder)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(folder) });
+  });
+
+  it('answers 2 for a file that is missing, and for a JWKS that is missing or no JSON', async () => {
+    const good = fileOf('good.jsonl', lines.join(''));
+    expect(await run(join(folder, 'none'))).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('none'),
+    });
+    expect(await run(good, { jwks: join(folder, 'none') })).toMatchObject({ code: 2, out: '' });
+    for (const content of ['', '{']) {
+      expect(await run(good, { jwks: fileOf('bad-jwks.json', content) }), content).toMatchObject({
+        code: 2,
+        out: '',
+      });
+    }
+  });
+
+  it('answers 5 for a JWKS without the key that signed, or with another key under its name', async () => {
+    const good = fileOf('good.jsonl', lines.join(''));
+    const renamed = jwksOf(sampleKey(2)).keys.map((jwk) => ({ ...jwk, kid: key.kid }));
+    for (const content of [
+      '{}',
+      '{"keys":[]}',
+      JSON.stringify(jwksOf(sampleKey(1, {}, 'passport'))),
+      JSON.stringify(jwksOf(sampleKey(2))),
+      JSON.stringify({ keys: renamed }),
+    ]) {
+      expect(await run(good, { jwks: fileOf('other-jwks.json', content) }), content).toMatchObject({
+        code: 5,
+        out: expect.stringMatching(/^NOT OK: .*JWKS/),
+        err: '',
+      });
+    }
+  });
+
+  it('warns of records signed by a compromised key', async () => {
+    const compromised = fileOf(
+      'compromised.json',
+      JSON.stringify(jwksOf(sampleKey(1, { compromised: true }))),
+    );
+    const { code, out } = await run(fileOf('good.jsonl', lines.join('')), { jwks: compromised });
+    expect(code).toBe(0);
+    expect(out).toContain('WARNING: 4 records signed by a key that was declared compromised');
+  });
+
+  it('agrees with the independent verifier, run as a program', () => {
+    const verifier = fileURLToPath(new URL('../support/independent-verifier.mjs', import.meta.url));
+    const good = spawnSync(process.execPath, [verifier, fileOf('good.jsonl', lines.join('')), jwks], {
+      encoding: 'utf8',
+    });
+    expect(good).toMatchObject({ status: 0, stdout: 'OK\n' });
+    const bad = fileOf('bad.jsonl', lines.toSpliced(3, 1).join(''));
+    const refused = spawnSync(process.execPath, [verifier, bad, jwks], { encoding: 'utf8' });
+    expect(refused.status).toBe(5);
+    expect(refused.stdout).toContain('sequence 2');
+  });
+});
