@@ -5,14 +5,17 @@ import { limits } from '../shared/model/limits.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
+import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
 import { type Route, routeOf } from './http/routes.ts';
-import type { BodyHandler, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
+import type { BodyHandler, LargeBody, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
 import { type Observed, readinessOf } from './operations/readiness.ts';
+import type { PassportVerifier } from './verify/verifier.ts';
 
 export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
+  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   readonly observed: Observed;
   /** What `/openapi.json` answers, as it is sent. */
   readonly openApi: string;
@@ -42,12 +45,15 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
 
-  const serve = (route: Route, head: RequestHead, requestId: RequestId): Reply | BodyHandler => {
+  const serve = (route: Route, head: RequestHead, requestId: RequestId): Reply | BodyHandler | LargeBody => {
     switch (route.kind) {
       case 'check':
       case 'enforce':
         refuseWhereDisowned(observed.following.mustNotServe);
         return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId);
+      case 'check_batch':
+        refuseWhereDisowned(observed.following.mustNotServe);
+        return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);
       case 'readyz': {
@@ -82,7 +88,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
         throw error;
       }
     },
-    refuse: (refusal) => errorReply(refusals[refusal](), newRequestId()),
+    refuse: (refusal, bodyBytesMax) => errorReply(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;
     },
@@ -91,8 +97,8 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
 
 /** What the server refuses by itself, in the control plane's words. */
 const refusals = {
-  body_too_large: () =>
-    new ApiError('body_too_large', { message: `The body must be at most ${limits.bodyBytesMax} bytes.` }),
+  body_too_large: (bytesMax: number = limits.bodyBytesMax) =>
+    new ApiError('body_too_large', { message: `The body must be at most ${bytesMax} bytes.` }),
   content_length: () =>
     new ApiError('invalid_request', {
       message: 'Send exactly one Content-Length header, with the number of bytes of the body in decimal.',
@@ -107,7 +113,7 @@ const refusals = {
     }),
   invalid_request: () => new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' }),
   internal_error: () => new ApiError('internal_error'),
-} as const satisfies Readonly<Record<Refusal, () => ApiError>>;
+} as const satisfies Readonly<Record<Refusal, (bytesMax?: number) => ApiError>>;
 
 /** Its state grows old for ever, and its records would wait: somebody has to see to it. */
 function refuseWhereDisowned(mustNotServe: string | null): void {

@@ -11,8 +11,9 @@ import {
   renderDecision,
   renderFirstPermit,
 } from '../../shared/wire/decision.ts';
-import { callerOf } from '../http/caller.ts';
+import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import { batchRoutes } from './batch-routes.ts';
 import { decideRequest, type Enforcement } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
 import { testGateCall } from './test-gate-call.ts';
@@ -34,19 +35,23 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
     app.addHook('onRequest', async ({ headers }) => {
       headers['content-type'] = 'application/json';
     });
+    const checkAt = async (caller: Caller, gate: string, body: unknown): Promise<DecisionAnswer> => {
+      // What is wrong with the body is told before a gate that does not exist, as at the sidecar.
+      const { passport, request: asked } = parseCheckBody(body);
+      refuseOtherGate(asked, gate);
+      const facts = parseRequestFacts(asked);
+      const gateId = gateIdOf(gate);
+      const call = { caller, verdict: verify(passport), asked, request: facts };
+      return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
+    };
+
     app.post(
       '/gates/:id/check',
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } } },
-      async (request) => {
-        // What is wrong with the body is told before a gate that does not exist, as at the sidecar.
-        const { passport, request: asked } = parseCheckBody(request.body);
-        refuseOtherGate(asked, request.params.id);
-        const facts = parseRequestFacts(asked);
-        const gateId = gateIdOf(request.params.id);
-        const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
-        return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
-      },
+      async (request) => checkAt(callerOf(request), request.params.id, request.body),
     );
+
+    await app.register(batchRoutes(checkAt));
 
     app.post(
       '/enforce',

@@ -1,11 +1,17 @@
 import type { Duplex } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter } from 'prom-client';
-import { ApiError, renderError } from '../../shared/errors/api-error.ts';
+import { ApiError, type ErrorBody, renderError } from '../../shared/errors/api-error.ts';
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { requestIdMaker } from './request-id.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    renderFailure: ErrorReplies['render'];
+  }
+}
 
 /**
  * The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is
@@ -13,6 +19,8 @@ import { requestIdMaker } from './request-id.ts';
  */
 export interface ErrorReplies {
   readonly reply: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+  /** For a part of an answer: the error as its body says it, logged and counted where it is our fault. */
+  readonly render: (error: unknown, request: FastifyRequest) => ErrorBody;
   readonly replyToBrokenHttp: (socket: Duplex) => void;
 }
 
@@ -45,10 +53,16 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
     }
   };
 
+  const answerTo = (error: unknown, request: FastifyRequest): ApiError => {
+    const answered = toApiError(error);
+    if (answered.status >= 500) report(error, answered, request);
+    return answered;
+  };
+
   return {
+    render: (error, request) => renderError(answerTo(error, request), request.id),
     reply: (error, request, reply) => {
-      const answered = toApiError(error);
-      if (answered.status >= 500) report(error, answered, request);
+      const answered = answerTo(error, request);
       reply.code(answered.status).header('x-request-id', request.id).header('cache-control', 'no-store');
       // Where another credential than an API key is asked for, whoever refused has said so.
       if (answered.retryAfterS !== null) reply.header('retry-after', answered.retryAfterS);
@@ -69,6 +83,7 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
 
 export function installErrorReplies(app: FastifyInstance, replies: ErrorReplies): void {
   app.setErrorHandler(replies.reply);
+  app.decorate('renderFailure', replies.render);
   app.setNotFoundHandler((request, reply) => replies.reply(new ApiError('route_not_found'), request, reply));
   // An expectation other than 100-continue: node:http itself would answer 417 without a body.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseJsonText } from '../../shared/wire/json.ts';
+import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
 
 /**
  * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is
@@ -19,9 +19,16 @@ export function installJsonBody(app: FastifyInstance): void {
 }
 
 /** Reads the body as JSON, whatever its Content-Type says. */
-export async function readJson(request: FastifyRequest, payload: IncomingMessage): Promise<unknown> {
-  const bytes = await readBody(payload, request.routeOptions.bodyLimit ?? limits.bodyBytesMax);
-  return bytes.length === 0 ? undefined : parseJsonText(decodeUtf8(bytes));
+export const readJson = jsonReader(parseJsonText);
+
+/** The same for a body of which each part is looked at by itself: nothing in it is safe yet. */
+export const readUncheckedJson = jsonReader(readJsonText);
+
+function jsonReader(parse: (text: string) => unknown) {
+  return async (request: FastifyRequest, payload: IncomingMessage): Promise<unknown> => {
+    const bytes = await readBody(payload, request.routeOptions.bodyLimit ?? limits.bodyBytesMax);
+    return bytes.length === 0 ? undefined : parse(decodeUtf8(bytes));
+  };
 }
 
 /**

@@ -19,6 +19,7 @@ import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/atte
 import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
 import { CheckBody, GateTestBody, RequestMembers } from '../../shared/wire/check.ts';
+import { CheckBatchAnswer, CheckBatchBody } from '../../shared/wire/check-batch.ts';
 import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
 import {
   BlockAnswer,
@@ -100,6 +101,8 @@ export const namedSchemas = {
   Request: RequestMembers,
   GateTestRequest: GateTestBody,
   GateTest: GateTestAnswer,
+  CheckBatch: CheckBatchAnswer,
+  CheckBatchRequest: CheckBatchBody,
   CheckRequest: CheckBody,
   Permit: PermitAnswer,
   Suspend: SuspendAnswer,

@@ -150,6 +150,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'Request.approval_id': 'The approved approval of an earlier SUSPEND of the same request.',
   'Request.gate_id':
     'The gate that `/enforce` decides for; absent: the passport alone is checked. Elsewhere it must be the gate in the URL.',
+  'CheckBatchRequest.checks': 'The checks; each is what the body of `check` would be.',
+  'CheckBatch.results': 'One result for each check, in the same order: a decision, or an error.',
   'Request.proof': 'Proof that the agent holds the key of its passport. Not part of the request hash.',
   requested_action: 'The requested permission.',
   decision: 'What was decided.',

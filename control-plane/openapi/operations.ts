@@ -1,7 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import { ExportAnswer } from '../../shared/attestation/export.ts';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { CheckBody, GateTestBody } from '../../shared/wire/check.ts';
+import { CheckBatchBody } from '../../shared/wire/check-batch.ts';
 import type { HeaderName, RequestHeaderName } from './headers.ts';
 import type { Tag } from './tags.ts';
 
@@ -177,6 +179,16 @@ export const operations: Readonly<Record<string, OperationText>> = {
       '`request.idempotency_key` the request is charged once, and a repeat gets the first PERMIT again.',
     errors: ['gate_not_found', 'idempotency_conflict'],
     body: CheckBody,
+  },
+  'POST /v1/gates/:id/check/batch': {
+    id: 'checkGateBatch',
+    tag: 'Enforcement',
+    summary: 'Decide many requests at one gate in one call',
+    description:
+      `1 to ${limits.batchChecksMax} checks, in a body of at most 1 MiB. \`results\` holds one answer for each, in the same order: a decision ` +
+      'as `check` answers it, or `{ error }`. Each is decided and recorded as if it came alone, in order; what is wrong with one harms no other.',
+    errors: [],
+    body: CheckBatchBody,
   },
   'POST /v1/enforce': {
     id: 'enforce',

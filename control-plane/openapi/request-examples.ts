@@ -133,6 +133,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   checkGate: { check: { value: { passport: token, request: decisionRequest } } },
+  checkGateBatch: { checks: { value: { checks: [{ passport: token, request: decisionRequest }] } } },
   enforce: {
     atGate: {
       summary: 'At a gate',

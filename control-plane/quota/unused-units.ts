@@ -15,14 +15,15 @@ export interface ShortWindow {
 }
 
 /**
- * For each list of windows, whether one of them may have enough in a moment: units came back since the request
- * was refused, or a holder has units that it neither used on record nor gave back. While that is so, a limit
- * that keeps the request is not final yet: a copy of the request may have had those units, or be about to use
- * them. The holder that asks counts too: a settlement of its own may be on its way, or void and not shipped.
+ * For each list of windows, whether one of them may have enough in a moment: units came back since the
+ * request was refused, or a holder has units that it neither used on record nor gave back. While that is so,
+ * a limit that keeps the request is not final yet: a copy of the request may have had those units, or be
+ * about to use them. The holder that asks counts too: a settlement of its own may be on its way, or void and
+ * not shipped.
  *
  * Only holders of connected sidecars count, of each sidecar the newest: nobody settles for the others. What a
- * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within 2 s,
- * so this passes.
+ * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within 2
+ * s, so this passes.
  */
 export async function limitsMayChange(
   tx: Transaction,

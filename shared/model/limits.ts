@@ -9,6 +9,11 @@ export const limits = {
   tokenBytesMax: 8 * 1024,
   /** Contract §5; also what every JSON endpoint of the control plane takes. */
   bodyBytesMax: 64 * 1024,
+  /** Checks in one batch, and the bytes of its body (contract §16). */
+  batchChecksMax: 256,
+  batchBodyBytesMax: 1024 * 1024,
+  /** Decided in one turn of the event loop: about 1 ms, which every other caller may have to wait. */
+  batchChecksPerTurn: 32,
   /** A body is read on to here so that its sender gets an answer instead of a reset (contract §5). */
   bodyDiscardBytesMax: 1024 * 1024,
   /**
@@ -754,6 +759,10 @@ function mustHold(relation: boolean, sentence: string): void {
 }
 
 mustHold(limits.tokenBytesMax < limits.bodyBytesMax, 'a body must hold a token and a request');
+mustHold(
+  limits.batchBodyBytesMax <= limits.bodyDiscardBytesMax,
+  'a batch is read whole before its body is too large for anybody',
+);
 mustHold(
   limits.bodyBytesMax < limits.bodyDiscardBytesMax,
   'a body that is too large is read on, then refused',

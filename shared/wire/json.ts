@@ -7,15 +7,19 @@ import { limits } from '../model/limits.ts';
  * as in every JSON.parse.
  */
 export function parseJsonText(text: string): unknown {
-  let value: unknown;
+  const value = readJsonText(text);
+  assertSafeJson(value);
+  return value;
+}
+
+/** The first half of `parseJsonText`: what it answers is not safe yet. */
+export function readJsonText(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
     // Without its cause: the message of a SyntaxError quotes the text, which may hold a passport.
     throw new ApiError('invalid_json');
   }
-  assertSafeJson(value);
-  return value;
 }
 
 /**
@@ -24,7 +28,7 @@ export function parseJsonText(text: string): unknown {
  * which has no UTF-8 and no RFC 8785 form; a `__proto__` member, which turns into a prototype where somebody
  * copies the object; a number beyond the doubles, which JSON.parse reads as Infinity.
  */
-function assertSafeJson(value: unknown): void {
+export function assertSafeJson(value: unknown): void {
   const fault = findFault(value, 0);
   if (fault === null) return;
   const path = fault.path.reverse();

@@ -52,6 +52,16 @@ export interface Asking {
   readonly readerIds: AttestationId[];
 }
 
+/** What is known of a request before its body. */
+export interface CallHead {
+  readonly requestId: RequestId;
+  readonly caller: Caller;
+  /** The header that the caller was found by: it is looked at again when the request is decided. */
+  readonly authorization: string;
+  /** As it stands in the address, unchecked; null for `/enforce`, which may name a gate in its request. */
+  readonly gateId: string | null;
+}
+
 /**
  * A request from its body to its answer. It owns its record itself: two closures for each would be garbage.
  */
@@ -76,12 +86,7 @@ export class Call implements OpenCall, RecordOwner {
   asking: Asking | null = null;
   readonly #answerer: Answerer;
 
-  constructor(
-    answerer: Answerer,
-    head: Pick<Call, 'requestId' | 'caller' | 'gateId' | 'authorization'>,
-    responder: Responder,
-    openedAtMs: MonotonicMillis,
-  ) {
+  constructor(answerer: Answerer, head: CallHead, responder: Responder, openedAtMs: MonotonicMillis) {
     this.requestId = head.requestId;
     this.responder = responder;
     this.openedAtMs = openedAtMs;

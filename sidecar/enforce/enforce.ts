@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { permitCharge } from '../../shared/decision/decide.ts';
 import {
   type FirstPermit,
@@ -23,13 +22,12 @@ import {
   refuseOtherGate,
 } from '../../shared/wire/check.ts';
 import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
-import { parseJsonText } from '../../shared/wire/json.ts';
-import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
+import type { BodyHandler, Reply, RequestHead, Responder } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Answerer, type Asking, Call, type Made } from './call.ts';
+import { type Answerer, type Asking, Call, type CallHead, type Made } from './call.ts';
 import { type Authenticate, authenticator } from './callers.ts';
 import {
   decideCall,
@@ -44,6 +42,7 @@ import {
 } from './decide-call.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { type OpenCalls, openCalls } from './open-calls.ts';
+import { parseBody } from './parse-body.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
@@ -74,6 +73,15 @@ export interface Enforcer {
    * request. Never throws.
    */
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
+  /** The part of `handle` before the body. Throws ApiError for whom it does not serve. */
+  admit(head: Pick<RequestHead, 'authorization'>, gateId: string | null, requestId: RequestId): CallHead;
+  /**
+   * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
+   * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
+   */
+  ask(head: CallHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
+  /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
+  failure(error: unknown, requestId: RequestId): Reply;
   /**
    * Decisions that stand since the start, one row for each outcome and reason that occurred. A first PERMIT
    * that is answered again is none.
@@ -145,35 +153,59 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler {
     try {
-      if (this.#deps.state.accountId === null) {
-        throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
-      }
-      const caller = this.#authenticate(head.authorization, 'enforcement:check', this.#deps.clock.now());
-      const open = { requestId, caller, gateId, authorization: head.authorization };
-      return (body, responder) =>
-        this.#begin(new Call(this, open, responder, this.#deps.clock.monotonic()), body);
+      const admitted = this.admit(head, gateId, requestId);
+      return (body, responder) => {
+        const call = this.#begin(admitted, responder);
+        try {
+          this.#check(call, parseBody(body), null);
+        } catch (error) {
+          this.#answerError(call, error);
+        }
+      };
     } catch (error) {
-      return this.#errorReply(error, requestId);
+      return this.failure(error, requestId);
     }
   }
 
-  #begin(call: Call, body: Buffer): void {
-    this.#open.open(call);
+  admit(
+    { authorization }: Pick<RequestHead, 'authorization'>,
+    gateId: string | null,
+    requestId: RequestId,
+  ): CallHead {
+    if (this.#deps.state.accountId === null) {
+      throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
+    }
+    const caller = this.#authenticate(authorization, 'enforcement:check', this.#deps.clock.now());
+    return { requestId, caller, gateId, authorization };
+  }
+
+  ask(head: CallHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
+    const call = this.#begin(head, responder);
     try {
-      const { passport: token, request } = parseCheckBody(parseBody(body));
-      if (call.gateId === null) call.gateId = parseGateChoice(request);
-      else refuseOtherGate(request, call.gateId);
-      call.asked = request;
-      call.request = parseRequestFacts(request);
-      // Before any cryptography, and again when it decides.
-      if (call.gateId !== null) findGate(this.#deps.state, call.gateId, call.caller);
-      const passport = this.#deps.verifier.known(token);
-      if (passport === null)
-        this.#deps.verifier.verify(token, (outcome) => this.#afterVerifying(call, outcome));
-      else this.#conclude(call, { kind: 'verified', passport });
+      this.#check(call, body, token);
     } catch (error) {
       this.#answerError(call, error);
     }
+  }
+
+  #begin(head: CallHead, responder: Responder): Call {
+    const call = new Call(this, head, responder, this.#deps.clock.monotonic());
+    this.#open.open(call);
+    return call;
+  }
+
+  #check(call: Call, body: unknown, outcome: TokenOutcome | null): void {
+    const { passport: token, request } = parseCheckBody(body);
+    if (call.gateId === null) call.gateId = parseGateChoice(request);
+    else refuseOtherGate(request, call.gateId);
+    call.asked = request;
+    call.request = parseRequestFacts(request);
+    // Before any cryptography, and again when it decides.
+    if (call.gateId !== null) findGate(this.#deps.state, call.gateId, call.caller);
+    const passport = this.#deps.verifier.known(token);
+    if (passport !== null) this.#conclude(call, { kind: 'verified', passport });
+    else if (outcome !== null) this.#conclude(call, outcome);
+    else this.#deps.verifier.verify(token, (verified) => this.#afterVerifying(call, verified));
   }
 
   /** Maybe in a later turn: the client may have gone, and whatever was looked up before has aged. */
@@ -398,7 +430,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   answerLost(call: Call): void {
-    this.#reply(call, this.#errorReply(new ApiError('overloaded'), call.requestId));
+    this.#reply(call, this.failure(new ApiError('overloaded'), call.requestId));
   }
 
   /** It is attested when somebody resolves it (contract §8). */
@@ -421,10 +453,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   #answerError(call: Call, error: unknown): void {
-    this.#reply(call, this.#errorReply(error, call.requestId));
+    this.#reply(call, this.failure(error, call.requestId));
   }
 
-  #errorReply(error: unknown, requestId: RequestId): Reply {
+  failure(error: unknown, requestId: RequestId): Reply {
     if (error instanceof ApiError) {
       if (error.code === 'overloaded') this.shed++;
       return errorReply(error, requestId);
@@ -443,13 +475,3 @@ const needOf = ({ decision, view, request }: Made) => ({
 const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
 const ignore = (): void => undefined;
 const voidOfReading = (readerId: AttestationId) => ({ voids: readerId, took: [], amount_micro_usd: null });
-
-/**
- * No body counts as `{}`, so that what is missing gets named. The decoding is strict, where Node's own would
- * replace what is no UTF-8: the hash in the record must be of what the caller sent.
- */
-function parseBody(body: Buffer): unknown {
-  if (body.length === 0) return {};
-  if (!isUtf8(body)) throw new ApiError('invalid_json', { message: 'The body is not valid UTF-8.' });
-  return parseJsonText(body.toString('utf8'));
-}

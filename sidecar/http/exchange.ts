@@ -6,6 +6,7 @@ import type { HeadReader } from './read-head.ts';
 import { type After, assertReply } from './respond.ts';
 import type {
   BodyHandler,
+  LargeBody,
   ListenOptions,
   Refusal,
   Reply,
@@ -29,7 +30,7 @@ export interface Wire<Res> {
 export class Desk<Res> {
   readonly wire: Wire<Res>;
   readonly handler: RequestHandler;
-  readonly refuse: (refusal: Refusal) => Reply;
+  readonly refuse: ListenOptions['refuse'];
   readonly onAnswer: ((status: number) => void) | null;
   readonly logger: Logger;
   /** Written by exchanges as they begin and end. */
@@ -84,6 +85,8 @@ export class Exchange<Res> implements RequestHead, Responder {
   readonly #desk: Desk<Res>;
   #res: Res | null;
   #handle: BodyHandler | null = null;
+  /** Of its body. A route may raise it. */
+  #bytesMax: number = limits.bodyBytesMax;
   #body: BodyReader | null = null;
   #isReplied = false;
   #isAborted = false;
@@ -126,6 +129,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     try {
       const outcome = this.#desk.handler(this);
       if (typeof outcome === 'function') this.#handle = outcome;
+      else if ('handle' in outcome) this.#takeUpTo(outcome);
       else this.#answer(outcome, reader.contentLength > limits.bodyDiscardBytesMax ? 'close' : 'keep');
     } catch (error) {
       this.#fail(error);
@@ -139,11 +143,11 @@ export class Exchange<Res> implements RequestHead, Responder {
   take(piece: Buffer, isLast: boolean): void {
     const handle = this.#handle;
     if (handle === null) return;
-    if (isLast && this.#body === null && piece.byteLength <= limits.bodyBytesMax) {
+    if (isLast && this.#body === null && piece.byteLength <= this.#bytesMax) {
       this.#deliver(handle, piece);
       return;
     }
-    this.#body ??= new BodyReader();
+    this.#body ??= new BodyReader(this.#bytesMax);
     this.#body.take(piece);
     if (this.#body.received > limits.bodyDiscardBytesMax) this.refuse('body_too_large', 'close');
     else if (isLast && this.#body.isTooLarge) this.refuse('body_too_large', 'keep');
@@ -162,7 +166,7 @@ export class Exchange<Res> implements RequestHead, Responder {
 
   refuse(refusal: Refusal, after: After): void {
     try {
-      this.#answer(this.#desk.refuse(refusal), after);
+      this.#answer(this.#desk.refuse(refusal, this.#bytesMax), after);
     } catch (error) {
       this.#desk.logger.error({ err: error }, 'refuse() threw; the connection is closed');
       this.#cut();
@@ -174,6 +178,11 @@ export class Exchange<Res> implements RequestHead, Responder {
     if (this.#res === null) return;
     this.#isAborted = true;
     this.#end();
+  }
+
+  #takeUpTo({ handle, bytesMax }: LargeBody): void {
+    this.#handle = handle;
+    this.#bytesMax = bytesMax;
   }
 
   #deliver(handle: BodyHandler, body: Buffer): void {

@@ -1,13 +1,16 @@
-import { limits } from '../../shared/model/limits.ts';
-
 /**
  * Gathers a body that comes in several pieces. The buffer doubles as bytes arrive: a client that declares
  * much and sends little, or sends it byte by byte, holds no more memory than twice what it sent. Past
- * limits.bodyBytesMax nothing is kept, only counted.
+ * `bytesMax` nothing is kept, only counted.
  */
 export class BodyReader {
+  readonly #bytesMax: number;
   #buffer = Buffer.allocUnsafe(0);
   #received = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
 
   /** Copies: the bytes stay the caller's. */
   take(piece: Uint8Array): void {
@@ -26,7 +29,7 @@ export class BodyReader {
   }
 
   get isTooLarge(): boolean {
-    return this.#received > limits.bodyBytesMax;
+    return this.#received > this.#bytesMax;
   }
 
   /** The bytes so far. Not after it became too large. */
@@ -35,9 +38,7 @@ export class BodyReader {
   }
 
   #growTo(needed: number, used: number): void {
-    const grown = Buffer.allocUnsafe(
-      Math.min(Math.max(needed, 2 * this.#buffer.byteLength), limits.bodyBytesMax),
-    );
+    const grown = Buffer.allocUnsafe(Math.min(Math.max(needed, 2 * this.#buffer.byteLength), this.#bytesMax));
     grown.set(this.#buffer.subarray(0, used));
     this.#buffer = grown;
   }

@@ -6,6 +6,7 @@ import type { RequestHead } from './server.ts';
 export type Route =
   /** `gateId` is whatever stands there, decoded: whether there is such a gate is not said. */
   | { readonly kind: 'check'; readonly gateId: string }
+  | { readonly kind: 'check_batch'; readonly gateId: string }
   | { readonly kind: 'enforce' }
   | { readonly kind: 'livez' }
   | { readonly kind: 'readyz' }
@@ -14,10 +15,7 @@ export type Route =
 
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
-/**
- * `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at the control plane.
- */
-const checkPathCharsMin = checkPrefix.length + checkSuffix.length;
+const batchSuffix = '/check/batch';
 
 const enforce: Route = { kind: 'enforce' };
 const operations: ReadonlyMap<string, Route> = new Map([
@@ -35,11 +33,10 @@ const operations: ReadonlyMap<string, Route> = new Map([
 export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
   const { method, path } = head;
   if (method === 'POST') {
-    if (path.startsWith(checkPrefix) && path.endsWith(checkSuffix)) {
-      const gateId = path.slice(checkPrefix.length, -checkSuffix.length);
-      if (path.length >= checkPathCharsMin && !gateId.includes('/'))
-        return { kind: 'check', gateId: readGateId(gateId) };
-    }
+    const checked = gateIdBefore(checkSuffix, path);
+    if (checked !== null) return { kind: 'check', gateId: readGateId(checked) };
+    const batched = gateIdBefore(batchSuffix, path);
+    if (batched !== null) return { kind: 'check_batch', gateId: readGateId(batched) };
     if (path === '/v1/enforce') return enforce;
   }
   const found = method === 'GET' || method === 'HEAD' ? operations.get(path) : undefined;
@@ -47,6 +44,17 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
   refuseTooLong(path);
   if (path.includes('%')) decode(path);
   throw new ApiError('route_not_found');
+}
+
+/**
+ * Null: there is none. `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at
+ * the control plane.
+ */
+function gateIdBefore(suffix: string, path: string): string | null {
+  if (!path.startsWith(checkPrefix) || !path.endsWith(suffix)) return null;
+  if (path.length < checkPrefix.length + suffix.length) return null;
+  const gateId = path.slice(checkPrefix.length, -suffix.length);
+  return gateId.includes('/') ? null : gateId;
 }
 
 function readGateId(part: string): string {

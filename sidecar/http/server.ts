@@ -50,13 +50,19 @@ export interface Responder {
  */
 export type BodyHandler = (body: Buffer, responder: Responder) => void;
 
+/** A body that may be larger than limits.bodyBytesMax, up to `bytesMax` <= limits.bodyDiscardBytesMax. */
+export interface LargeBody {
+  readonly bytesMax: number;
+  readonly handle: BodyHandler;
+}
+
 /**
  * Called synchronously for each request, body or not: routing, authentication and scope come before the body
  * (contract §5). Either it answers at once, and the body is thrown away, or it returns what shall happen with
  * the body. It must see to its own deadline: an adapter waits for `reply` as long as the client does. A throw
  * is logged and answered `internal_error`.
  */
-export type RequestHandler = (head: RequestHead) => Reply | BodyHandler;
+export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody;
 
 /** What an adapter answers by itself, worded by the application so that every error has the same body. */
 export type Refusal =
@@ -77,8 +83,11 @@ export interface ListenOptions {
    */
   readonly exclusive: boolean;
   readonly handler: RequestHandler;
-  /** Must not throw; the connection is closed without an answer if it does. */
-  readonly refuse: (refusal: Refusal) => Reply;
+  /**
+   * `bodyBytesMax`: of the request that is refused; absent where nothing of it was read. Must not throw; the
+   * connection is closed without an answer if it does.
+   */
+  readonly refuse: (refusal: Refusal, bodyBytesMax?: number) => Reply;
   /** Further headers that the handler reads, in lower case. Default none. */
   readonly headerNames?: readonly string[];
   /** Told of every answer that the adapter writes. It must not throw. */
@@ -108,8 +117,9 @@ export interface Listening {
  * The sidecar's HTTP/1.1 server. Both adapters promise, and one contract suite shows:
  *
  * - A request is answered at most once, and its client is never left hanging by a handler that throws.
- * - A body of up to limits.bodyBytesMax arrives whole. A longer one is read on to limits.bodyDiscardBytesMax
- *   and then refused `body_too_large`; if there is more than that, the connection is closed after the answer.
+ * - A body of up to limits.bodyBytesMax, or as much as its route takes, arrives whole. A longer one is read
+ *   on to limits.bodyDiscardBytesMax and then refused `body_too_large`; if there is more than that, the
+ *   connection is closed after the answer.
  * - `Transfer-Encoding` is refused `transfer_encoding`, a repeated `Content-Length` or one that is no number
  *   `content_length`; the connection is closed. Such a request means different things to different servers in
  *   a row, which is how requests are smuggled (RFC 9112 §11.2).

@@ -183,6 +183,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   );
   const app = buildSidecar({
     enforcer,
+    verifier,
     observed: { replica, following, spool, shipper, server, ed25519 },
     openApi,
     metrics: {

@@ -268,7 +268,7 @@ describe('examples', () => {
     );
     const pages = [...names].filter((name) => name.endsWith('Page'));
     expect(new Set([...names].filter((name) => answerExamples[name] === undefined))).toEqual(
-      new Set([...pages, 'Gate', 'Export']),
+      new Set([...pages, 'CheckBatch', 'Gate', 'Export']),
     );
   });
 

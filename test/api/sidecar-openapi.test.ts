@@ -40,6 +40,7 @@ describe('the document of a sidecar', () => {
       'GET /readyz',
       'POST /v1/enforce',
       'POST /v1/gates/{id}/check',
+      'POST /v1/gates/{id}/check/batch',
     ]);
     expect(document.servers.map(({ url }) => url)).toEqual(['/']);
     const text = JSON.stringify(document);

@@ -21,6 +21,7 @@ export function sidecarDocument(published: Document): Document {
     '/readyz': { get: { ...shared('get', '/readyz'), description: readinessText } },
     '/v1/enforce': { post: shared('post', '/v1/enforce') },
     '/v1/gates/{id}/check': { post: { ...check, description: without(check.description, ofOtherProgram) } },
+    '/v1/gates/{id}/check/batch': { post: shared('post', '/v1/gates/{id}/check/batch') },
   };
   const responses = Object.entries(published.components.responses).map(([name, answer]) => [
     name,

@@ -1,0 +1,48 @@
+import { Type } from 'typebox';
+import { isJsonObject } from '../crypto/json-object.ts';
+import { ApiError, invalidRequest } from '../errors/api-error.ts';
+import { limits } from '../model/limits.ts';
+import { CheckBody } from './check.ts';
+import { DecisionAnswer } from './decision.ts';
+import { ErrorAnswer } from './error.ts';
+import { closed } from './fields.ts';
+import { assertSafeJson } from './json.ts';
+
+/** `POST /gates/:id/check/batch` (contract §16), for the published document. */
+export const CheckBatchBody = closed({
+  checks: Type.Array(CheckBody, { minItems: 1, maxItems: limits.batchChecksMax }),
+});
+
+/** In the order of the checks: a decision, or why there is none. */
+export const CheckBatchAnswer = Type.Object({
+  results: Type.Array(Type.Union([DecisionAnswer, ErrorAnswer])),
+});
+
+/**
+ * The checks of a batch, each of them unread: what is wrong with one is said in its own result. Throws
+ * `invalid_request` for anything but 1 to `limits.batchChecksMax` of them.
+ */
+export function parseCheckBatch(body: unknown): readonly unknown[] {
+  if (!isJsonObject(body)) throw invalidRequest('body', 'The body must be an object.');
+  const { checks, ...others } = body;
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw invalidRequest('body', 'The body has a member besides checks.');
+  if (!Array.isArray(checks) || checks.length < 1 || checks.length > limits.batchChecksMax) {
+    throw invalidRequest('checks', `checks must be a list of 1 to ${limits.batchChecksMax} checks.`);
+  }
+  return checks;
+}
+
+/**
+ * Holds a check of a batch to what its own body would be held to: its JSON, and `limits.bodyBytesMax` bytes.
+ * Throws `invalid_request` and `body_too_large`. `batchBytes`: of the whole body; a small batch holds no
+ * large check, and is not measured.
+ */
+export function assertSingleCheck(check: unknown, batchBytes: number): void {
+  assertSafeJson(check);
+  if (batchBytes <= limits.bodyBytesMax) return;
+  if (Buffer.byteLength(JSON.stringify(check)) <= limits.bodyBytesMax) return;
+  throw new ApiError('body_too_large', {
+    message: `A check of a batch must be at most ${limits.bodyBytesMax} bytes.`,
+  });
+}

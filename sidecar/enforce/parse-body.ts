@@ -1,0 +1,22 @@
+import { isUtf8 } from 'node:buffer';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
+
+/**
+ * No body counts as `{}`, so that what is missing gets named. Throws `invalid_json` for what is no JSON, and
+ * `invalid_request` for JSON that nobody may decide on (shared/wire/json.ts).
+ */
+export const parseBody = (body: Buffer): unknown => (body.length === 0 ? {} : parseJsonText(textOf(body)));
+
+/** The same without the second part: the checks of a batch are looked at one by one. */
+export const parseBatchBody = (body: Buffer): unknown =>
+  body.length === 0 ? {} : readJsonText(textOf(body));
+
+/**
+ * The decoding is strict, where Node's own would replace what is no UTF-8: the hash in the record must be of
+ * what the caller sent.
+ */
+function textOf(body: Buffer): string {
+  if (!isUtf8(body)) throw new ApiError('invalid_json', { message: 'The body is not valid UTF-8.' });
+  return body.toString('utf8');
+}
