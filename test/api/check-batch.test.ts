@@ -27,7 +27,12 @@ interface Program {
 const controlPlane: Program = {
   check: (gateId, body) => api.call({ method: 'POST', url: `/v1/gates/${gateId}/check`, body }),
   batch: (gateId, body, key) =>
-    api.call({ method: 'POST', url: `/v1/gates/${gateId}/check/batch`, body, ...(key !== undefined && { key }) }),
+    api.call({
+      method: 'POST',
+      url: `/v1/gates/${gateId}/check/batch`,
+      body,
+      ...(key !== undefined && { key }),
+    }),
 };
 const sidecarAt = (place: number): Program => {
   const call = (path: string, body: unknown, key?: string | null) =>
@@ -99,7 +104,13 @@ describe.each(programs)('a batch of checks at %s', (_name, program) => {
     const reply = await program.batch(gateId, {
       checks: tokens.map((passport) => ({ passport, request: order })),
     });
-    expect(saidOf(reply)).toEqual(['PERMIT', 'PERMIT', 'PERMIT', 'rate_limit_exceeded', 'rate_limit_exceeded']);
+    expect(saidOf(reply)).toEqual([
+      'PERMIT',
+      'PERMIT',
+      'PERMIT',
+      'rate_limit_exceeded',
+      'rate_limit_exceeded',
+    ]);
   });
 
   it('records each decision by itself', async () => {
