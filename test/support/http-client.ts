@@ -8,13 +8,19 @@ export interface Reply {
 
 export async function call(
   url: string,
-  options: { readonly method?: string; readonly key?: string; readonly body?: unknown } = {},
+  options: {
+    readonly method?: string;
+    readonly key?: string;
+    readonly body?: unknown;
+    readonly headers?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Reply> {
   const response = await fetch(url, {
     method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
     headers: {
       ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
       ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
     },
     body: options.body === undefined ? null : JSON.stringify(options.body),
   });

@@ -45,12 +45,21 @@ export interface Running {
 
 export async function installation(
   programs: Programs,
-  options: { readonly databaseUrl: string; readonly redisUrl?: string },
+  options: {
+    readonly databaseUrl: string;
+    readonly redisUrl?: string;
+    /** `ADMIN_API_KEY` and `MASTER_KEY` of a database that has been in use. Default: new ones. */
+    readonly secrets?: { readonly adminKey: string; readonly masterKey: string };
+    /** Further settings of every program. */
+    readonly env?: Readonly<Record<string, string>>;
+  },
 ): Promise<Installation> {
   const folder = temporaryFolder();
   const running: Running[] = [];
-  const adminKey = `at_live_${randomBytes(24).toString('hex')}`;
-  const masterKey = randomBytes(32).toString('base64url');
+  const { adminKey, masterKey } = options.secrets ?? {
+    adminKey: `at_live_${randomBytes(24).toString('hex')}`,
+    masterKey: randomBytes(32).toString('base64url'),
+  };
   const redis: Readonly<Record<string, string>> =
     options.redisUrl === undefined ? {} : { REDIS_URL: options.redisUrl };
   let controlPlaneOrigin = '';
@@ -70,7 +79,8 @@ export async function installation(
     place: '/readyz' | '/livez' = '/readyz',
   ): Promise<Running> {
     const dataDir = join(folder.path, `${args[0]}-${running.length}`);
-    const launch = () => programs.start(args, { DATA_DIR: dataDir, LOG_LEVEL: 'info', ...redis, ...env });
+    const launch = () =>
+      programs.start(args, { DATA_DIR: dataDir, LOG_LEVEL: 'info', ...redis, ...options.env, ...env });
     const origin = `http://127.0.0.1:${port}`;
     let program = launch();
     const self: Running = {

@@ -1,0 +1,49 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { hourMs } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { installation } from '../support/installation.ts';
+import { testDatabaseServer } from '../support/postgres.ts';
+import { programsIn } from '../support/programs.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { roomInWindow } from '../support/room-in-window.ts';
+import { dumpedTables, dumpRows, tablesOf } from './dump.ts';
+import { fillWorld, publicUrl } from './filled-world.ts';
+
+/** Makes the dump of a version, as README.md describes: `npx tsx test/upgrade/make-dump.ts <checkout>`. */
+const [checkout] = process.argv.slice(2);
+if (checkout === undefined) throw new Error('usage: make-dump.ts <built checkout of the version>');
+const { version } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
+// Limits by the day are to count the same from the first request to the end of the upgrade test.
+await roomInWindow('day', hourMs);
+
+const secrets = {
+  adminKey: 'at_live_upgrade0test0admin0key0upgrade0test',
+  masterKey: Buffer.alloc(32, 7).toString('base64url'),
+};
+const server = await testDatabaseServer();
+const world = await installation(programsIn(join(checkout, 'dist')), {
+  databaseUrl: server.url,
+  secrets,
+  env: { PUBLIC_URL: publicUrl, WEBHOOK_ALLOW_PRIVATE: '1' },
+});
+const receiver = await startReceiver();
+try {
+  const controlPlane = await world.startControlPlane();
+  const sidecar = await world.startSidecar();
+  const known = await fillWorld(world, { controlPlane, sidecar, receiver });
+  await controlPlane.stop();
+  const sql = connect({ url: server.url, connectionsMax: 1 });
+  const dump = await dumpRows(sql);
+  const empty = (await tablesOf(sql)).filter((table) => !dumpedTables(dump).includes(table));
+  await sql.end();
+  if (empty.length > 0) throw new Error(`fillWorld leaves these tables empty: ${empty.join(', ')}`);
+  const about = { version, dumpedAtMs: systemClock.now(), ...secrets, known };
+  await writeFile(new URL(`${version}.sql`, import.meta.url), dump);
+  await writeFile(new URL(`${version}.json`, import.meta.url), `${JSON.stringify(about, null, 1)}\n`);
+} finally {
+  await world.close();
+  await receiver.close();
+  await server.stop();
+}

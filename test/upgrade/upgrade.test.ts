@@ -1,0 +1,252 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serviceKeys } from '../../shared/client/service-keys.ts';
+import { verifyCatalog } from '../../shared/client/verify-catalog.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
+import { call, type Reply } from '../support/http-client.ts';
+import { type Installation, installation, type Running } from '../support/installation.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { compiledPrograms } from '../support/programs.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { verified } from '../support/webhooks.ts';
+import { restore, setClockBack } from './dump.ts';
+import { type FilledWorld, publicUrl } from './filled-world.ts';
+
+interface About {
+  readonly version: string;
+  readonly dumpedAtMs: UnixMillis;
+  readonly adminKey: string;
+  readonly masterKey: string;
+  readonly known: FilledWorld;
+}
+
+const here = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
+const versions = readdirSync(new URL('.', import.meta.url))
+  .filter((name) => name.endsWith('.sql'))
+  .map((name) => name.slice(0, -'.sql'.length));
+const preload = `--import ${fileURLToPath(new URL('../support/wrong-clock.mjs', import.meta.url))}`;
+const order = { permission_key: 'orders:create' };
+
+/** What a version of today answers otherwise on purpose, as its entry in CHANGELOG.md says. */
+const changedOnPurpose: Readonly<Record<string, (answer: Reply['body']) => void>> = {
+  // `limits` of an account are the numbers of its plan, and no longer null.
+  '/accounts': ({ body }) => {
+    for (const account of body.items) if (account.plan === 'pro') delete account.limits;
+  },
+};
+
+/** When a key was used last is the only thing that reading changes. */
+const withoutUse = (answer: object): Reply['body'] =>
+  JSON.parse(JSON.stringify(answer, (name, value) => (name === 'last_used_at' ? undefined : value)));
+
+describe.each(versions)('a database of version %s, a minute after it was stopped', (version) => {
+  const about: About = JSON.parse(here(`${version}.json`));
+  const { known } = about;
+  const { gates, passports } = known;
+  const buyerId = known.idempotent.passportId;
+  let database: TestDatabase;
+  let world: Installation;
+  let controlPlane: Running;
+  let sidecar: Running;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    database = await testDatabase({ isEmpty: true });
+    await restore(database.sql, here(`${version}.sql`));
+    const behindMs = await setClockBack(database.sql, (about.dumpedAtMs + minuteMs) as UnixMillis);
+    world = await installation(await compiledPrograms(), {
+      databaseUrl: database.url,
+      secrets: about,
+      env: {
+        PUBLIC_URL: publicUrl,
+        WEBHOOK_ALLOW_PRIVATE: '1',
+        NODE_OPTIONS: preload,
+        CLOCK_AHEAD_MS: String(-behindMs),
+      },
+    });
+    receiver = await startReceiver();
+    controlPlane = await world.startControlPlane();
+  }, 300_000);
+  afterAll(async () => {
+    await world?.close();
+    await receiver?.close();
+    await database?.drop();
+  });
+
+  const check = async (at: Running, gate: string, passport: string, request: object = order) =>
+    (await call(`${at.origin}/v1/gates/${gate}/check`, { key: world.adminKey, body: { passport, request } }))
+      .body;
+  const gatesSeenBy = async (key: string): Promise<number> =>
+    (await call(`${controlPlane.origin}/v1/gates`, { key })).status;
+
+  it('answers every resource as it was before', async () => {
+    for (const [path, before] of Object.entries(known.answers)) {
+      const { status, body } = await world.api('GET', path);
+      changedOnPurpose[path]?.(before);
+      expect.soft(withoutUse({ status, body }), path).toMatchObject(withoutUse(before));
+    }
+  });
+
+  it('lets in the keys that were good, and no others', async () => {
+    const { reader, beforeRoll, rolled, deleted } = known.keys;
+    for (const key of [reader, beforeRoll, rolled, known.tenantKey]) expect(await gatesSeenBy(key)).toBe(200);
+    expect(await gatesSeenBy(deleted)).toBe(401);
+    const asReader = { key: reader, body: { name: 'a gate', trust_level: 'L1' } };
+    expect((await call(`${controlPlane.origin}/v1/gates`, asReader)).status).toBe(403);
+  });
+
+  it('counts on in the limits of a plan', async () => {
+    const { headers } = await call(`${controlPlane.origin}/v1/gates`, { key: known.tenantKey });
+    const limit = Number(headers.get('x-ratelimit-limit'));
+    expect(limit).toBeGreaterThan(0);
+    expect(Number(headers.get('x-ratelimit-remaining'))).toBeLessThan(limit);
+  });
+
+  it('opens /mcp to an access token that was given out before', async () => {
+    const { status, body } = await call(`${controlPlane.origin}/mcp`, {
+      key: known.accessToken,
+      body: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'list_passports', arguments: {} },
+      },
+    });
+    expect(status).toBe(200);
+    expect(body.result.structuredContent.total).toBe(known.answers['/passports'].body.total);
+  });
+
+  it('keeps every signing key, and signs new passports with the one that it signed with', async () => {
+    const { body: jwks } = await call(`${controlPlane.origin}/.well-known/jwks.json`);
+    expect(jwks).toMatchObject(known.jwks);
+    const { body: passport } = await world.api('POST', '/passports', { agent_id: 'new', permissions: [] });
+    const keyOf = (token: string) =>
+      JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString());
+    expect(keyOf(passport.jwt)).toEqual(keyOf(passports.buyer));
+  });
+
+  it('answers a creation that is asked for again with the passport that it made', async () => {
+    const { key, body, passportId } = known.idempotent;
+    const again = await call(`${controlPlane.origin}/v1/passports`, {
+      key: world.adminKey,
+      body,
+      headers: { 'idempotency-key': key },
+    });
+    expect(again.body).toMatchObject({ passport_id: passportId, jwt: passports.buyer });
+  });
+
+  it('has catalogs whose signatures verify, the old version as well as the new', async () => {
+    const { body: jwks } = await call(`${controlPlane.origin}/.well-known/jwks.json`);
+    const keys = must(serviceKeys(jwks), 'a JWKS');
+    for (const version of [1, 2]) {
+      const { body } = await world.api('GET', `/gates/${gates.offering}/catalog?version=${version}`);
+      expect(verifyCatalog(body, keys, { gateId: gates.offering, version })).toMatchObject({ kind: 'valid' });
+    }
+  });
+
+  it('delivers what waited for an endpoint, signed with the secret that it was given', async () => {
+    const { id, secret } = known.webhook;
+    const url = `/webhooks/${id}`;
+    const waiting = (await world.api('GET', `${url}/deliveries?status=pending`)).body;
+    expect(waiting.items.length).toBeGreaterThanOrEqual(5);
+    expect((await world.api('PUT', url, { url: receiver.url })).status).toBe(200);
+    await world.api('POST', `${url}/recover`, { since: new Date(about.dumpedAtMs - hourMs).toISOString() });
+    await until(() => receiver.received.length >= waiting.items.length, { what: 'every delivery' });
+    const events = receiver.received.map((received) => verified(received, secret));
+    expect(new Set(events.map(({ event }) => event))).toEqual(
+      new Set(['approval.requested', 'approval.resolved']),
+    );
+  });
+
+  describe('and a sidecar of today', () => {
+    beforeAll(async () => {
+      sidecar = await world.startSidecar();
+    }, 120_000);
+
+    it('accepts the passports that were good, and no others', async () => {
+      for (const at of [sidecar, controlPlane]) {
+        expect(await check(at, gates.open, passports.buyer)).toMatchObject({ decision: 'PERMIT' });
+        expect(await check(at, gates.open, passports.machine)).toMatchObject({ decision: 'PERMIT' });
+        expect(await check(at, gates.open, passports.revoked)).toMatchObject({ reason: 'passport_revoked' });
+        expect(await check(at, gates.open, passports.suspended)).toMatchObject({
+          reason: 'passport_suspended',
+        });
+      }
+      const deleted = { key: world.adminKey, body: { passport: passports.buyer, request: order } };
+      expect((await call(`${sidecar.origin}/v1/gates/${gates.removed}/check`, deleted)).status).toBe(404);
+    });
+
+    it('takes a limit to its end, and not beyond: two of three requests were made before', async () => {
+      const request = { ...order, amount: 12.5 };
+      const answers = [];
+      for (let i = 0; i < 3; i++)
+        answers.push(await check(sidecar, gates.limited, passports.machine, request));
+      expect(answers.map(({ decision, reason }) => reason ?? decision)).toEqual([
+        'PERMIT',
+        'rate_limit_exceeded',
+        'rate_limit_exceeded',
+      ]);
+    });
+
+    it('answers a keyed request again with the PERMIT from before, and charges nothing for it', async () => {
+      const { request, attestationId } = known.keyed;
+      for (const at of [sidecar, controlPlane]) {
+        expect(await check(at, gates.keyed, passports.buyer, request)).toMatchObject({
+          decision: 'PERMIT',
+          attestation_id: attestationId,
+        });
+        const other = { ...request, amount: 1 };
+        expect(await check(at, gates.keyed, passports.buyer, other)).toMatchObject({
+          error: { code: 'idempotency_conflict' },
+        });
+      }
+    });
+
+    it('never gives out again what a sidecar that was killed held', async () => {
+      // Five a day: two were permitted before, and what lay with the dead sidecar may stay with it.
+      const answers = [];
+      for (let i = 0; i < 5; i++)
+        answers.push((await check(sidecar, gates.keyed, passports.machine)).decision);
+      expect(answers.filter((decision) => decision === 'PERMIT').length).toBeLessThanOrEqual(3);
+      expect(answers.at(-1)).toBe('BLOCK');
+    });
+
+    it('resolves what waits for a person, and lets each approval pass once', async () => {
+      const { pending, approved, used } = known.approvals;
+      const approve = await world.api('POST', `/approvals/${pending}/approve`, {});
+      expect(approve.body).toMatchObject({ status: 'approved' });
+      const use = (approvalId: string, amount: number) =>
+        check(sidecar, gates.approving, passports.buyer, { ...order, amount, approval_id: approvalId });
+      expect(await use(pending, 11)).toMatchObject({ decision: 'PERMIT' });
+      expect(await use(approved, 12)).toMatchObject({ decision: 'PERMIT' });
+      for (const [approvalId, amount] of [
+        [pending, 11],
+        [approved, 12],
+        [used, 13],
+      ] as const) {
+        expect(await use(approvalId, amount)).toMatchObject({ decision: 'BLOCK' });
+      }
+    });
+
+    it('goes on in the chains of the version before, and all of them verify offline', async () => {
+      // A sidecar that is told to stop ships what it has.
+      await sidecar.stop();
+      await world.verifyExport();
+      const ofBuyer = `/attestations?passport_id=${buyerId}&limit=200`;
+      const records: Reply['body'][] = (await world.api('GET', ofBuyer)).body.attestations;
+      const sequences = records.map(({ sequence }) => sequence).sort((a, b) => a - b);
+      expect(sequences).toEqual(Array.from(sequences, (_, index) => index + 1));
+      const ids = records.map(({ attestation_id }) => attestation_id);
+      const earlier: Reply['body'][] = known.answers['/attestations'].body.attestations;
+      const before = earlier.flatMap(({ attestation_id, passport_id }) =>
+        passport_id === buyerId ? [attestation_id] : [],
+      );
+      expect(before.length).toBeGreaterThan(5);
+      expect(ids).toEqual(expect.arrayContaining(before));
+      expect(ids.length).toBeGreaterThan(before.length);
+    });
+  });
+});
