@@ -122,7 +122,7 @@ describe('citations of the contract', () => {
   });
 });
 
-const pages = files.filter((path) => /^(?:docs\/)?[^/]+\.md$/.test(path));
+const pages = files.filter((path) => /^(?:docs\/(?:decisions\/)?)?[^/]+\.md$/.test(path));
 
 /** As GitHub names the anchors of headings; one that occurs again gets a number. */
 function anchorsOf(page: string): ReadonlySet<string> {
