@@ -14,13 +14,14 @@ import { moveUnits } from './ledger.ts';
  * twice.
  *
  * Locks the holder until the transaction ends, and waits while that holder has a lease call under way.
- * Therefore before any quota windows.
+ * Therefore before any quota windows. Nothing is asked of a holder for nothing.
  */
 export async function transferFromHolder(
   tx: Transaction,
   from: HolderName,
   held: readonly LeaseReturn[],
 ): Promise<readonly HeldUnits[]> {
+  if (held.length === 0) return [];
   const wanted = held.map(heldUnits);
   const isKnown = (await lockHolder(tx, from)) !== null;
   const taken = isKnown ? await takeFromHolder(tx, from.holder, wanted) : [];
@@ -28,8 +29,8 @@ export async function transferFromHolder(
 }
 
 /**
- * Whether all of this is really the holder's, which is locked until the transaction ends, so that it stays
- * so. Before approvals, in the order of the locks. Nothing is asked of a holder for nothing.
+ * Whether all of this is really the holder's, which is locked with these leases until the transaction ends,
+ * so that it stays so. Before approvals, in the order of the locks. Nothing is asked of a holder for nothing.
  */
 export async function lockHeld(
   tx: Transaction,

@@ -84,8 +84,8 @@ export async function lockHolder(
 }
 
 /**
- * Whether the holder, whose row is locked, has as many units of each of these windows. No window may occur
- * twice.
+ * Whether the holder, whose row is locked, has as many units of each of these windows. Locks the leases that
+ * have them. No window may occur twice.
  */
 export async function holderHas(
   tx: Transaction,
@@ -99,8 +99,31 @@ export async function holderHas(
       ${units.map(({ startsAtMs }) => startsAtMs)}::bigint[],
       ${units.map((each) => each.units)}::bigint[]
     ) AS w (counter, window_name, starts_at_ms, units) USING (counter, window_name, starts_at_ms)
-    WHERE l.holder = ${holder} AND l.units >= w.units`;
+    WHERE l.holder = ${holder} AND l.units >= w.units ORDER BY l.lease_id FOR NO KEY UPDATE OF l`;
   return rows.length === units.length;
+}
+
+/** A calendar window of a counter. */
+interface NamedWindow {
+  readonly counter: CounterKey;
+  readonly name: WindowName;
+  readonly startsAtMs: UnixMillis;
+}
+
+/** Locks what a holder, whose row is locked, has of these windows. */
+export async function lockLeases(
+  tx: Transaction,
+  holder: string,
+  windows: readonly NamedWindow[],
+): Promise<void> {
+  if (windows.length === 0) return;
+  await tx`
+    SELECT FROM quota_leases l JOIN unnest(
+      ${windows.map(({ counter }) => counter)}::text[],
+      ${windows.map(({ name }) => name)}::text[],
+      ${windows.map(({ startsAtMs }) => startsAtMs)}::bigint[]
+    ) AS w (counter, window_name, starts_at_ms) USING (counter, window_name, starts_at_ms)
+    WHERE l.holder = ${holder} ORDER BY l.lease_id FOR NO KEY UPDATE OF l`;
 }
 
 /**
@@ -150,10 +173,7 @@ export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void
 }
 
 /** A lease of a holder: its units of one calendar window. */
-export interface LeaseRow {
-  readonly counter: CounterKey;
-  readonly name: WindowName;
-  readonly startsAtMs: UnixMillis;
+export interface LeaseRow extends NamedWindow {
   /** By which records name it. */
   readonly leaseId: number;
 }
@@ -201,11 +221,7 @@ export async function saveCall(
 export async function findLeases(
   tx: Transaction,
   holder: string,
-  windows: readonly {
-    readonly counter: CounterKey;
-    readonly name: WindowName;
-    readonly startsAtMs: UnixMillis;
-  }[],
+  windows: readonly NamedWindow[],
 ): Promise<readonly LeaseRow[]> {
   if (windows.length === 0) return [];
   return tx<LeaseRow[]>`

@@ -19,6 +19,7 @@ import {
   type LastCall,
   type LeaseRow,
   lockHolder,
+  lockLeases,
   type StoredGrant,
   saveCall,
   takeFromHolder,
@@ -52,7 +53,7 @@ export type LeaseCallOutcome =
  * Who crashes, and where, only ever leaves units counted that nobody will use, at most until the window ends:
  *   the holder                       it starts anew under another name; what no record took of the old leases
  *                                    goes back when its spool has been shipped to the end and nothing of it
- *                                    can be missing (end-epoch.ts)
+ *                                    can be missing (return-leases.ts)
  *   the control plane before commit  nothing has happened; the holder sends the same call again
  *   after it, or the answer is lost  the holder sends the same call again and is answered the same: nothing
  *                                    moves twice
@@ -159,8 +160,13 @@ async function answerNext(
 ): Promise<Answered> {
   const configured = await findLimits(tx, accountId, asks);
   const given = returns.map(heldUnits);
-  const taken = await takeFromHolder(tx, holder, given);
   const wishes = asks.map((ask, place) => toWish(ask, configured[place] ?? null, nowMs));
+  // A void locks leases without their holder, and quota windows after them.
+  await lockLeases(tx, holder, [
+    ...given.map(({ window, ...each }) => ({ ...each, name: window })),
+    ...wishes.map(({ counter, window }) => ({ ...window, counter })),
+  ]);
+  const taken = await takeFromHolder(tx, holder, given);
   const moves = movesOf(
     given.map((each, place) => ({ ...each, units: taken[place] ?? 0 })),
     wishes,

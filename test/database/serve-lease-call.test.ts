@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
 import { readWindows } from '../../control-plane/quota/read-windows.ts';
+import { releaseLeases } from '../../control-plane/quota/release-leases.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { takeUnits } from '../../control-plane/quota/take-units.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
@@ -12,6 +14,7 @@ import { counterOfLease, type LeaseCall, type LeaseReturn } from '../../shared/w
 import { type LeaseDatabase, leaseDatabase } from '../support/lease-database.ts';
 import { ofGate, wish } from '../support/lease-holder.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { until } from '../support/until.ts';
 
 let database: TestDatabase;
 let world: LeaseDatabase;
@@ -104,6 +107,31 @@ describe('transferFromHolder', () => {
     await expect(undone).rejects.toThrow('on purpose');
     await lease(holder, 2, { returns: [day(gateId, 5)] });
     expect(await leasedOf(gateId)).toBe(0);
+  });
+});
+
+describe('a void beside a lease call of the same window', () => {
+  it('waits for it or is waited for, and never both', async () => {
+    const { holder, gateId } = await holderOf(5);
+    const ask = wish(ofGate('gate_spend', gateId), 'day', 1e6);
+    const [held] = await database.sql<{ leaseId: number }[]>`
+      SELECT lease_id AS "leaseId" FROM quota_leases WHERE holder = ${holder}`;
+    const took = [must(held, 'the holder has a lease').leaseId];
+    const isWaiting = async () => {
+      const rows = await database.sql`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      return rows.length === 1;
+    };
+    let call: ReturnType<typeof lease> | undefined;
+    await database.sql.begin(async (tx) => {
+      const { sidecarId } = sidecar;
+      const freed = await releaseLeases(tx, [{ sidecarId, took, amountMicroUsd: 2e6, isPosted: false }]);
+      call = lease(holder, 2, { asks: [ask] });
+      await until(isWaiting, { what: 'the lease call waits' });
+      await freeUnits(tx, freed, nowMs);
+    });
+    expect(await call).toMatchObject({ kind: 'answered', answer: { grants: [{ granted: 1e6 }] } });
+    expect(await leasedOf(gateId)).toBe(4);
   });
 });
 
