@@ -12,12 +12,12 @@ import {
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Transaction } from '../base/database.ts';
-import { type EndOutcome, endEpoch } from '../quota/end-epoch.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { readConnectionStanding } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import type { AppendingDeps } from './deps.ts';
+import { type EndOutcome, endEpoch } from './end-epoch.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
 
 /** An element of a batch with its place in the epoch. */
@@ -46,13 +46,15 @@ export type VoidSettlements = (
   by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
+type TakenBatch = Omit<IngestedBatch, 'end'>;
+
 type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
   /** Of a room above this one: handed in by whoever builds the routes. */
   readonly voidSettlements: VoidSettlements;
 };
 
 /**
- * Takes a batch of a sidecar exactly once (contract §9), as a whole or not at all, in one transaction:
+ * Takes the records of a batch exactly once (contract §9), all or none, in one transaction:
  *
  *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock
  *      would hold up the sidecar's acknowledgements of revocations; a batch that passes just before another
@@ -63,11 +65,13 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
  *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before
  *      it. One that a settlement has put into its chain already is passed over.
  *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last
- *      number. A batch may end the epoch: what its holders were leased and no record took goes back then (see
- *      endEpoch).
+ *      number.
  *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A
  *      crash after it, or an answer that gets lost: the sidecar sends again, and step 2 finds that all of it
  *      is delivered.
+ *   6. A batch may end the epoch: in a second transaction, what its holders were leased and no record took
+ *      goes back (see endEpoch). A crash before its commit: the sidecar sends again, and the end is still
+ *      due.
  *
  * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a
  * record is appended once.
@@ -79,7 +83,7 @@ export async function ingestBatch(
 ): Promise<IngestedBatch> {
   const items = numberItems(batch, accountId);
   const nextSeq = nextSeqOf(batch.firstSeq, items);
-  const take = async (tx: Transaction): Promise<IngestedBatch> => {
+  const take = async (tx: Transaction): Promise<TakenBatch> => {
     const sender = await readConnectionStanding(tx, { ...batch, accountId });
     if (sender !== 'newest') throw new NothingTaken({ kind: sender === 'unknown' ? 'reconnect' : sender });
     const lastSeq = await lockEpoch(tx, batch);
@@ -95,14 +99,16 @@ export async function ingestBatch(
     if (nextSeq - 1 > lastSeq)
       await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(saysAll) });
     if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
-    // An end before what was taken is that of another state of the folder, in which more may be missing.
-    const nothingLost = batch.end?.nothingLost === true && nextSeq > lastSeq;
-    const end = batch.end === null ? null : await endEpoch(tx, { ...batch, nothingLost }, nowMs);
     const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
-    return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void'), end };
+    return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
   };
   try {
-    return await deps.sql.begin(take);
+    const taken = await deps.sql.begin(take);
+    if (batch.end === null) return { ...taken, end: null };
+    // An end before what was taken is that of another state of the folder, in which more may be missing:
+    // then `lastSeq` is not that of the row.
+    const ended = { ...batch, lastSeq: nextSeq - 1, nothingLost: batch.end.nothingLost };
+    return { ...taken, end: await endEpoch(deps.sql, ended, deps.clock.now()) };
   } catch (error) {
     if (!(error instanceof NothingTaken)) throw error;
     return { answer: error.answer, appended: 0, voided: [], end: null };

@@ -110,7 +110,7 @@ async function claim(
     if (answer !== null) answers.set(each, answer);
   });
   // What a dead process left under way must not become true any more: its units may have gone back
-  // (quota/end-epoch.ts).
+  // (quota/return-leases.ts).
   const taking = claiming.filter((each) => !answers.has(each));
   const held = await findHeldLeases(
     tx,

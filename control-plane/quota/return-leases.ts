@@ -4,26 +4,11 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
-import { databaseNowMs } from '../storage/database-clock.ts';
 import { moveUnits } from './ledger.ts';
 
 /**
- *   returned  what no record took of the leases of the epoch's holders is free for others again
- *   kept      a record may be missing: every unit stays counted until its window ends
- *   known     it had ended before; its first end decided
- */
-export type EndOutcome = 'returned' | 'kept' | 'known';
-
-interface EndedEpoch {
-  readonly sidecarId: SidecarId;
-  readonly epoch: string;
-  readonly nothingLost: boolean;
-}
-
-/**
- * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. The row of the epoch
- * is locked, and all its records were taken. `nothingLost`: the sidecar's word that every PERMIT that was
- * answered is among them (EpochEnd).
+ * Gives back what no record took of the leases of an epoch whose process has ended. The row of the epoch is
+ * locked, all its records were taken, and every PERMIT that was answered is among them.
  *
  * What a holder of the epoch was leased is in one of these places, and only the last goes back:
  *   given back, or passed to an approval   in its lease no more
@@ -44,27 +29,19 @@ interface EndedEpoch {
  * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key,
  * several calls of the ledger long where a holder had many.
  */
-export async function endEpoch(
+export async function returnLeases(
   tx: Transaction,
-  { sidecarId, epoch, nothingLost }: EndedEpoch,
+  { sidecarId, epoch }: { readonly sidecarId: SidecarId; readonly epoch: string },
   nowMs: UnixMillis,
-): Promise<EndOutcome> {
-  const [ended] = await tx<{ isWhole: boolean }[]>`
-    UPDATE sidecar_epochs SET ended_at_ms = ${databaseNowMs(tx)}
-    WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} AND ended_at_ms IS NULL
-    RETURNING is_whole AS "isWhole"`;
-  if (ended === undefined) return 'known';
-  if (!nothingLost || !ended.isWhole) return 'kept';
+): Promise<void> {
   const holders = await tx<{ holder: string }[]>`
     SELECT holder FROM lease_holders WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}
     ORDER BY holder FOR UPDATE`;
-  if (holders.length > 0) {
-    const names = holders.map(({ holder }) => holder);
-    const unused = await removeLeases(tx, names);
-    await tx`DELETE FROM lease_holders WHERE holder = ANY(${names}::text[])`;
-    await giveBack(tx, unused, nowMs);
-  }
-  return 'returned';
+  if (holders.length === 0) return;
+  const names = holders.map(({ holder }) => holder);
+  const unused = await removeLeases(tx, names);
+  await tx`DELETE FROM lease_holders WHERE holder = ANY(${names}::text[])`;
+  await giveBack(tx, unused, nowMs);
 }
 
 interface UnusedUnits {

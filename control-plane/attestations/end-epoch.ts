@@ -1,0 +1,40 @@
+import type { SidecarId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database } from '../base/database.ts';
+import { returnLeases } from '../quota/return-leases.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+
+/**
+ *   returned  what no record took of the leases of the epoch's holders is free for others again
+ *   kept      a record may be missing: every unit stays counted until its window ends
+ *   known     it had ended before; its first end decided
+ */
+export type EndOutcome = 'returned' | 'kept' | 'known';
+
+interface EndedEpoch {
+  readonly sidecarId: SidecarId;
+  readonly epoch: string;
+  /** The last number of the epoch; all up to it were taken. */
+  readonly lastSeq: number;
+  /** The sidecar's word that every PERMIT that was answered is among them (EpochEnd). */
+  readonly nothingLost: boolean;
+}
+
+/**
+ * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. A transaction of its
+ * own, after the one that took the last records: that one has locked chains, which come after the holders
+ * whose leases go back here.
+ */
+export async function endEpoch(sql: Database, ended: EndedEpoch, nowMs: UnixMillis): Promise<EndOutcome> {
+  const { sidecarId, epoch, lastSeq, nothingLost } = ended;
+  return sql.begin(async (tx) => {
+    const [row] = await tx<{ isWhole: boolean }[]>`
+      UPDATE sidecar_epochs SET ended_at_ms = ${databaseNowMs(tx)}
+      WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} AND ended_at_ms IS NULL
+      RETURNING is_whole AND last_seq = ${lastSeq} AS "isWhole"`;
+    if (row === undefined) return 'known';
+    if (!nothingLost || !row.isWhole) return 'kept';
+    await returnLeases(tx, ended, nowMs);
+    return 'returned';
+  });
+}
