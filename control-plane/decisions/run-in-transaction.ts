@@ -255,13 +255,13 @@ export class RunInTransaction {
     const { gate: named, policy, passport, request, drawn, nowMs } = this.#input;
     const { decision } = this;
     const gate = must(named, 'a SUSPEND is at a gate');
-    if (!(await holdPolicy(this.#tx, gate))) return { kind: 'refused' };
     const offeredId = this.#deps.random.newId('appr', nowMs);
     const reader = this.#newReader();
     // So that it can be voided where nobody learns whether it was committed. What it holds it frees itself.
     const answer = { constraintsEvaluated: decision.evaluated, pii: decision.pii };
     const settlement = { id: offeredId, key: null, requestHash: request.requestHash, answer, ...reader };
     await insertSettlements(this.#tx, [{ ...settlement, took: [], held: [] }], nowMs);
+    if (!(await holdPolicy(this.#tx, gate))) return { kind: 'refused' };
     const opened = await openApproval(this.#tx, this.#deps, {
       approvalId: offeredId,
       passport: must(passport, 'a SUSPEND is about a passport'),

@@ -14,6 +14,8 @@ export interface ConnectOptions {
   readonly connectionsMax?: number;
   /** How long the database may take over one statement; default `limits.databaseSilenceMsMax`. */
   readonly silenceMsMax?: number;
+  /** Given each statement that is sent, with its connection. Default: nobody. Tests watch locks with it. */
+  readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
 
 const bigintOid = 20;
@@ -53,6 +55,7 @@ export function connect(options: ConnectOptions): Database {
     ...sockets,
     ...(socketFolder === null ? {} : { host: socketFolder }),
     ...(user === null ? {} : { user }),
+    ...(options.onStatement === undefined ? {} : { debug: options.onStatement }),
     max: options.connectionsMax ?? limits.databaseConnectionsMax,
     idle_timeout: limits.databaseIdleMsMax / 1_000,
     connect_timeout: limits.databaseConnectMsMax / 1_000,

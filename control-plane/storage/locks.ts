@@ -21,3 +21,39 @@ export const advisoryLockSeeds = {
   /** One lock for each chain of the audit, the last of its transaction. */
   auditChains: 7_236_505,
 } as const;
+
+/**
+ * The one order in which a transaction takes the locks that several use cases share, so that no two wait for
+ * each other: advisory locks by their names above, rows by their tables. Within a table rows are locked in
+ * the order of a key, each said where it is done. Rows that nobody else knows yet (an INSERT without ON
+ * CONFLICT) count for nothing; rows found with SKIP LOCKED are waited for by nobody here, but others may wait
+ * for them. Tests watch every transaction of their databases for this order (`test/support/lock-watch.ts`).
+ */
+export const lockOrder = [
+  'migrations',
+  'firstAccount',
+  'signingKeys',
+  // The key of a call, before anything that the call does.
+  'idempotencyKeys',
+  'accounts',
+  'issuers',
+  'passports',
+  'api_keys',
+  'webhooks',
+  'sidecar_epochs',
+  'settlements',
+  'gates',
+  // What a holder has changes under the lock of its row; a void locks leases alone.
+  'lease_holders',
+  'quota_leases',
+  'approvals',
+  'chains',
+  'gate_use',
+  'passport_use',
+  'quota_spend',
+  // Many transactions share these four: they are locked for a statement or two before the commit.
+  'quota_windows',
+  'discovery_counts',
+  'feeds',
+  'auditChains',
+] as const;

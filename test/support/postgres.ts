@@ -4,6 +4,7 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { watchLocks } from './lock-watch.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -13,8 +14,8 @@ export interface TestDatabase {
   /** For further pools, and as DATABASE_URL of another process. */
   readonly url: string;
   /**
-   * Ends the pool and all other sessions, and removes the database. What a test forgets to drop goes with the
-   * run.
+   * Ends the pool and all other sessions, and removes the database; throws where a transaction of the pool
+   * took locks out of their order. What a test forgets to drop goes with the run.
    */
   drop(): Promise<void>;
 }
@@ -32,13 +33,15 @@ export async function testDatabase(options: { readonly isEmpty?: boolean } = {})
   await asAdmin(adminUrl, (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template}`));
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
-  const sql = connect({ url: url.href, connectionsMax });
+  const { onStatement, violations } = watchLocks();
+  const sql = connect({ url: url.href, connectionsMax, onStatement });
   return {
     sql,
     url: url.href,
     drop: async () => {
       await sql.end({ timeout: 1 });
       await asAdmin(adminUrl, (admin) => admin.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+      if (violations.length > 0) throw new Error(`out of the order of locks:\n${violations.join('\n')}`);
     },
   };
 }
