@@ -206,6 +206,7 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   service_unavailable: failing(codedError('Error', 'ECONNREFUSED')),
   invalid_json: withBody('{'),
   body_too_large: withBody(' '.repeat(limits.bodyBytesMax + 1)),
+  'checkGateBatch body_too_large': withBody(' '.repeat(limits.batchBodyBytesMax + 1)),
   invalid_request: async ({ id, path, method }) => {
     const call = await goodCall(id);
     if (path.includes('{id}')) return api.call({ ...call, url: path.replace('{id}', '%00') });

@@ -83,6 +83,10 @@ export function goodCalls(api: Api): GoodCalls {
       return { url: '/v1/discover?capability=orders', key: null };
     },
     checkGate: async () => ({ url: `/v1/gates/${await gateId()}/check`, body: await check() }),
+    checkGateBatch: async () => ({
+      url: `/v1/gates/${await gateId()}/check/batch`,
+      body: { checks: [await check()] },
+    }),
     enforce: async () => ({ url: '/v1/enforce', body: await check() }),
     listAttestations: get('/v1/attestations'),
     exportAttestations: get('/v1/attestations/export'),
