@@ -1,0 +1,30 @@
+/** What every call takes as its last argument. */
+export interface CallOptions {
+  /** Ends the call: the promise is rejected with the reason of the signal. */
+  readonly signal?: AbortSignal;
+  /** Deadline of the whole call with its retries, in milliseconds; default that of the client. */
+  readonly deadlineMs?: number;
+}
+
+/** What a call takes that creates something. */
+export interface CreateOptions extends CallOptions {
+  /**
+   * 1 to 128 visible ASCII characters, kept for 24 h (contract §12). Default: a random one for each call,
+   * which stays the same over the retries of that call. Give your own to make it hold over restarts of your
+   * program too.
+   */
+  readonly idempotencyKey?: string;
+}
+
+/**
+ * A list of the API. `await` it for the first page, or go through all items of all pages with `for await`.
+ * Each use asks the service anew. Lists with an `offset` shift when something is created meanwhile, so that
+ * an item may come twice; those with a cursor do not.
+ */
+export interface List<Item, Page> extends AsyncIterable<Item>, PromiseLike<Page> {
+  /** All pages, one after another. */
+  pages(): AsyncIterable<Page>;
+}
+
+/** An export as it arrives. Read it to its end, or leave the loop: both release the connection. */
+export type ByteStream = AsyncIterable<Uint8Array>;

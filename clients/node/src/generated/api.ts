@@ -1,0 +1,2537 @@
+// Written by scripts/generate-api.ts from docs/openapi.json. Do not edit.
+
+import type { ByteStream, CallOptions, CreateOptions, List } from '../call-options.ts';
+
+export interface ErrorBody {
+  /** What went wrong. */
+  readonly error: {
+    /** For programs to branch on; a closed list, see docs/errors.md. */
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'idempotency_conflict' | 'precondition_failed' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    /** Text for people. */
+    readonly message: string;
+    /** The HTTP status. */
+    readonly status: number;
+    /** Names the request; also in `X-Request-Id`. */
+    readonly request_id: string;
+    /** The field or parameter at fault, if there is one. */
+    readonly param?: string;
+  };
+}
+
+export interface ReferenceIssue {
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** Id of the issuer, `iss_…`. Default: the account's own default issuer. */
+  readonly issuer_id?: string | null;
+  /** Name of the agent, for people. Default: the `agent_id`. */
+  readonly agent_name?: string | null;
+  /** How long the passport is valid, in days. Default 90. */
+  readonly expires_in_days?: number | null;
+  /** How long it is valid: a number with `s`, `m`, `h` or `d`. */
+  readonly expires_in?: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  readonly public_key?: string | null;
+  /** Limits of this passport, at every gate. */
+  readonly constraints?: PassportConstraints | null;
+}
+
+export interface MachineIssue {
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id: string;
+  /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
+  readonly subject: Readonly<Record<string, unknown>>;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** Limits of this passport, at every gate. */
+  readonly constraints?: PassportConstraints | null;
+  /** When it expires; null if it never expires. */
+  readonly expires_at?: string | null;
+  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  readonly public_key?: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+}
+
+export interface UnattendedIssue {
+  /** Kind of the agent, in the unattended variant; kept in `subject`. */
+  readonly agent_type?: string | null;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id?: string | null;
+  /** Name of the agent, for people. Default: the `agent_id`. */
+  readonly agent_name?: string | null;
+  /** How long it is valid: a number with `s`, `m`, `h` or `d`. */
+  readonly expires_in?: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+}
+
+export interface Passport {
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** Name of the agent, for people. Default: the `agent_id`. */
+  readonly agent_name: string;
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id: string;
+  /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
+  readonly subject: Readonly<Record<string, unknown>>;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** Limits that apply to every decision. */
+  readonly constraints: Readonly<Record<string, unknown>>;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  readonly public_key: string;
+  /** Current status. */
+  readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** When the passport was issued. */
+  readonly issued_at: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Domain that the issuer claims. */
+  readonly issuer_domain: string | null;
+  /** Number of PERMIT decisions for the passport. */
+  readonly use_count: number;
+  /** When it was last used; null if never. */
+  readonly last_used_at: string | null;
+  /** When the passport was revoked; null if it is not revoked. */
+  readonly revoked_at: string | null;
+  /** Why the passport was revoked. */
+  readonly revocation_reason: string | null;
+  /**
+   * Who revoked the passport, as in its audit entry; null if it is not revoked, or was revoked before the
+   * service recorded this.
+   */
+  readonly revoked_by: Actor | null;
+}
+
+export interface IssuedPassport {
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** Name of the agent, for people. Default: the `agent_id`. */
+  readonly agent_name: string;
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id: string;
+  /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
+  readonly subject: Readonly<Record<string, unknown>>;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** Limits that apply to every decision. */
+  readonly constraints: Readonly<Record<string, unknown>>;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  readonly public_key: string;
+  /** Current status. */
+  readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** When the passport was issued. */
+  readonly issued_at: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /**
+   * The passport itself: a signed token (JWS), which the agent presents. A bearer credential, returned
+   * only in this answer.
+   */
+  readonly jwt: string;
+  /**
+   * The other half: `ed25519_private:` and base64url of the seed. Returned only in this answer and stored
+   * nowhere; absent if the caller sent a public key.
+   */
+  readonly private_key?: string;
+}
+
+export interface PassportListItem {
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** Name of the agent, for people. Default: the `agent_id`. */
+  readonly agent_name: string;
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id: string;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** Current status. */
+  readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** When the passport was issued. */
+  readonly issued_at: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+}
+
+export interface PassportPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly PassportListItem[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface PassportRevocation {
+  /** Reason, kept for the record. Default `unspecified`. */
+  readonly reason?: string | null;
+}
+
+export interface Revocation {
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** Current status. */
+  readonly status: 'revoked';
+  /** When the passport was revoked; null if it is not revoked. */
+  readonly revoked_at: string;
+  /**
+   * Who revoked the passport, as in its audit entry; null if it is not revoked, or was revoked before the
+   * service recorded this.
+   */
+  readonly revoked_by: Actor | null;
+  /** Reason, kept for the record. */
+  readonly reason: string;
+  /** How many of the sidecars that serve passports of this account have applied this change. */
+  readonly propagation: {
+    /** Revision number of this change. */
+    readonly revision: number;
+    /** How many sidecars are connected. */
+    readonly sidecars: number;
+    /** How many of them have applied this change. */
+    readonly acknowledged: number;
+    /**
+     * Sidecars that were connected in the last minutes and are not now. They keep deciding on their last
+     * known state, for as long as the trust level of the gate allows.
+     */
+    readonly silent: readonly string[];
+  };
+}
+
+export interface Verification {
+  /** Whether the passport is valid now. */
+  readonly valid: boolean;
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** Current status. */
+  readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+  /** Whether the passport has expired. */
+  readonly is_expired: boolean;
+  /** The same as `is_expired`. */
+  readonly expired: boolean;
+  /** Whether the passport is revoked. */
+  readonly is_revoked: boolean;
+  /** The same as `is_revoked`. */
+  readonly revoked: boolean;
+  /** Most severe reason why the passport is invalid; null if it is valid. */
+  readonly reason: 'revoked' | 'expired' | 'suspended' | 'issuer_suspended' | 'key_compromised' | null;
+  /** When the passport was revoked; null if it is not revoked. */
+  readonly revoked_at: string | null;
+  /** Why the passport was revoked. */
+  readonly revocation_reason: string | null;
+}
+
+export interface PassportConstraints {
+  /** Requests per UTC calendar window. */
+  readonly rate_limits?: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: number | null;
+    /** Requests in a UTC hour. */
+    readonly requests_per_hour?: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: number | null;
+  } | null;
+  /** Money, in USD with at most 6 decimals. */
+  readonly spend_limits?: {
+    /** The most that one request may spend. */
+    readonly per_transaction_usd?: number | null;
+    /** The most that may be spent in a UTC day. */
+    readonly daily_usd?: number | null;
+    /** The most that may be spent in a UTC month. */
+    readonly monthly_usd?: number | null;
+    /**
+     * What a request without an amount and without a catalog price gets where a spend limit or
+     * `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as
+     * 0.
+     */
+    readonly unpriced?: 'block' | 'permit' | null;
+  } | null;
+  /** Domains that a request may target: `api.example.com` or `*.example.com`. */
+  readonly allowed_domains?: readonly string[] | null;
+  /** Which requests a person must approve first. */
+  readonly approvals?: {
+    /** Requests that spend more than this. */
+    readonly above_usd?: number | null;
+    /** Requests for these permissions. */
+    readonly permissions?: readonly string[] | null;
+    /** How long an approval stays pending, in seconds. Default 300. */
+    readonly expires_in_s?: number | null;
+  } | null;
+}
+
+export interface GateConstraints {
+  /** Requests per UTC calendar window. */
+  readonly rate_limits?: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: number | null;
+    /** Requests in a UTC hour. */
+    readonly requests_per_hour?: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: number | null;
+    /** Whether all passports share the limit (`gate`, the default) or each has its own (`passport`). */
+    readonly per?: 'gate' | 'passport' | null;
+  } | null;
+  /** Money, in USD with at most 6 decimals. */
+  readonly spend_limits?: {
+    /** The most that one request may spend. */
+    readonly per_transaction_usd?: number | null;
+    /** The most that may be spent in a UTC day. */
+    readonly daily_usd?: number | null;
+    /** The most that may be spent in a UTC month. */
+    readonly monthly_usd?: number | null;
+    /**
+     * What a request without an amount and without a catalog price gets where a spend limit or
+     * `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as
+     * 0.
+     */
+    readonly unpriced?: 'block' | 'permit' | null;
+    /** Whether all passports share the limit (`gate`, the default) or each has its own (`passport`). */
+    readonly per?: 'gate' | 'passport' | null;
+    /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+    readonly alert_at?: number | null;
+  } | null;
+  /** Domains that a request may target: `api.example.com` or `*.example.com`. */
+  readonly allowed_domains?: readonly string[] | null;
+  /** What happens to personal data in requests. */
+  readonly pii_controls?: {
+    /** `log_only` permits and records the findings, `redact` removes the data, `block` blocks. */
+    readonly mode: 'log_only' | 'redact' | 'block';
+    /** Kinds of personal data that are looked for. Absent: all. */
+    readonly types?: readonly ('email' | 'phone' | 'payment_card' | 'iban' | 'us_ssn' | 'ip_address')[] | null;
+  } | null;
+  /** Which requests a person must approve first. */
+  readonly approvals?: {
+    /** Requests that spend more than this. */
+    readonly above_usd?: number | null;
+    /** Requests for these permissions. */
+    readonly permissions?: readonly string[] | null;
+    /** How long an approval stays pending, in seconds. Default 300. */
+    readonly expires_in_s?: number | null;
+  } | null;
+  /**
+   * Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*`
+   * alone for all issuers. Absent: the own issuers.
+   */
+  readonly trusted_issuers?: readonly string[] | null;
+  /** Whether the agent must sign the request with its own key. */
+  readonly proof_of_possession?: 'off' | 'required' | null;
+}
+
+export interface GateCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description?: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** The same as `trust_level`. */
+  readonly trust_profile?: 'L1' | 'L2' | 'L3' | null;
+  /** Limits that apply to every decision. */
+  readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /** Id of the template, `tmpl_…`, or the name of a built-in one. */
+  readonly template_id?: string | null;
+  /** What the gate offers, and at what price. */
+  readonly catalog?: CatalogPublication | null;
+}
+
+export interface NewGate {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** URL of the gate itself, for proxies. */
+  readonly gate_url: string;
+  /** Current status. */
+  readonly status: 'active';
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Who made the last change of the gate or its catalog, as in its audit entry; null if it was made
+   * before the service recorded this.
+   */
+  readonly last_changed_by: Actor | null;
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** The same as `trust_level`. */
+  readonly trust_profile: 'L1' | 'L2' | 'L3';
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+  /** What the gate offers, and at what price. */
+  readonly catalog?: Catalog;
+}
+
+export interface GatePatch {
+  /** Name, for people. */
+  readonly name?: string | null;
+  /** Text for people. */
+  readonly description?: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** The same as `trust_level`. */
+  readonly trust_profile?: 'L1' | 'L2' | 'L3' | null;
+  /** Limits that apply to every decision. */
+  readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id?: string | null;
+  /** The id of this object under its short name. */
+  readonly id?: string | null;
+  /** URL of the gate itself, for proxies. */
+  readonly gate_url?: string | null;
+  /** Current status. */
+  readonly status?: 'active';
+  /** When it was created. */
+  readonly created_at?: string | null;
+  /** When it was last changed. */
+  readonly updated_at?: string | null;
+  /**
+   * Who made the last change of the gate or its catalog, as in its audit entry; null if it was made
+   * before the service recorded this.
+   */
+  readonly last_changed_by?: Actor | null;
+  /** Counts of all decisions at the gate, without gate tests. */
+  readonly stats?: {
+    /** Decisions at the gate. */
+    readonly total_requests: number;
+    /** Of these, PERMIT. */
+    readonly permits: number;
+    /** Of these, BLOCK. */
+    readonly blocks: number;
+    /** When the gate last decided; null if never. */
+    readonly last_request_at: string | null;
+  } | null;
+}
+
+export interface Gate {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** URL of the gate itself, for proxies. */
+  readonly gate_url: string;
+  /** Current status. */
+  readonly status: 'active';
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Who made the last change of the gate or its catalog, as in its audit entry; null if it was made
+   * before the service recorded this.
+   */
+  readonly last_changed_by: Actor | null;
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** The same as `trust_level`. */
+  readonly trust_profile: 'L1' | 'L2' | 'L3';
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+}
+
+export interface GateWithStats {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** URL of the gate itself, for proxies. */
+  readonly gate_url: string;
+  /** Current status. */
+  readonly status: 'active';
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Who made the last change of the gate or its catalog, as in its audit entry; null if it was made
+   * before the service recorded this.
+   */
+  readonly last_changed_by: Actor | null;
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** The same as `trust_level`. */
+  readonly trust_profile: 'L1' | 'L2' | 'L3';
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+  /** Counts of all decisions at the gate, without gate tests. */
+  readonly stats: {
+    /** Decisions at the gate. */
+    readonly total_requests: number;
+    /** Of these, PERMIT. */
+    readonly permits: number;
+    /** Of these, BLOCK. */
+    readonly blocks: number;
+    /** When the gate last decided; null if never. */
+    readonly last_request_at: string | null;
+  };
+}
+
+export interface GateListItem {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** URL of the gate itself, for proxies. */
+  readonly gate_url: string;
+  /** Current status. */
+  readonly status: 'active';
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Who made the last change of the gate or its catalog, as in its audit entry; null if it was made
+   * before the service recorded this.
+   */
+  readonly last_changed_by: Actor | null;
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** The same as `trust_level`. */
+  readonly trust_profile: 'L1' | 'L2' | 'L3';
+  /** Decisions at the gate. */
+  readonly request_count: number;
+  /** Of these, PERMIT. */
+  readonly permit_count: number;
+  /** Of these, BLOCK. */
+  readonly block_count: number;
+}
+
+export interface GatePage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly GateListItem[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface GateDeletion {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The id of this object under its short name. */
+  readonly id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+}
+
+export interface CatalogPublication {
+  /** What the gate offers. An empty list offers nothing. */
+  readonly permissions: readonly {
+    /** The permission that is offered: `<area>:<action>`. */
+    readonly key: string;
+    /** Name of the permission, for people. */
+    readonly display_name?: string | null;
+    /** Text for people. */
+    readonly description?: string | null;
+    /** What it costs; null if it has no price. */
+    readonly pricing?: {
+      /** The unit of the price: a call, a minute, or a subscription. */
+      readonly model: 'per_call' | 'per_minute' | 'subscription';
+      /** The price in hundredths of the currency. */
+      readonly price_cents: number;
+      /** Currency of the price, such as USD. */
+      readonly currency?: string | null;
+      readonly [name: string]: unknown;
+    } | Readonly<Record<string, unknown>> | null;
+    /** Group of offers, such as `logistics`. */
+    readonly category?: string | null;
+    /** Risk as rated by the publisher. */
+    readonly risk_level?: string | null;
+    /** Service level that the publisher promises; null if none. */
+    readonly sla?: {
+      /** Uptime; 10000 is 100 %. */
+      readonly uptime_basis_points: number;
+      /** Response time in milliseconds. */
+      readonly response_time_ms: number;
+    } | null;
+    /** The platform's share; null if none. */
+    readonly platform_fee?: {
+      /** Hundredths of a percent. */
+      readonly basis_points: number;
+    } | null;
+    /** Whether a person must approve each request for it. */
+    readonly requires_approval?: boolean | null;
+  }[];
+  readonly [name: string]: unknown;
+}
+
+export interface Catalog {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** Version of the catalog, from 1. */
+  readonly version: number;
+  /** What the gate offers, in the order of the publisher. */
+  readonly permissions: readonly {
+    /** The permission that is offered: `<area>:<action>`. */
+    readonly key: string;
+    /** Name of the permission, for people. */
+    readonly display_name: string | null;
+    /** Text for people. */
+    readonly description: string | null;
+    /** What it costs; null if it has no price. */
+    readonly pricing: {
+      /** The unit of the price: a call, a minute, or a subscription. */
+      readonly model: 'per_call' | 'per_minute' | 'subscription';
+      /** The price in hundredths of the currency. */
+      readonly price_cents: number;
+      /** Currency of the price, such as USD. */
+      readonly currency: string;
+      readonly [name: string]: unknown;
+    } | Readonly<Record<string, unknown>> | null;
+    /** Group of offers, such as `logistics`. */
+    readonly category: string | null;
+    /** Risk as rated by the publisher. */
+    readonly risk_level: string | null;
+    /** Service level that the publisher promises; null if none. */
+    readonly sla: {
+      /** Uptime; 10000 is 100 %. */
+      readonly uptime_basis_points: number;
+      /** Response time in milliseconds. */
+      readonly response_time_ms: number;
+    } | null;
+    /** The platform's share; null if none. */
+    readonly platform_fee: {
+      /** Hundredths of a percent. */
+      readonly basis_points: number;
+    } | null;
+    /** Whether a person must approve each request for it. */
+    readonly requires_approval: boolean;
+  }[];
+  /** When this version was published. */
+  readonly published_at: string;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the catalog without hash and signature. */
+  readonly content_hash: string;
+  /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
+  readonly signature: string;
+  /** `kid` of the key that signed, in the JWKS. */
+  readonly signing_key_id: string;
+  readonly [name: string]: unknown;
+}
+
+export interface Discovery {
+  /** What was found, in the requested order. */
+  readonly results: readonly {
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string;
+    /** Name of the gate. */
+    readonly gate_name: string;
+    /** The permission requested or offered: `<area>:<action>`. */
+    readonly permission_key: string;
+    /** Name of the permission, for people. */
+    readonly display_name: string | null;
+    /** Text for people. */
+    readonly description: string | null;
+    /** Group of offers, such as `logistics`. */
+    readonly category: string | null;
+    /** Risk as rated by the publisher. */
+    readonly risk_level: string | null;
+    /** The `trust_level` of the gate. */
+    readonly security_profile: 'L1' | 'L2' | 'L3';
+    /** What it costs; null if it has no price. */
+    readonly pricing: {
+      /** The unit of the price: a call, a minute, or a subscription. */
+      readonly model: 'per_call' | 'per_minute' | 'subscription';
+      /** The price in hundredths of the currency. */
+      readonly price_cents: number;
+      /** Currency of the price, such as USD. */
+      readonly currency: string;
+    } | null;
+    /** Service level that the publisher promises; null if none. */
+    readonly sla: {
+      /** Uptime; 10000 is 100 %. */
+      readonly uptime_basis_points: number;
+      /** Response time in milliseconds. */
+      readonly response_time_ms: number;
+    } | null;
+    /** The platform's share; null if none. */
+    readonly platform_fee: {
+      /** Hundredths of a percent. */
+      readonly basis_points: number;
+    } | null;
+    /** Version of the catalog that contains the offer. */
+    readonly catalog_version: number;
+    /** `content_hash` of that catalog. */
+    readonly catalog_content_hash: string;
+    /** `signature` of that catalog. */
+    readonly catalog_signature: string;
+    /** `kid` of the key that signed, in the JWKS. */
+    readonly signing_key_id: string;
+  }[];
+  /** Total number. */
+  readonly total: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+  /** The query, with defaults filled in. */
+  readonly query: Readonly<Record<string, unknown>>;
+}
+
+export interface DecisionRequest {
+  /** The requested permission: `<area>:<action>`. Required at a gate. */
+  readonly permission_key?: string | null;
+  /** The same as `permission_key`. */
+  readonly requested_action?: string | null;
+  /** The same as `permission_key`. */
+  readonly action?: string | null;
+  /** What the request would spend, in USD with at most 6 decimals. */
+  readonly amount?: number | null;
+  /** The same as `amount`. */
+  readonly amount_usd?: number | null;
+  /** The same as `amount`. */
+  readonly estimated_cost_usd?: number | null;
+  /** Currency of the amount. Only USD is supported; anything else is BLOCK `currency_unsupported`. */
+  readonly currency?: string | null;
+  /** Host that the request targets; checked against `allowed_domains`. */
+  readonly domain?: string | null;
+  /** Absolute http, https, ws or wss URL; its host counts as `domain`. */
+  readonly url?: string | null;
+  /**
+   * A request that is sent several times with the same key is charged once; a repeat gets the first
+   * PERMIT again.
+   */
+  readonly idempotency_key?: string | null;
+  /** The approved approval of an earlier SUSPEND of the same request. */
+  readonly approval_id?: string | null;
+  /**
+   * The gate that `/enforce` decides for; absent: the passport alone is checked. Elsewhere it must be the
+   * gate in the URL.
+   */
+  readonly gate_id?: string | null;
+  /** Proof that the agent holds the key of its passport. Not part of the request hash. */
+  readonly proof?: unknown;
+  readonly [name: string]: unknown;
+}
+
+export interface GateTestRequest {
+  /** The token that the agent presented. */
+  readonly passport_token: string;
+  /** The requested permission. */
+  readonly requested_action?: string | null;
+  /** Other members of the `request` of a check, such as `domain` and `estimated_cost_usd`. */
+  readonly context?: DecisionRequest | null;
+}
+
+export interface GateTest {
+  /** What was decided. */
+  readonly decision: 'allow' | 'block' | 'suspend';
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string | null;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: string | null;
+  /** When it was decided. */
+  readonly timestamp: string;
+  /** The checks made, in order. The last one determined the decision. */
+  readonly guardrails_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  /** Whether the decision is PERMIT. */
+  readonly all_passed: boolean;
+  /** Reason code; null for a PERMIT. */
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  /** The reason as a sentence. */
+  readonly detail?: string;
+  /** Whether and when to retry. */
+  readonly retry?: {
+    /** Whether the same request can succeed later. */
+    readonly retryable: boolean;
+    /** In how many milliseconds; null if unknown. */
+    readonly after_ms: number | null;
+  };
+  /** The limit that the request would exceed, in its unit. */
+  readonly limit?: number;
+  /** How much of the limit was used already. */
+  readonly used?: number;
+  /** How much more was requested. */
+  readonly requested?: number;
+  /** When the window of the limit ends; null if it has no window. */
+  readonly reset_at?: string | null;
+  /** Where personal data was found, never the data itself. */
+  readonly pii?: readonly PiiFinding[];
+  /** With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on. */
+  readonly request_redacted?: Readonly<Record<string, unknown>>;
+  /** What was replaced in `request_redacted`. */
+  readonly redactions?: readonly PiiFinding[];
+}
+
+export interface CheckBatch {
+  /** One result for each check, in the same order: a decision, or an error. */
+  readonly results: readonly (ServiceDecision | ErrorBody)[];
+}
+
+export interface CheckBatchRequest {
+  /** The checks; each is what the body of `check` would be. */
+  readonly checks: readonly CheckRequest[];
+}
+
+export interface CheckRequest {
+  /** The token that the agent presented. */
+  readonly passport: string;
+  /**
+   * What the agent intends to do. Other members than the documented ones count for the request hash and
+   * PII controls only.
+   */
+  readonly request: DecisionRequest;
+}
+
+export interface Permit {
+  /** What was decided. */
+  readonly decision: 'PERMIT';
+  /** Reason code; null for a PERMIT. */
+  readonly reason: null;
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: string;
+  /** The checks made, in order. The last one determined the decision. */
+  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  /** Where personal data was found, never the data itself. */
+  readonly pii?: readonly PiiFinding[];
+  /** With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on. */
+  readonly request_redacted?: Readonly<Record<string, unknown>>;
+  /** What was replaced in `request_redacted`. */
+  readonly redactions?: readonly PiiFinding[];
+}
+
+export interface Suspend {
+  /** What was decided. */
+  readonly decision: 'SUSPEND';
+  /** Reason code; null for a PERMIT. */
+  readonly reason: 'approval_required';
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: null;
+  /** The checks made, in order. The last one determined the decision. */
+  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  /** Where personal data was found, never the data itself. */
+  readonly pii?: readonly PiiFinding[];
+  /** Id of the approval, `appr_…`. */
+  readonly approval_id: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string;
+}
+
+export interface Block {
+  /** What was decided. */
+  readonly decision: 'BLOCK';
+  /** Reason code; null for a PERMIT. */
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: string;
+  /** The checks made, in order. The last one determined the decision. */
+  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  /** The reason as a sentence. */
+  readonly detail: string;
+  /** Whether and when to retry. */
+  readonly retry: {
+    /** Whether the same request can succeed later. */
+    readonly retryable: boolean;
+    /** In how many milliseconds; null if unknown. */
+    readonly after_ms: number | null;
+  };
+  /** The limit that the request would exceed, in its unit. */
+  readonly limit?: number;
+  /** How much of the limit was used already. */
+  readonly used?: number;
+  /** How much more was requested. */
+  readonly requested?: number;
+  /** When the window of the limit ends; null if it has no window. */
+  readonly reset_at?: string | null;
+  /** Where personal data was found, never the data itself. */
+  readonly pii?: readonly PiiFinding[];
+}
+
+export type ServiceDecision = Permit | Suspend | Block;
+
+export interface PiiFinding {
+  /** JSON pointer into the request. */
+  readonly pointer: string;
+  /** Kind of personal data. */
+  readonly type: string;
+}
+
+export interface ApprovalResolution {
+  /** Reason, for the record and for the agent's owner. At most 500 characters. */
+  readonly note?: string | null;
+}
+
+export interface Approval {
+  /** Id of the approval, `appr_…`. */
+  readonly approval_id: string;
+  /** `approved` until it is used, denied or expired. */
+  readonly status: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
+  /** The passport of the requesting agent. */
+  readonly passport_id: string;
+  /** The requesting agent, as its owner named it. */
+  readonly agent_id: string;
+  /** The gate of the request. */
+  readonly gate_id: string;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
+  readonly request_hash: string;
+  /** The requested permission. */
+  readonly permission_key: string | null;
+  /** What the request would spend; null if it has no amount. Held until the approval ends. */
+  readonly amount_usd: number | null;
+  /** When the request was made. */
+  readonly created_at: string;
+  /** Deadline to approve or deny; once approved, deadline to use the approval. */
+  readonly expires_at: string;
+  /** When it was approved or denied; null if it was not. */
+  readonly resolved_at: string | null;
+  /** `key_id` of the API key that resolved it; null if nobody did. */
+  readonly resolved_by: string | null;
+  /** What that person wrote; null if nothing. */
+  readonly note: string | null;
+}
+
+export interface ApprovalPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Approval[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface Attestation {
+  /** Amount of the request, in millionths of a USD; null if it had none. */
+  readonly amount_micro_usd: number | null;
+  /** The passport, gate or account whose chain this record belongs to. */
+  readonly chain_id: string;
+  /** The checks made, in order. The last one determined the decision. */
+  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  /** What was decided. */
+  readonly decision: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+  /** The gate that decided; null for a decision without a gate. */
+  readonly gate_id: string | null;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature. */
+  readonly hash: string;
+  /** Id of the record, `att_…`. */
+  readonly id: string;
+  /** The passport that was presented; null if it did not verify. */
+  readonly passport_id: string | null;
+  /** The requested permission; null if none. */
+  readonly permission_key: string | null;
+  /** Where personal data was found, never the data itself. */
+  readonly pii: readonly {
+    /** JSON pointer into the request. */
+    readonly pointer: string;
+    /** Kind of personal data. */
+    readonly type: string;
+  }[];
+  /** `hash` of the previous record in the chain; null for the first. */
+  readonly previous_attestation_hash: string | null;
+  /** Reason code; null for a PERMIT. */
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  /** The approval that the record resolves, or the attestation that it voids. */
+  readonly refers_to?: string | null;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
+  readonly request_hash: string;
+  /**
+   * How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every
+   * other record.
+   */
+  readonly resolution: 'approved' | 'denied' | 'expired' | 'voided' | null;
+  /** Place in the chain, from 1. */
+  readonly sequence: number;
+  /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
+  readonly signature: string;
+  /** `kid` of the key that signed, in the JWKS. */
+  readonly signing_key_id: string;
+  /** Id of the sidecar that decided, or `control-plane`. */
+  readonly source: string;
+  /** Account of that sidecar, or of the call that the control plane answered. */
+  readonly source_account?: string | null;
+  /** Whether it was a gate test. */
+  readonly test: boolean;
+  /** When it was decided. */
+  readonly timestamp: string;
+}
+
+export interface AttestationPage {
+  /** The records of this page. */
+  readonly attestations: readonly Attestation[];
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface Export {
+  /** What the export holds. */
+  readonly manifest: {
+    /** When the export was made. */
+    readonly created_at: string;
+    /** Name and version of the format. */
+    readonly format: 'agent-trust.attestations.v1';
+    /** `kid` of every key that may have signed a record of the export. */
+    readonly key_ids: readonly string[];
+    /** Each chain starts at its first record that is not older than this; null: at its first record. */
+    readonly since: string | null;
+  };
+  /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
+  readonly chains: readonly {
+    /** The passport, gate or account whose chain this record belongs to. */
+    readonly chain_id: string;
+    /** `sequence` of the first record of the chain that follows. */
+    readonly first_sequence: number;
+    /** `hash` of the last one. */
+    readonly last_hash: string;
+    /** `sequence` of the last one. */
+    readonly last_sequence: number;
+    /** `hash` of the previous record in the chain; null for the first. */
+    readonly previous_attestation_hash: string | null;
+    /** The records of this page. */
+    readonly attestations: readonly Attestation[];
+  }[];
+  /** End line: shows that nothing is missing at the end. */
+  readonly end: {
+    /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
+    readonly chains: number;
+    /** How many records there are in all. */
+    readonly records: number;
+  };
+}
+
+export interface Actor {
+  /** The OAuth client to which the access token was issued; null for an API key. */
+  readonly client_id: string | null;
+  /** Id of the actor: the `key_id` of the API key. */
+  readonly id: string;
+  /**
+   * `api_key`: with this key; `access_token`: with a token that is bound to it. Others may come, such as
+   * people with a login.
+   */
+  readonly type: string;
+}
+
+export interface AuditEntry {
+  /** Id of the account, `acct_…`. */
+  readonly account_id: string;
+  /** Who made the change. */
+  readonly actor: Actor;
+  /** State after the change, likewise; null if the object no longer exists. */
+  readonly after: Readonly<Record<string, unknown>> | null;
+  /** Id of the entry, `aud_…`. */
+  readonly audit_id: string;
+  /**
+   * State before the change, as this API shows it, without secrets; null if the object did not exist.
+   * Where both exist, `before` and `after` contain only the members that differ.
+   */
+  readonly before: Readonly<Record<string, unknown>> | null;
+  /** When the change was made. */
+  readonly created_at: string;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the entry without hash and signature. */
+  readonly hash: string;
+  /** `live` or `test`: two environments that are kept apart. */
+  readonly mode: 'live' | 'test';
+  /** The operation: an operationId of this document. */
+  readonly operation: string;
+  /** `hash` of the previous entry in the chain; null for the first. */
+  readonly previous_hash: string | null;
+  /** Names the request; also in `X-Request-Id`. */
+  readonly request_id: string;
+  /** Place in the chain, from 1. */
+  readonly sequence: number;
+  /** base64url of the Ed25519 signature over the hash; docs/audit.md says over which text exactly. */
+  readonly signature: string;
+  /** `kid` of the key that signed, in the JWKS. */
+  readonly signing_key_id: string;
+  /** Id of what was changed. */
+  readonly target: string;
+}
+
+export interface AuditPage {
+  /** The entries of this page. */
+  readonly entries: readonly AuditEntry[];
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface IssuerCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** Host name that the issuer claims; nobody verified it. */
+  readonly domain?: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+}
+
+export interface IssuerUpdate {
+  /** Name, for people. */
+  readonly name?: string | null;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  /** Current status. */
+  readonly status?: 'active' | 'suspended' | null;
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id?: string | null;
+  /** Host name that the issuer claims; nobody verified it. */
+  readonly domain?: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** When it was created. */
+  readonly created_at?: string | null;
+  /** Passports issued in its name. */
+  readonly passport_count?: number | null;
+  /** Of these, active now. */
+  readonly active_passports?: number | null;
+  /** Of these, revoked. */
+  readonly revoked_passports?: number | null;
+  /** When the last one was issued; null if none was issued yet. */
+  readonly last_passport_issued_at?: string | null;
+}
+
+export interface Issuer {
+  /** Id of the issuer, `iss_…`. */
+  readonly issuer_id: string;
+  /** Host name that the issuer claims; nobody verified it. */
+  readonly domain: string | null;
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** When it was created. */
+  readonly created_at: string;
+  /** Passports issued in its name. */
+  readonly passport_count: number;
+  /** Of these, active now. */
+  readonly active_passports: number;
+  /** Of these, revoked. */
+  readonly revoked_passports: number;
+  /** When the last one was issued; null if none was issued yet. */
+  readonly last_passport_issued_at: string | null;
+  /** Name, for people. */
+  readonly name: string;
+  /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Current status. */
+  readonly status: 'active' | 'suspended';
+}
+
+export interface IssuerPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Issuer[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface TemplateCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description?: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** Limits that apply to every decision. */
+  readonly constraints?: GateConstraints | null;
+}
+
+export interface Template {
+  /** Id of the template, `tmpl_…`, or the name of a built-in one. */
+  readonly template_id: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** Text for people. */
+  readonly description: string | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3' | null;
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+  /** Whether the template comes with the service. */
+  readonly built_in: boolean;
+  /** When it was created. */
+  readonly created_at: string;
+}
+
+export interface TemplatePage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Template[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface ApiKeyCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** What the key may do. */
+  readonly scopes: readonly string[];
+  /** When it expires; null if it never expires. */
+  readonly expires_at?: string | null;
+  /** `live` or `test`: two environments that are kept apart. */
+  readonly mode?: 'live' | 'test' | null;
+}
+
+export interface Roll {
+  /** How long the old one stays valid beside the new one, in seconds. Default 0. */
+  readonly overlap_s?: number | null;
+}
+
+export interface ApiKey {
+  /** Id of the API key, `key_…`. */
+  readonly key_id: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** What the key may do. */
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  /** `live` or `test`: two environments that are kept apart. */
+  readonly mode: 'live' | 'test';
+  /** First 12 characters of the key, to recognise it by. */
+  readonly prefix: string;
+  /** Last 4 characters of the key. */
+  readonly last4: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+  /** When it was last used; null if never. */
+  readonly last_used_at: string | null;
+}
+
+export interface NewApiKey {
+  /** Id of the API key, `key_…`. */
+  readonly key_id: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** What the key may do. */
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  /** `live` or `test`: two environments that are kept apart. */
+  readonly mode: 'live' | 'test';
+  /** First 12 characters of the key, to recognise it by. */
+  readonly prefix: string;
+  /** Last 4 characters of the key. */
+  readonly last4: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string | null;
+  /** When it was last used; null if never. */
+  readonly last_used_at: string | null;
+  /** The API key itself. Shown this once; only its hash is kept. */
+  readonly key?: string;
+}
+
+export interface ApiKeyPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly ApiKey[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface ApiKeyDeletion {
+  /** Id of the API key, `key_…`. */
+  readonly key_id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+}
+
+export interface AccountCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** The plan of the account; determines its limits. */
+  readonly plan: 'free' | 'pro' | 'teams' | 'enterprise';
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits?: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: number | null;
+  } | null;
+}
+
+export interface AccountUpdate {
+  /** Name, for people. */
+  readonly name?: string | null;
+  /** The plan of the account; determines its limits. */
+  readonly plan?: 'free' | 'pro' | 'teams' | 'enterprise' | null;
+  /** Current status. */
+  readonly status?: 'active' | 'suspended' | null;
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits?: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: number | null;
+  } | null;
+  /** Id of the account, `acct_…`. */
+  readonly account_id?: string | null;
+  /** When it was created. */
+  readonly created_at?: string | null;
+}
+
+export interface Account {
+  /** Id of the account, `acct_…`. */
+  readonly account_id: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** The plan of the account; determines its limits. */
+  readonly plan: 'free' | 'pro' | 'teams' | 'enterprise';
+  /** Current status. */
+  readonly status: 'active' | 'suspended';
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day: number | null;
+  } | null;
+}
+
+export interface NewAccount {
+  /** Id of the account, `acct_…`. */
+  readonly account_id: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** The plan of the account; determines its limits. */
+  readonly plan: 'free' | 'pro' | 'teams' | 'enterprise';
+  /** Current status. */
+  readonly status: 'active' | 'suspended';
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits: {
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute: number | null;
+    /** Requests in a UTC day. */
+    readonly requests_per_day: number | null;
+  } | null;
+  /** The first key of the account. */
+  readonly api_key: NewApiKey;
+}
+
+export interface AccountPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Account[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface WebhookCreation {
+  /** Where events are sent, over https; null if its deliveries are fetched instead. */
+  readonly url: string | null;
+  /** The events that it subscribes to. */
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  /** Text for people. */
+  readonly description?: string | null;
+}
+
+export interface WebhookUpdate {
+  /** Where events are sent, over https. */
+  readonly url?: string | null;
+  /** The events that it subscribes to. */
+  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[] | null;
+  /** Text for people. */
+  readonly description?: string | null;
+  /** Current status. */
+  readonly status?: 'enabled' | 'disabled' | null;
+  /** Id of the webhook, `wh_…`. */
+  readonly webhook_id?: string | null;
+  /** When it was created. */
+  readonly created_at?: string | null;
+  /** When it was last changed. */
+  readonly updated_at?: string | null;
+  /**
+   * Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+   * days; `unread`: nobody fetched for an hour; null if it is enabled.
+   */
+  readonly disabled_reason?: 'owner' | 'gone' | 'failing' | 'unread' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since?: string | null;
+}
+
+export interface WebhookTest {
+  /** The event to send. Default: the first that the webhook subscribes to. */
+  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | null;
+}
+
+export interface WebhookRecovery {
+  /** Deliveries created at or after this time. */
+  readonly since: string;
+}
+
+export interface Webhook {
+  /** Id of the webhook, `wh_…`. */
+  readonly webhook_id: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+   * days; `unread`: nobody fetched for an hour; null if it is enabled.
+   */
+  readonly disabled_reason: 'owner' | 'gone' | 'failing' | 'unread' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since: string | null;
+  /** Where events are sent, over https; null if its deliveries are fetched instead. */
+  readonly url: string | null;
+  /** The events that it subscribes to. */
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  /** Text for people. */
+  readonly description: string | null;
+  /** Current status. */
+  readonly status: 'enabled' | 'disabled';
+}
+
+export interface NewWebhook {
+  /** Id of the webhook, `wh_…`. */
+  readonly webhook_id: string;
+  /** When it was created. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+   * days; `unread`: nobody fetched for an hour; null if it is enabled.
+   */
+  readonly disabled_reason: 'owner' | 'gone' | 'failing' | 'unread' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since: string | null;
+  /** Where events are sent, over https; null if its deliveries are fetched instead. */
+  readonly url: string | null;
+  /** The events that it subscribes to. */
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  /** Text for people. */
+  readonly description: string | null;
+  /** Current status. */
+  readonly status: 'enabled' | 'disabled';
+  /** Secret that signs deliveries: `whsec_` and base64. Shown only once; stored encrypted. */
+  readonly secret?: string;
+}
+
+export interface WebhookPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Webhook[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface WebhookDeletion {
+  /** Id of the webhook, `wh_…`. */
+  readonly webhook_id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+}
+
+export interface WebhookRecovered {
+  /** How many deliveries are sent again. */
+  readonly requeued: number;
+  /** Whether there are more; if so, call again. */
+  readonly has_more: boolean;
+}
+
+export interface Delivery {
+  /** Id of the delivery, `dlv_…`. */
+  readonly delivery_id: string;
+  /** Id of the webhook, `wh_…`. */
+  readonly webhook_id: string;
+  /** Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook. */
+  readonly event_id: string;
+  /** What happened. */
+  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved';
+  /** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
+  readonly status: 'pending' | 'succeeded' | 'failed';
+  /** The body that is sent. */
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** Number of attempts. */
+  readonly attempt_count: number;
+  /** The newest attempts, the last one first. */
+  readonly attempts: readonly {
+    /** Number of the attempt, from 1. */
+    readonly attempt: number;
+    /** When the attempt began. */
+    readonly started_at: string;
+    /** How long it took, in milliseconds. */
+    readonly latency_ms: number;
+    /** HTTP status of the answer; null if there was none. */
+    readonly status_code: number | null;
+    /** Why there was no answer; null if there was one. */
+    readonly error: string | null;
+    /**
+     * The first KiB of the answer, with everything that looks like a secret removed; null if there was
+     * none.
+     */
+    readonly response: string | null;
+  }[];
+  /** When the next attempt is due; null if none is. */
+  readonly next_attempt_at: string | null;
+  /** When it was created. */
+  readonly created_at: string;
+}
+
+export interface DeliveryPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Delivery[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+}
+
+export interface PassportVerifiedEvent {
+  /** What happened. */
+  readonly event: 'passport.verified';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id: string;
+    /**
+     * The caller's own identifier for the agent. Unique among the passports of an account and mode that
+     * are active or suspended.
+     */
+    readonly agent_id: string | null;
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string | null;
+    /** What was decided. */
+    readonly decision: 'allow';
+    /** Reason code; null for a PERMIT. */
+    readonly reason: null;
+    /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+    readonly attestation_id: string;
+  };
+}
+
+export interface PassportDeniedEvent {
+  /** What happened. */
+  readonly event: 'passport.denied';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id: string | null;
+    /**
+     * The caller's own identifier for the agent. Unique among the passports of an account and mode that
+     * are active or suspended.
+     */
+    readonly agent_id: string | null;
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string | null;
+    /** What was decided. */
+    readonly decision: 'block';
+    /** Reason code; null for a PERMIT. */
+    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+    readonly attestation_id: string;
+  };
+}
+
+export interface PassportRevokedEvent {
+  /** What happened. */
+  readonly event: 'passport.revoked';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id: string;
+    /**
+     * The caller's own identifier for the agent. Unique among the passports of an account and mode that
+     * are active or suspended.
+     */
+    readonly agent_id: string;
+    /** When the passport was revoked; null if it is not revoked. */
+    readonly revoked_at: string;
+    /** Reason, kept for the record. */
+    readonly reason: string;
+  };
+}
+
+export interface GateCreatedEvent {
+  /** What happened. */
+  readonly event: 'gate.created';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string;
+    /** Name, for people. */
+    readonly name: string;
+    /** Minimum trust tier of a passport. */
+    readonly trust_level: 'L1' | 'L2' | 'L3';
+    /** URL of the gate itself, for proxies. */
+    readonly gate_url: string;
+  };
+}
+
+export interface SpendLimitApproachingEvent {
+  /** What happened. */
+  readonly event: 'spend_limit.approaching';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string | null;
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id: string | null;
+    /** Which window of the limit: the UTC day or the UTC month. */
+    readonly window: 'day' | 'month';
+    /** The limit, in USD. */
+    readonly limit_usd: number;
+    /** What was spent in this window, in USD. */
+    readonly spent_usd: number;
+    /** `spent_usd` of `limit_usd`, cut to four decimals. */
+    readonly fraction: number;
+  };
+}
+
+export interface ApprovalRequestedEvent {
+  /** What happened. */
+  readonly event: 'approval.requested';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: Approval;
+}
+
+export interface ApprovalResolvedEvent {
+  /** What happened. */
+  readonly event: 'approval.resolved';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: Approval;
+}
+
+export interface Jwks {
+  /** All keys, whatever their purpose. */
+  readonly keys: readonly {
+    /** Key type (RFC 8037). */
+    readonly kty: 'OKP';
+    /** Curve (RFC 8037). */
+    readonly crv: 'Ed25519';
+    /** Algorithm (RFC 7518). */
+    readonly alg: 'EdDSA';
+    /** What the key is for (RFC 7517). */
+    readonly use: 'sig';
+    /** RFC 7638 thumbprint of the key. */
+    readonly kid: string;
+    /** What the key signs. It verifies nothing else. */
+    readonly purpose: 'passport' | 'catalog' | 'attestation';
+    /** base64url of the 32 bytes of the public key. */
+    readonly x: string;
+    /** When the key starts to sign, in Unix seconds. */
+    readonly nbf: number;
+    /** When the key stops signing; null if it signs now, or will. */
+    readonly retired_at: string | null;
+    /** Whether somebody else may have the private key: then its signatures prove nothing. */
+    readonly compromised: boolean;
+  }[];
+}
+
+export interface KeyRotationRequest {
+  /** What the key signs. It verifies nothing else. */
+  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync';
+  /** Whether somebody else may have the private key: then its signatures prove nothing. */
+  readonly compromised?: boolean | null;
+}
+
+export interface KeyRotation {
+  /** What the key signs. It verifies nothing else. */
+  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync';
+  /** RFC 7638 thumbprint of the key. */
+  readonly kid: string;
+  /** When the next key starts to sign. */
+  readonly not_before: string;
+  /** The key that it replaces. */
+  readonly previous: {
+    /** RFC 7638 thumbprint of the key. */
+    readonly kid: string;
+    /** When the key stops signing; null if it signs now, or will. */
+    readonly retired_at: string;
+    /** Whether somebody else may have the private key: then its signatures prove nothing. */
+    readonly compromised: boolean;
+  };
+}
+
+export interface Readiness {
+  /** Current status. */
+  readonly status: 'ready' | 'not_ready';
+  /** Whether this process is about to stop. It still answers; send it no new requests. */
+  readonly draining: boolean;
+  /** Whether PostgreSQL can be reached and is migrated. */
+  readonly database: 'reachable' | 'unreachable' | 'not_migrated';
+  /**
+   * Whether this process appends to the chains of records: working, or stopped by an internal error until
+   * it is restarted.
+   */
+  readonly appending: 'working' | 'stopped';
+  /** Whether changes are pushed to the sidecars; without it they poll. */
+  readonly push: 'connected' | 'disconnected';
+  /** How many pushed messages could not be sent. */
+  readonly push_lost: number;
+  /** The sidecars of this service; null if unknown. */
+  readonly sidecars: {
+    /** How many of them are connected. */
+    readonly connected: number;
+    /** Largest clock offset of any of them, in milliseconds. */
+    readonly clock_offset_ms_max: number;
+  } | null;
+}
+
+export interface PassportsResource {
+  /**
+   * Issue a passport without a person present.
+   *
+   * Takes the unattended variant, and the machine description where the body has `subject`. Answers like
+   * `POST /v1/passports`.
+   *
+   * Needs a key with the scope `passports:issue`.
+   */
+  issueUnattended(body: UnattendedIssue | MachineIssue, options?: CreateOptions): Promise<IssuedPassport>;
+  /**
+   * Issue a passport.
+   *
+   * Takes three bodies, told apart by their fields: with `subject` the machine description, with
+   * `agent_type` the unattended variant, else the reference. The answer contains two secrets, each
+   * returned only once: `jwt`, which the agent presents, and `private_key`, which the service generates,
+   * returns and does not store. Send `public_key` instead, and the service never has a private key.
+   *
+   * Needs a key with the scope `passports:issue`.
+   */
+  issue(body: ReferenceIssue | MachineIssue | UnattendedIssue, options?: CreateOptions): Promise<IssuedPassport>;
+  /**
+   * List passports, newest first.
+   *
+   * Needs a key with the scope `passports:read`.
+   */
+  list(query?: {
+    /** Id of the issuer, `iss_…`. */
+    readonly issuer_id?: string;
+    /** Current status. */
+    readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
+    /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+    readonly trust_tier?: 'L1' | 'L2' | 'L3';
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<PassportListItem, PassportPage>;
+  /**
+   * Get a passport.
+   *
+   * Needs a key with the scope `passports:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<Passport>;
+  /**
+   * Reactivate a suspended passport.
+   *
+   * Needs a key with the scope `passports:revoke`.
+   */
+  reactivate(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
+  /**
+   * Revoke a passport for ever.
+   *
+   * Takes effect at every sidecar within 100 ms of the answer, or within 2 s without push; with `wait_ms`
+   * the answer waits for them. Repeating it answers the first revocation unchanged.
+   *
+   * Needs a key with the scope `passports:revoke`.
+   */
+  revoke(id: string, body?: PassportRevocation, query?: {
+    /** How long the answer may wait for all connected sidecars to apply the change, in milliseconds. */
+    readonly wait_ms?: number;
+  }, options?: CallOptions): Promise<Revocation>;
+  /**
+   * Suspend an active passport.
+   *
+   * Needs a key with the scope `passports:revoke`.
+   */
+  suspend(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
+  /**
+   * Ask whether a passport is valid now.
+   *
+   * An invalid passport is answered with 200 and the most severe reason.
+   *
+   * Needs a key with the scope `passports:read`.
+   */
+  verify(id: string, options?: CallOptions): Promise<Verification>;
+}
+
+export interface GatesResource {
+  /**
+   * Find gates by a capability, with their prices.
+   *
+   * A capability is a permission key, a bare area (`orders`) or a category. Each result carries the hash,
+   * signature and key id of its catalog, so that it can be verified without trust in this service.
+   * `offset` reaches the first 1,000; `next_cursor` leads on from any page. Searches share a small part
+   * of the service: 503 `overloaded` says to try again in a moment.
+   *
+   * Public: needs no key.
+   */
+  discover(query: {
+    /** A permission key, a bare area, or a category. */
+    readonly capability: string;
+    /** Only what costs at most this. */
+    readonly max_price_cents?: number;
+    /** Only what promises at least this uptime, in basis points (10000 is 100 %). */
+    readonly min_uptime_bp?: number;
+    /** Only what promises at most this response time. */
+    readonly max_response_time_ms?: number;
+    /** Only what is priced by this model. */
+    readonly pricing_model?: 'per_call' | 'per_minute' | 'subscription';
+    /** Currency of the price, such as USD. */
+    readonly currency?: string;
+    /** Only gates of at least this trust level. */
+    readonly min_security_profile?: 'L1' | 'L2' | 'L3';
+    /** Sort order of the results; those without a value come last. */
+    readonly sort?: 'price_asc' | 'price_desc' | 'uptime_desc' | 'response_asc';
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<Discovery['results'][number], Discovery>;
+  /**
+   * Create a gate.
+   *
+   * `trust_level` and `trust_profile` are synonyms; one of them is required unless the template has it. A
+   * constraint that this build does not enforce is refused, never ignored.
+   *
+   * Needs a key with the scope `gates:create`.
+   */
+  create(body: GateCreation, options?: CreateOptions): Promise<NewGate>;
+  /**
+   * List gates, newest first.
+   *
+   * Needs a key with the scope `gates:read`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<GateListItem, GatePage>;
+  /**
+   * Get a gate with its constraints and counts.
+   *
+   * Needs a key with the scope `gates:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<GateWithStats>;
+  /**
+   * Change a gate.
+   *
+   * A JSON merge patch (RFC 7396): absent members stay unchanged, null removes. Reaches every sidecar as
+   * fast as a revocation.
+   *
+   * Needs a key with the scope `gates:update`.
+   */
+  update(id: string, body?: GatePatch, options?: CallOptions & { readonly ifMatch?: string }): Promise<Gate>;
+  /**
+   * Delete a gate.
+   *
+   * Needs a key with the scope `gates:manage`.
+   */
+  delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
+  /**
+   * Ask what a gate would decide.
+   *
+   * The same decision as a check, in another format. Reads live counters without using them, opens no
+   * approval, and ignores an `idempotency_key`; the record is marked as a test.
+   *
+   * Needs a key with the scope `gates:read`.
+   */
+  test(id: string, body: GateTestRequest, options?: CallOptions): Promise<GateTest>;
+}
+
+export interface CatalogsResource {
+  /**
+   * Publish the next version of a gate's catalog.
+   *
+   * Versions are immutable and count from 1. From then on a permission that is not in the catalog is
+   * blocked at the gate.
+   *
+   * Needs a key with the scope `gates:update`.
+   */
+  publish(id: string, body: CatalogPublication, options?: CreateOptions): Promise<Catalog>;
+  /**
+   * Get a catalog: the newest, or the given version.
+   *
+   * Its signature verifies with a key of purpose `catalog` of the JWKS. Without `version` the newest.
+   *
+   * Public: needs no key.
+   */
+  get(id: string, query?: {
+    /** Version of the catalog, from 1. */
+    readonly version?: number;
+  }, options?: CallOptions & { readonly ifNoneMatch?: string }): Promise<Catalog | null>;
+}
+
+export interface DecisionsResource {
+  /**
+   * Decide without a gate in the URL.
+   *
+   * With `request.gate_id` like a check at that gate; without it the passport alone is checked.
+   *
+   * Needs a key with the scope `enforcement:check`.
+   */
+  enforce(body: CheckRequest, options?: CallOptions): Promise<ServiceDecision>;
+  /**
+   * Decide whether this passport may do this at this gate, now.
+   *
+   * PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision
+   * core. With `request.idempotency_key` the request is charged once, and a repeat gets the first PERMIT
+   * again.
+   *
+   * Needs a key with the scope `enforcement:check`.
+   */
+  check(id: string, body: CheckRequest, options?: CallOptions): Promise<ServiceDecision>;
+  /**
+   * Decide many requests at one gate in one call.
+   *
+   * 1 to 256 checks, in a body of at most 1 MiB. `results` holds one answer for each, in the same order:
+   * a decision as `check` answers it, or `{ error }`. Each is decided and recorded as if it came alone,
+   * in order; what is wrong with one harms no other.
+   *
+   * Needs a key with the scope `enforcement:check`.
+   */
+  checkBatch(id: string, body: CheckBatchRequest, options?: CallOptions): Promise<CheckBatch>;
+}
+
+export interface ApprovalsResource {
+  /**
+   * List approvals at your gates, newest first.
+   *
+   * With `status` those that have this status now: an approval that nobody resolved in time is `expired`.
+   *
+   * Needs a key with the scope `approvals:read`.
+   */
+  list(query?: {
+    /** Current status. */
+    readonly status?: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<Approval, ApprovalPage>;
+  /**
+   * Get an approval.
+   *
+   * Needs a key with the scope `approvals:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<Approval>;
+  /**
+   * Approve a request.
+   *
+   * The agent then sends the same request once more, with `approval_id`, before the new `expires_at`.
+   * Everything but the approval is checked again then.
+   *
+   * Needs a key with the scope `approvals:resolve`.
+   */
+  approve(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
+  /**
+   * Deny a request.
+   *
+   * The money held for it is released at once.
+   *
+   * Needs a key with the scope `approvals:resolve`.
+   */
+  deny(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
+}
+
+export interface AttestationsResource {
+  /**
+   * List attestations, newest first.
+   *
+   * Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next
+   * page; null on the last page.
+   *
+   * Needs a key with the scope `attestations:read`.
+   */
+  list(query?: {
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id?: string;
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id?: string;
+    /** What was decided. */
+    readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+    /** Only records from this time on. */
+    readonly since?: string;
+    /** Only records before this time. */
+    readonly until?: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<Attestation, AttestationPage>;
+  /**
+   * Export whole chains, for offline verification.
+   *
+   * The complete chains of the passports, gates and account of the caller, streamed from one snapshot.
+   * `format` decides the content type; docs/verify.md describes them and how to verify them.
+   *
+   * Needs a key with the scope `attestations:read`.
+   */
+  export(query?: {
+    /** Format of the export. */
+    readonly format?: 'json' | 'jsonl' | 'csv';
+    /** Only records from this time on. */
+    readonly since?: string;
+  }, options?: CallOptions): Promise<ByteStream>;
+  /**
+   * Get an attestation.
+   *
+   * Needs a key with the scope `attestations:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<Attestation>;
+}
+
+export interface AuditResource {
+  /**
+   * List who changed what, newest first.
+   *
+   * One entry for each change through this API, in the account and mode of the caller: who, what, before
+   * and after, when, in which request. Entries are hash-linked and signed. See docs/audit.md.
+   *
+   * Needs a key with the scope `audit:read`.
+   */
+  list(query?: {
+    /** Who made the change. */
+    readonly actor?: string;
+    /** The operation: an operationId of this document. */
+    readonly operation?: 'issuePassport' | 'issuePassportUnattended' | 'revokePassport' | 'suspendPassport' | 'reactivatePassport' | 'createGate' | 'updateGate' | 'deleteGate' | 'publishCatalog' | 'createIssuer' | 'updateIssuer' | 'createTemplate' | 'approveApproval' | 'denyApproval' | 'createApiKey' | 'rollApiKey' | 'deleteApiKey' | 'createWebhook' | 'updateWebhook' | 'deleteWebhook' | 'rollWebhookSecret' | 'testWebhook' | 'resendDelivery' | 'recoverWebhook' | 'createAccount' | 'updateAccount' | 'rotateSigningKey';
+    /** Id of what was changed. */
+    readonly target?: string;
+    /** Only records from this time on. */
+    readonly since?: string;
+    /** Only records before this time. */
+    readonly until?: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<AuditEntry, AuditPage>;
+  /**
+   * Export who changed what, for offline verification.
+   *
+   * The chain of the caller's account and mode as jsonl, from one snapshot. `agent-trust attestations
+   * verify` verifies it too; docs/audit.md describes it.
+   *
+   * Needs a key with the scope `audit:read`.
+   */
+  export(query?: {
+    /** Only records from this time on. */
+    readonly since?: string;
+  }, options?: CallOptions): Promise<ByteStream>;
+}
+
+export interface IssuersResource {
+  /**
+   * Create an issuer.
+   *
+   * Needs a key with the scope `issuers:create`.
+   */
+  create(body: IssuerCreation, options?: CreateOptions): Promise<Issuer>;
+  /**
+   * List issuers, newest first.
+   *
+   * Needs a key with the scope `issuers:read`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<Issuer, IssuerPage>;
+  /**
+   * Get an issuer with counts of its passports.
+   *
+   * Needs a key with the scope `issuers:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<Issuer>;
+  /**
+   * Change an issuer.
+   *
+   * Only what is present changes. Passports of a suspended issuer are blocked `issuer_untrusted`.
+   *
+   * Needs a key with the scope `issuers:update`.
+   */
+  update(id: string, body?: IssuerUpdate, options?: CallOptions): Promise<Issuer>;
+}
+
+export interface TemplatesResource {
+  /**
+   * Create a template.
+   *
+   * Needs a key with the scope `templates:create`.
+   */
+  create(body: TemplateCreation, options?: CreateOptions): Promise<Template>;
+  /**
+   * List templates, own and built-in.
+   *
+   * Needs a key with the scope `templates:read`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<Template, TemplatePage>;
+  /**
+   * Get a template.
+   *
+   * Needs a key with the scope `templates:read`.
+   */
+  get(id: string, options?: CallOptions): Promise<Template>;
+}
+
+export interface ApiKeysResource {
+  /**
+   * Create an API key.
+   *
+   * It grants only scopes that the calling key holds itself. `key` is shown this once.
+   *
+   * Needs a key with the scope `keys:manage`.
+   */
+  create(body: ApiKeyCreation, options?: CreateOptions): Promise<NewApiKey>;
+  /**
+   * List API keys, newest first.
+   *
+   * Needs a key with the scope `keys:manage`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<ApiKey, ApiKeyPage>;
+  /**
+   * Get an API key.
+   *
+   * Needs a key with the scope `keys:manage`.
+   */
+  get(id: string, options?: CallOptions): Promise<ApiKey>;
+  /**
+   * Delete an API key at once.
+   *
+   * Needs a key with the scope `keys:manage`.
+   */
+  delete(id: string, options?: CallOptions): Promise<ApiKeyDeletion>;
+  /**
+   * Replace an API key by a new one.
+   *
+   * The old key stays valid for `overlap_s`; if the answer is lost, roll it again within that time. The
+   * new `key` is shown this once and expires when the old one would have without the roll.
+   *
+   * Needs a key with the scope `keys:manage`.
+   */
+  roll(id: string, body?: Roll, options?: CallOptions): Promise<NewApiKey>;
+}
+
+export interface AccountsResource {
+  /**
+   * Create an account with its first API key.
+   *
+   * `api_key.key` is shown this once.
+   *
+   * Needs a live key of the operator with the scope `admin:*`.
+   */
+  create(body: AccountCreation, options?: CreateOptions): Promise<NewAccount>;
+  /**
+   * List accounts, newest first.
+   *
+   * Needs a live key of the operator with the scope `admin:*`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<Account, AccountPage>;
+  /**
+   * Get an account.
+   *
+   * Needs a live key of the operator with the scope `admin:*`.
+   */
+  get(id: string, options?: CallOptions): Promise<Account>;
+  /**
+   * Change an account.
+   *
+   * Only what is present changes; `limits` are replaced as a whole. Keys of a suspended account answer
+   * `account_suspended`, its passports are blocked `passport_suspended`.
+   *
+   * Needs a live key of the operator with the scope `admin:*`.
+   */
+  update(id: string, body?: AccountUpdate, options?: CallOptions): Promise<Account>;
+}
+
+export interface WebhooksResource {
+  /**
+   * Subscribe an endpoint to events.
+   *
+   * Each event is sent as a POST, signed as Standard Webhooks has it with `secret`, which is shown this
+   * once. With `url` null nothing is sent: fetch the deliveries, as `agent-trust webhooks listen` does.
+   * See docs/webhooks.md.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  create(body: WebhookCreation, options?: CreateOptions): Promise<NewWebhook>;
+  /**
+   * List webhooks, newest first.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+  }, options?: CallOptions): List<Webhook, WebhookPage>;
+  /**
+   * Get a webhook.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  get(id: string, options?: CallOptions): Promise<Webhook>;
+  /**
+   * Change a webhook.
+   *
+   * Only what is present changes. Pending deliveries of a disabled webhook are sent when it is enabled
+   * again.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  update(id: string, body?: WebhookUpdate, options?: CallOptions): Promise<Webhook>;
+  /**
+   * Delete a webhook.
+   *
+   * Its undelivered events are discarded.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  delete(id: string, options?: CallOptions): Promise<WebhookDeletion>;
+  /**
+   * List what was sent to a webhook, newest first.
+   *
+   * With the newest 20 attempts of each. Deliveries are kept for 30 days.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  listDeliveries(id: string, query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** Current status. */
+    readonly status?: 'pending' | 'succeeded' | 'failed';
+  }, options?: CallOptions): List<Delivery, DeliveryPage>;
+  /**
+   * Send a delivery again.
+   *
+   * Whatever its status, at once, with the same `webhook-id`, and with a retry schedule of its own.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  resendDelivery(id: string, deliveryId: string, options?: CallOptions): Promise<Delivery>;
+  /**
+   * Send again what has failed since a time.
+   *
+   * All deliveries created since then that have failed, finally or so far; at most 10,000 at a time, the
+   * oldest first.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  recover(id: string, body: WebhookRecovery, options?: CallOptions): Promise<WebhookRecovered>;
+  /**
+   * Replace the secret of a webhook by a new one.
+   *
+   * For `overlap_s` each delivery carries a signature by both; if the answer is lost, roll it again
+   * within that time: each earlier secret stays valid until its own end. With 0 only the new one signs,
+   * at once. The new `secret` is shown this once.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  rollSecret(id: string, body?: Roll, options?: CallOptions): Promise<NewWebhook>;
+  /**
+   * Send an event with sample data to a webhook.
+   *
+   * Answers with the delivery before it is attempted; get it again to see the outcome.
+   *
+   * Needs a key with the scope `webhooks:manage`.
+   */
+  test(id: string, body?: WebhookTest, options?: CallOptions): Promise<Delivery>;
+}
+
+export interface SigningKeysResource {
+  /**
+   * Get the public keys of this service (RFC 7517).
+   *
+   * Current, future and retired keys: every signature can be verified for ever.
+   *
+   * Public: needs no key.
+   */
+  jwks(options?: CallOptions): Promise<Jwks>;
+  /**
+   * Replace a key with which this service signs.
+   *
+   * For the operator of the service. The next key is published at once and signs 60 s later; the old one
+   * verifies for ever. With `compromised` signatures of the current key prove nothing any more, and the
+   * next key signs at once. 201: a new key; 200: what an earlier call did within the last 60 s, so that
+   * it may be repeated safely. See docs/keys.md.
+   *
+   * Needs a live key of the operator with the scope `admin:*`.
+   */
+  rotate(body: KeyRotationRequest, options?: CallOptions): Promise<KeyRotation>;
+}
+
+export interface ServiceResource {
+  /**
+   * Ask whether this process answers.
+   *
+   * Public: needs no key.
+   */
+  live(options?: CallOptions): Promise<{
+    /** Current status. */
+    readonly status: 'live';
+  }>;
+  /**
+   * Get the metrics as Prometheus text.
+   *
+   * Public: needs no key.
+   */
+  metrics(options?: CallOptions): Promise<string>;
+  /**
+   * Ask whether this process can serve.
+   *
+   * Answers 503 where it cannot: the database cannot be reached, or is not migrated, or a chain of
+   * records was inconsistent.
+   *
+   * Public: needs no key.
+   */
+  ready(options?: CallOptions): Promise<Readiness>;
+}
+
+/** Every resource of the control plane; each operation of the API is one method. */
+export interface Resources {
+  readonly passports: PassportsResource;
+  readonly gates: GatesResource;
+  readonly catalogs: CatalogsResource;
+  readonly decisions: DecisionsResource;
+  readonly approvals: ApprovalsResource;
+  readonly attestations: AttestationsResource;
+  readonly audit: AuditResource;
+  readonly issuers: IssuersResource;
+  readonly templates: TemplatesResource;
+  readonly apiKeys: ApiKeysResource;
+  readonly accounts: AccountsResource;
+  readonly webhooks: WebhooksResource;
+  readonly signingKeys: SigningKeysResource;
+  readonly service: ServiceResource;
+}
+
+/** @internal Method, path, whether there is a body and a query, and what is special about it. */
+export const resources = {
+  passports: {
+    issueUnattended: ['POST', '/api/passports', 'body creates'],
+    issue: ['POST', '/v1/passports', 'body creates'],
+    list: ['GET', '/v1/passports', 'query list'],
+    get: ['GET', '/v1/passports/{id}', ''],
+    reactivate: ['POST', '/v1/passports/{id}/reactivate', 'body'],
+    revoke: ['POST', '/v1/passports/{id}/revoke', 'body query'],
+    suspend: ['POST', '/v1/passports/{id}/suspend', 'body'],
+    verify: ['GET', '/v1/passports/{id}/verify', ''],
+  },
+  gates: {
+    discover: ['GET', '/v1/discover', 'query list'],
+    create: ['POST', '/v1/gates', 'body creates'],
+    list: ['GET', '/v1/gates', 'query list'],
+    get: ['GET', '/v1/gates/{id}', ''],
+    update: ['PUT', '/v1/gates/{id}', 'body'],
+    delete: ['DELETE', '/v1/gates/{id}', ''],
+    test: ['POST', '/v1/gates/{id}/test', 'body'],
+  },
+  catalogs: {
+    publish: ['POST', '/v1/gates/{id}/catalog', 'body creates'],
+    get: ['GET', '/v1/gates/{id}/catalog', 'query'],
+  },
+  decisions: {
+    enforce: ['POST', '/v1/enforce', 'body'],
+    check: ['POST', '/v1/gates/{id}/check', 'body'],
+    checkBatch: ['POST', '/v1/gates/{id}/check/batch', 'body'],
+  },
+  approvals: {
+    list: ['GET', '/v1/approvals', 'query list'],
+    get: ['GET', '/v1/approvals/{id}', ''],
+    approve: ['POST', '/v1/approvals/{id}/approve', 'body'],
+    deny: ['POST', '/v1/approvals/{id}/deny', 'body'],
+  },
+  attestations: {
+    list: ['GET', '/v1/attestations', 'query list'],
+    export: ['GET', '/v1/attestations/export', 'query stream'],
+    get: ['GET', '/v1/attestations/{id}', ''],
+  },
+  audit: {
+    list: ['GET', '/v1/audit', 'query list'],
+    export: ['GET', '/v1/audit/export', 'query stream'],
+  },
+  issuers: {
+    create: ['POST', '/v1/issuers', 'body creates'],
+    list: ['GET', '/v1/issuers', 'query list'],
+    get: ['GET', '/v1/issuers/{id}', ''],
+    update: ['PUT', '/v1/issuers/{id}', 'body'],
+  },
+  templates: {
+    create: ['POST', '/v1/templates', 'body creates'],
+    list: ['GET', '/v1/templates', 'query list'],
+    get: ['GET', '/v1/templates/{id}', ''],
+  },
+  apiKeys: {
+    create: ['POST', '/v1/api-keys', 'body creates'],
+    list: ['GET', '/v1/api-keys', 'query list'],
+    get: ['GET', '/v1/api-keys/{id}', ''],
+    delete: ['DELETE', '/v1/api-keys/{id}', ''],
+    roll: ['POST', '/v1/api-keys/{id}/roll', 'body'],
+  },
+  accounts: {
+    create: ['POST', '/v1/accounts', 'body creates'],
+    list: ['GET', '/v1/accounts', 'query list'],
+    get: ['GET', '/v1/accounts/{id}', ''],
+    update: ['PUT', '/v1/accounts/{id}', 'body'],
+  },
+  webhooks: {
+    create: ['POST', '/v1/webhooks', 'body creates'],
+    list: ['GET', '/v1/webhooks', 'query list'],
+    get: ['GET', '/v1/webhooks/{id}', ''],
+    update: ['PUT', '/v1/webhooks/{id}', 'body'],
+    delete: ['DELETE', '/v1/webhooks/{id}', ''],
+    listDeliveries: ['GET', '/v1/webhooks/{id}/deliveries', 'query list'],
+    resendDelivery: ['POST', '/v1/webhooks/{id}/deliveries/{delivery_id}/resend', ''],
+    recover: ['POST', '/v1/webhooks/{id}/recover', 'body'],
+    rollSecret: ['POST', '/v1/webhooks/{id}/roll-secret', 'body'],
+    test: ['POST', '/v1/webhooks/{id}/test', 'body'],
+  },
+  signingKeys: {
+    jwks: ['GET', '/.well-known/jwks.json', ''],
+    rotate: ['POST', '/v1/signing-keys/rotate', 'body'],
+  },
+  service: {
+    live: ['GET', '/livez', ''],
+    metrics: ['GET', '/metrics', 'text'],
+    ready: ['GET', '/readyz', 'status'],
+  },
+} as const;

@@ -1,0 +1,217 @@
+import type { CallOptions } from './call-options.ts';
+import { AgentTrustError, type ErrorCode, errorOf } from './errors.ts';
+import type { Block, DecisionRequest, ErrorBody, Permit, Suspend } from './generated/api.ts';
+import { deadlineOf, type Outcome, retryAfterMs, segment, Transport } from './transport.ts';
+
+/** Why there is no decision. */
+export type UnavailableReason =
+  | Extract<ErrorCode, 'timeout' | 'connection_failed' | 'bad_answer'>
+  | Extract<ErrorCode, 'overloaded' | 'service_unavailable' | 'internal_error' | 'rate_limited'>;
+
+/** The service gave no decision. It is not a PERMIT: do not serve. */
+export interface Unavailable {
+  readonly decision: 'UNAVAILABLE';
+  readonly reason: UnavailableReason;
+  /** A record may exist all the same where the answer was lost; nobody can name it. */
+  readonly attestation_id: null;
+  /** One sentence for people. */
+  readonly detail: string;
+  readonly retry: { readonly retryable: true; readonly after_ms: number | null };
+  /** Null: there was no answer. */
+  readonly request_id: string | null;
+}
+
+/**
+ * What a gate answers (contract §5), or that it did not. Serve on `decision === 'PERMIT'` and nothing else.
+ */
+export type Decision = Permit | Suspend | Block | Unavailable;
+
+export interface SidecarOptions {
+  /** Origin of the sidecar, or of a control plane. Default `http://127.0.0.1:8090`. */
+  readonly url?: string;
+  /** A key with the scope `enforcement:check`, of the account whose gates the sidecar serves. */
+  readonly apiKey: string;
+  /**
+   * From the call to its decision, with retries and the whole body of the answer, in milliseconds, 1 to a
+   * day. Default 500.
+   */
+  readonly deadlineMs?: number;
+}
+
+export interface CheckInput {
+  /** The token that the agent showed. */
+  readonly passport: string;
+  /** What the agent wants to do. */
+  readonly request: DecisionRequest;
+}
+
+const deadlineMsDefault = 500;
+/** Enough for a connection that broke; where nothing listens, the answer comes after less than 100 ms. */
+const retriesMax = 2;
+const pauseMs = 20;
+
+/**
+ * Asks a sidecar for decisions. One instance serves a whole program; it keeps its connections open.
+ *
+ * Whatever goes wrong on the way (no connection, a broken one, no answer in time, 5xx, an answer that is no
+ * decision) is the decision `UNAVAILABLE`. Only what a repetition cannot cure is thrown: a wrong API key
+ * (`AuthenticationError`, `ForbiddenError`), an unknown gate (`NotFoundError`), a wrong request
+ * (`InvalidRequestError`) and an idempotency key of another request (`ConflictError`).
+ *
+ * A question is sent again only where that cannot charge twice: if it was never sent, after 503, or if
+ * `request.idempotency_key` is set. All of it happens within the deadline.
+ */
+export class Sidecar {
+  readonly #transport: Transport;
+  readonly #deadlineMs: number;
+
+  /** Throws TypeError for options that cannot be used. */
+  constructor(options: SidecarOptions) {
+    this.#transport = new Transport(options.url ?? 'http://127.0.0.1:8090', options.apiKey);
+    this.#deadlineMs = deadlineOf(options.deadlineMs ?? deadlineMsDefault);
+  }
+
+  /** May this passport do this at this gate? Throws `AgentTrustError`, or the reason of an aborted signal. */
+  async check(gateId: string, input: CheckInput, options: CallOptions = {}): Promise<Decision> {
+    return this.#ask(`/v1/gates/${segment(gateId)}/check`, input, options);
+  }
+
+  /** The same for `request.gate_id`; without one, the passport alone is checked (contract §5). */
+  async enforce(input: CheckInput, options: CallOptions = {}): Promise<Decision> {
+    return this.#ask('/v1/enforce', input, options);
+  }
+
+  /**
+   * 1 to 256 checks at one gate, decided in this order as if each came alone. The results stand in the same
+   * order; what is wrong with one check is an error in its place, and harms no other. Without an answer each
+   * is UNAVAILABLE. Throws where the call as a whole is refused.
+   */
+  async checkBatch(
+    gateId: string,
+    checks: readonly CheckInput[],
+    options: CallOptions = {},
+  ): Promise<readonly (Decision | AgentTrustError)[]> {
+    const body = { checks: checks.map(({ passport, request }) => ({ passport, request })) };
+    const isKeyed = checks.every(({ request }) => typeof request.idempotency_key === 'string');
+    const outcome = await this.#send(`/v1/gates/${segment(gateId)}/check/batch`, body, isKeyed, options);
+    const answer = answerOf(outcome);
+    const results = answer.kind === 'text' ? parseResults(answer.text, checks.length) : null;
+    const missing = answer.kind === 'text' ? unavailable('bad_answer', details.bad_answer) : answer.decision;
+    return results ?? checks.map(() => missing);
+  }
+
+  /** Closes its connections. A call that is under way becomes UNAVAILABLE. */
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #ask(path: string, { passport, request }: CheckInput, options: CallOptions): Promise<Decision> {
+    const isKeyed = typeof request.idempotency_key === 'string';
+    const answer = answerOf(await this.#send(path, { passport, request }, isKeyed, options));
+    if (answer.kind === 'none') return answer.decision;
+    return (
+      parseDecision(answer.text) ?? unavailable('bad_answer', details.bad_answer, null, answer.requestId)
+    );
+  }
+
+  #send(path: string, body: object, isIdempotent: boolean, options: CallOptions): Promise<Outcome> {
+    const deadlineMs = options.deadlineMs === undefined ? this.#deadlineMs : deadlineOf(options.deadlineMs);
+    return this.#transport.exchange({
+      method: 'POST',
+      path,
+      body: JSON.stringify(body),
+      deadlineAt: performance.now() + deadlineMs,
+      signal: options.signal,
+      retriesMax,
+      pauseMs,
+      isIdempotent,
+      isVoidAt503: true,
+    });
+  }
+}
+
+const details = {
+  timeout: 'The service gave no decision within the deadline.',
+  connection_failed: 'The service cannot be reached, or the connection broke.',
+  bad_answer: 'The answer is not one of agent-trust.',
+} as const;
+
+type ServiceAnswer =
+  | { readonly kind: 'text'; readonly text: string; readonly requestId: string | null }
+  | { readonly kind: 'none'; readonly decision: Unavailable };
+
+/** The body of a success, or why there is none. Throws what a repetition cannot cure. */
+function answerOf(outcome: Outcome): ServiceAnswer {
+  if (outcome.kind === 'failed') {
+    return { kind: 'none', decision: unavailable(outcome.code, details[outcome.code]) };
+  }
+  const { status, headers, text } = outcome;
+  const requestId = typeof headers['x-request-id'] === 'string' ? headers['x-request-id'] : null;
+  if (status === 200) return { kind: 'text', text, requestId };
+  const failure = failureFor(errorOf({ status, text, requestId, retryAfterMs: retryAfterMs(headers) }));
+  if (failure instanceof AgentTrustError) throw failure;
+  return { kind: 'none', decision: failure };
+}
+
+/** As a decision where a repetition can cure it. */
+const failureFor = (error: AgentTrustError): Unavailable | AgentTrustError =>
+  isUnavailable(error)
+    ? unavailable(error.code as UnavailableReason, error.message, error.retry_after_ms, error.request_id)
+    : error;
+
+/** 5xx, plan limits (of a control plane) and what is no answer of this service; the rest is the caller's. */
+const isUnavailable = ({ code, http_status: status }: AgentTrustError): boolean =>
+  code === 'bad_answer' || code === 'rate_limited' || (status ?? 0) >= 500;
+
+function parseDecision(text: string): Decision | null {
+  return readDecision(parse(text));
+}
+
+function readDecision(value: unknown): Decision | null {
+  const decision = value as Partial<Decision> | null | undefined;
+  switch (decision?.decision) {
+    case 'PERMIT':
+    case 'BLOCK':
+      return typeof decision.attestation_id === 'string' ? (decision as Permit | Block) : null;
+    case 'SUSPEND':
+      return typeof decision.approval_id === 'string' ? (decision as Suspend) : null;
+    default:
+      return null;
+  }
+}
+
+/** Null unless there is one result for each check: otherwise a PERMIT could be taken for another check's. */
+function parseResults(text: string, count: number): readonly (Decision | AgentTrustError)[] | null {
+  const { results } = (parse(text) ?? {}) as { readonly results?: unknown };
+  if (!Array.isArray(results) || results.length !== count) return null;
+  return results.map((result) => readDecision(result) ?? failureFor(resultError(result)));
+}
+
+function resultError(result: unknown): AgentTrustError {
+  const { error } = (result ?? {}) as Partial<ErrorBody>;
+  const status = typeof error?.status === 'number' ? error.status : 200;
+  return errorOf({ status, text: JSON.stringify({ error }), requestId: null, retryAfterMs: null });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON.
+    return null;
+  }
+}
+
+const unavailable = (
+  reason: UnavailableReason,
+  detail: string,
+  afterMs: number | null = null,
+  requestId: string | null = null,
+): Unavailable => ({
+  decision: 'UNAVAILABLE',
+  reason,
+  attestation_id: null,
+  detail,
+  retry: { retryable: true, after_ms: afterMs },
+  request_id: requestId,
+});
