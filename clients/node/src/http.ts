@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+import { answer, headerOf } from './node-answer.ts';
+
+export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+
+export interface HttpGuardSetup extends GuardSetup {
+  /** Called with what was answered with 500: a `GuardError`, or what the handler threw. Default: console. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export type GuardedRequest = IncomingMessage & { readonly agentTrust: PassedDecision };
+export type HttpHandler = (request: GuardedRequest, response: ServerResponse) => unknown;
+
+/**
+ * Makes `guard`, which wraps a handler of node:http. The handler runs on a PERMIT alone, which it finds as
+ * `request.agentTrust`. The body has not been read then: what an approval is to be bound to beyond method and
+ * path belongs into `context`.
+ */
+export function httpGuard(
+  setup: HttpGuardSetup,
+): (
+  options: GuardOptions<IncomingMessage>,
+  handler: HttpHandler,
+) => (request: IncomingMessage, response: ServerResponse) => void {
+  const { onError = console.error } = setup;
+  return (options, handler) => {
+    const run = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      const verdict = await decide(setup, options, request, {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        header: headerOf(request),
+        body: undefined,
+      });
+      if (verdict.kind === 'refuse') return answer(response, verdict);
+      await handler(Object.assign(request, { agentTrust: verdict.decision }), response);
+    };
+    return (request, response) => {
+      run(request, response).catch((error: unknown) => {
+        onError(error);
+        if (response.headersSent) response.destroy();
+        else answer(response, { kind: 'refuse', status: 500, headers: {}, body: internalError });
+      });
+    };
+  };
+}
+
+const internalError = { error: { code: 'internal_error', message: 'internal error' } };

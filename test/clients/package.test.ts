@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../support/programs.ts';
+import { type InstalledClient, installClient, root, run } from './support/installed-client.ts';
+import { type ClientService, startClientService } from './support/service.ts';
+
+const packedBytesMax = 40 * 1024;
+
+let installed: InstalledClient;
+beforeAll(async () => {
+  const others = ['express', 'fastify', 'hono', '@hono/node-server', '@types/node', '@types/express'];
+  installed = await installClient(others);
+});
+afterAll(() => installed.remove());
+
+const manifest = () => JSON.parse(readFileSync(join(root, 'clients/node/package.json'), 'utf8'));
+const entries = (): readonly string[] =>
+  Object.keys(manifest().exports).filter((name) => name !== './package.json');
+const specifierOf = (entry: string) => `@agent-trust/node${entry.slice(1)}`;
+
+describe('the package', () => {
+  it(`is under ${packedBytesMax} bytes, without dependencies`, () => {
+    expect(installed.packed.size).toBeLessThan(packedBytesMax);
+    expect(manifest().dependencies).toBeUndefined();
+    const own = readdirSync(join(installed.folder, 'node_modules/@agent-trust/node'));
+    expect(own.toSorted()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
+  });
+
+  it('holds code with types, and names no file that it lacks', () => {
+    const paths = installed.packed.files.map(({ path }) => path);
+    for (const path of paths.filter((each) => each.endsWith('.js'))) {
+      expect(paths).toContain(path.replace(/\.js$/, '.d.ts'));
+    }
+    for (const path of paths.filter((each) => each.startsWith('dist/'))) {
+      expect(path).toMatch(/\.(?:js|d\.ts)$/);
+      const text = readFileSync(join(installed.folder, 'node_modules/@agent-trust/node', path), 'utf8');
+      expect(text).not.toContain('sourceMappingURL');
+      // TypeScript itself finds `./file.d.ts` for `./file.ts`; Node.js does not.
+      if (path.endsWith('.js')) expect(text).not.toMatch(/from '\.[^']*\.ts'/);
+    }
+    for (const { types, default: code } of Object.values<{ types?: string; default?: string }>(
+      manifest().exports,
+    )) {
+      for (const path of [types, code]) if (path !== undefined) expect(paths).toContain(path.slice(2));
+    }
+  });
+
+  it('is imported by every name that it exports, from a folder with nothing else', async () => {
+    const script = entries().map(
+      (entry) => `console.log(Object.keys(await import('${specifierOf(entry)}')).length)`,
+    );
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script.join('\n')], {
+      cwd: installed.folder,
+    });
+    const counts = stdout.trim().split('\n').map(Number);
+    expect(counts).toHaveLength(entries().length);
+    expect(counts.every((count) => count > 0)).toBe(true);
+  });
+
+  it('has types that a strict program compiles with, its libraries checked too', async () => {
+    writeFileSync(join(installed.folder, 'program.ts'), programWithTypes);
+    const options =
+      '--noEmit --strict --exactOptionalPropertyTypes --module nodenext --target es2023 --types node';
+    const tsc = join(root, 'node_modules/.bin/tsc');
+    const { stdout } = await run(tsc, ['--ignoreConfig', ...options.split(' '), 'program.ts'], {
+      cwd: installed.folder,
+    }).catch((failed: { stdout: string }) => failed);
+    expect(stdout).toBe('');
+  });
+});
+
+/** What a user may rely on at compile time; each `@ts-expect-error` is an error that must be one. */
+const programWithTypes = `
+import { AgentTrust, Sidecar } from '@agent-trust/node';
+import { expressGuard } from '@agent-trust/node/express';
+import { fastifyGuard } from '@agent-trust/node/fastify';
+import { honoGuard } from '@agent-trust/node/hono';
+import { httpGuard } from '@agent-trust/node/http';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+
+const sidecar = new Sidecar({ apiKey: 'at_live_' });
+const decision = await sidecar.check('gate_1', { passport: '', request: { permission_key: 'a:b' } });
+switch (decision.decision) {
+  case 'PERMIT': { const id: string = decision.attestation_id; void id; break; }
+  case 'SUSPEND': { const id: string = decision.approval_id; void id; break; }
+  case 'BLOCK': { const text: string = decision.detail; void text; break; }
+  case 'UNAVAILABLE': { const id: string | null = decision.request_id; void id; break; }
+  default: { const none: never = decision; void none; }
+}
+// @ts-expect-error a decision that is no PERMIT may have no record
+const record: string = decision.attestation_id;
+const agentTrust = new AgentTrust({ apiKey: 'at_live_' });
+for await (const gate of agentTrust.gates.list()) { const name: string = gate.name; void name; }
+// @ts-expect-error a misspelt field
+await agentTrust.gates.create({ nam: 'x', trust_level: 'L1' });
+// @ts-expect-error no such status
+await agentTrust.approvals.list({ status: 'open' });
+
+const setup = { sidecar, controlPlaneUrl: '' };
+const options = { gate: 'gate_1', permission: 'a:b' };
+express().post('/', expressGuard(setup)({ ...options, amount: (req) => req.body.amount }), (req, res) => {
+  res.json(req.agentTrust?.attestation_id);
+});
+fastify().post('/', { preHandler: fastifyGuard(setup)(options) }, async (request) => request.agentTrust?.decision);
+fastify().post<{ Body: { amount: number } }>('/typed', { preHandler: fastifyGuard(setup)(options) }, async (request) =>
+  request.body.amount,
+);
+new Hono().post('/', honoGuard(setup)(options), (c) => c.json(c.get('agentTrust').decision));
+httpGuard(setup)(options, (request, response) => response.end(request.agentTrust.decision));
+void record;
+`;
+
+const examples = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.mjs'));
+
+describe('the examples', () => {
+  let service: ClientService;
+  let gate: string;
+  let passport: string;
+  const children: ChildProcess[] = [];
+  beforeAll(async () => {
+    service = await startClientService();
+    gate = (await service.agentTrust.gates.create({ name: 'Orders', trust_level: 'L1' })).gate_id;
+    const issued = await service.agentTrust.passports.issue({
+      agent_id: 'buyer',
+      permissions: ['orders:create'],
+    });
+    passport = issued.jwt ?? '';
+    await service.testSidecar.caughtUp();
+  });
+  afterAll(async () => {
+    for (const child of children) {
+      const gone = once(child, 'exit');
+      if (child.kill()) await gone;
+    }
+    await service.close();
+  });
+
+  it.each(examples)('%s runs, and is what its page shows', async (name) => {
+    const source = readFileSync(join(root, 'examples', name), 'utf8');
+    const page = readFileSync(join(root, 'docs/integrations', name.replace('.mjs', '.md')), 'utf8');
+    expect(page).toContain(`\`\`\`js\n${source}\`\`\`\n`);
+
+    writeFileSync(join(installed.folder, name), source);
+    const port = await freePort();
+    const env = {
+      AGENT_TRUST_API_KEY: service.api.adminKey,
+      GATE_ID: gate,
+      PORT: String(port),
+      SIDECAR_URL: service.testSidecar.origin,
+      CONTROL_PLANE_URL: service.url,
+    };
+    const child = spawn(process.execPath, [name], {
+      cwd: installed.folder,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    const [line] = await once(child.stdout, 'data');
+    expect(String(line)).toBe(`listening on ${port}\n`);
+
+    const order = async (headers: Record<string, string>): Promise<[number, unknown]> => {
+      const response = await fetch(`http://127.0.0.1:${port}/orders?item=tea&amount=5`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ item: 'tea', amount: 5 }),
+      });
+      return [response.status, await response.json()];
+    };
+    expect(await order({ 'x-agent-passport': passport })).toEqual([
+      201,
+      { ordered: 'tea', record: expect.stringMatching(/^att_/) },
+    ]);
+    expect((await order({}))[0]).toBe(401);
+  });
+
+  it('have a page each', () => {
+    expect(examples.length).toBeGreaterThanOrEqual(4);
+    for (const name of examples) {
+      expect(existsSync(join(root, 'docs/integrations', name.replace('.mjs', '.md')))).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+export const run = promisify(execFile);
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** What `npm pack --json` says. */
+export interface Packed {
+  readonly size: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** A folder outside of the project where the packed client was installed, offline. */
+export interface InstalledClient {
+  readonly folder: string;
+  readonly packed: Packed;
+  remove(): void;
+}
+
+/** Builds, packs and installs. `others` of the project's own dependencies are put beside it. */
+export async function installClient(others: readonly string[]): Promise<InstalledClient> {
+  const { path: folder, remove } = temporaryFolder();
+  const quiet = ['--offline', '--no-audit', '--no-fund', '--ignore-scripts'];
+  await run('npm', ['run', '-s', 'build'], { cwd: join(root, 'clients/node') });
+  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
+  const { stdout } = await run('npm', pack, { cwd: join(root, 'clients/node') });
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'empty', type: 'module' }));
+  const archive = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
+  await run('npm', ['install', ...quiet, join(folder, archive)], { cwd: folder });
+  for (const name of others) {
+    const place = join(folder, 'node_modules', name);
+    mkdirSync(join(place, '..'), { recursive: true });
+    symlinkSync(join(root, 'node_modules', name), place);
+  }
+  const answer = JSON.parse(stdout);
+  // Npm 11 answers an array, npm 12 an object by the name of the package.
+  const [packed] = Object.values<Packed>(answer);
+  if (packed === undefined) throw new Error(stdout);
+  return { folder, packed, remove };
+}
