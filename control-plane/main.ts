@@ -119,7 +119,7 @@ async function startAll(
   started.add('connections to webhooks', () => outbound.close());
   const metrics = new Registry();
   addProcessMetrics(metrics);
-  addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion(), ed25519: ed25519.name });
+  addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion, ed25519: ed25519.name });
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });

@@ -63,7 +63,7 @@ function commands(setExitCode: (code: number) => void): Command {
     .description(
       'The trust layer for autonomous software agents: passports, gates, decisions and a signed record of each.',
     )
-    .version(packageVersion())
+    .version(packageVersion)
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'agent-trust: ')) })
     .exitOverride((end) => process.exit(end.exitCode === 0 ? exitCode.success : exitCode.usage))
     .showHelpAfterError('Run it with --help for all commands.')

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
 import { assert, must } from '../../shared/errors/assert.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { completeDocument, type DescribedOperation } from './complete-document.ts';
 import type { Document } from './document.ts';
@@ -144,7 +145,7 @@ const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
   openapi: '3.1.0',
   info: {
     title: 'agent-trust',
-    version: '1.0',
+    version: packageVersion,
     summary: 'The trust layer for autonomous software agents.',
     description:
       'Agents get passports. Gates decide which agents may do what, for how much. Every decision becomes a signed record.\n\n' +

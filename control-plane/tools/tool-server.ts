@@ -9,6 +9,7 @@ import {
 import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { Caller } from '../http/caller.ts';
 import { toApiError } from '../http/error-reply.ts';
 import { namedSchemas } from '../openapi/components.ts';
@@ -26,7 +27,7 @@ export interface ToolCaller {
   readonly requestId: RequestId;
 }
 
-const product = { name: 'agent-trust', title: 'Agent Trust', version: '1.0' };
+const product = { name: 'agent-trust', title: 'Agent Trust', version: packageVersion };
 
 const instructions =
   'Passports identify agents and carry their permissions; gates decide about requests; attestations are the signed records of decisions. ' +

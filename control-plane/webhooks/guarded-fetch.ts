@@ -4,6 +4,7 @@ import type { LookupFunction } from 'node:net';
 import { Agent, request } from 'undici';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { isGloballyRoutable, isIpLiteral } from './routable-address.ts';
 
 export interface GuardedRequest {
@@ -118,7 +119,7 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   };
 }
 
-const userAgent = 'agent-trust/1 (+webhooks)';
+const userAgent = `agent-trust/${packageVersion} (+webhooks)`;
 
 /**
  * AbortSignal.timeout and AbortSignal.any stay behind when the request is long over; with thousands a second

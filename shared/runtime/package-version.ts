@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** The package that this file belongs to, wherever it was compiled to. */
-export function packageVersion(): string {
+/** Of the package that this file belongs to, wherever it was compiled to: the one version that anything shows. */
+export const packageVersion: string = readVersion();
+
+function readVersion(): string {
   for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
     try {
       const manifest = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8'));

@@ -223,7 +223,7 @@ function serviceMetrics(
     'max',
   );
   addBuildInfo(registry, 'agent_trust_sidecar_build_info', {
-    version: packageVersion(),
+    version: packageVersion,
     server: server.name,
     ed25519: ed25519.name,
   });

@@ -16,6 +16,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { measureStall } from '../support/machine-stall.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -96,7 +97,7 @@ describe('a delivery', () => {
     expect(one?.headers).toMatchObject({
       'content-type': 'application/json',
       'webhook-id': expect.stringMatching(/^evt_/),
-      'user-agent': 'agent-trust/1 (+webhooks)',
+      'user-agent': `agent-trust/${packageVersion} (+webhooks)`,
     });
     expect(verifiedAll(receiver, hook.secret)).toEqual([
       {

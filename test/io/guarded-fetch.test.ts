@@ -9,6 +9,7 @@ import {
   TargetRefused,
 } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
@@ -220,7 +221,7 @@ describe('with a receiver', () => {
     expect([one?.body, one?.headers['x-one'], one?.headers['user-agent']]).toEqual([
       '{"ä":1}',
       '1',
-      'agent-trust/1 (+webhooks)',
+      `agent-trust/${packageVersion} (+webhooks)`,
     ]);
   });
 });
