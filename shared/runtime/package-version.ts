@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Of the package that this file belongs to, wherever it was compiled to: the one version that anything shows. */
+/** The one version that is shown anywhere: that of the package that this file is compiled into. */
 export const packageVersion: string = readVersion();
 
 function readVersion(): string {
