@@ -36,7 +36,7 @@ export function installPlanLimits(app: FastifyInstance, deps: Pick<BaseDeps, 'sq
   });
 }
 
-interface Standing {
+interface PlanUsage {
   readonly isGranted: boolean;
   readonly limit: number;
   /** After this request. */
@@ -49,16 +49,16 @@ async function takeRequest(
   { sql }: Pick<BaseDeps, 'sql'>,
   caller: Caller,
   nowMs: UnixMillis,
-): Promise<Standing | null> {
+): Promise<PlanUsage | null> {
   const ask = planAsk(caller);
   if (ask.length === 0) return null;
   const [grant] = await takeUnits(sql, [ask], nowMs);
   const { isGranted, windows } = must(grant, 'an ask is answered');
-  const standings = windows.map(({ window, leased }, index) => {
+  const usages = windows.map(({ window, leased }, index) => {
     const { limit } = must(ask[index], 'each window answers an ask');
     return { isGranted, limit, remaining: Math.max(limit - leased, 0), window };
   });
-  return standings.reduce(tighter);
+  return usages.reduce(tighter);
 }
 
 function planAsk({ accountId, planLimits }: Caller): WindowAsk[] {
@@ -75,7 +75,7 @@ function planAsk({ accountId, planLimits }: Caller): WindowAsk[] {
 /**
  * Of two windows with as much remaining, the one that lasts longer: after it has ended, a call can succeed.
  */
-const tighter = (one: Standing, other: Standing): Standing =>
+const tighter = (one: PlanUsage, other: PlanUsage): PlanUsage =>
   one.remaining < other.remaining ||
   (one.remaining === other.remaining && one.window.endsAtMs > other.window.endsAtMs)
     ? one

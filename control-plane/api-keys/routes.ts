@@ -16,11 +16,11 @@ import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findApiKey, listApiKeys } from './api-key-store.ts';
-import { createApiKeyCall, renderIssuedKey } from './create-api-key-call.ts';
+import { createApiKeyUseCase, renderIssuedKey } from './create-api-key-use-case.ts';
 import { deleteApiKey } from './delete-api-key.ts';
 import { rollApiKey } from './roll-api-key.ts';
 
-const config = { scope: createApiKeyCall.scope } as const;
+const config = { scope: createApiKeyUseCase.scope } as const;
 const create = { ...config, creates: true } as const;
 const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 
@@ -33,7 +33,7 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       { config: create, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },
       async (request, reply) => {
         const wanted = parseApiKeyCreation(request.body, deps.clock.now());
-        return answerCreated(request, reply, createApiKeyCall.creation(deps, callerOf(request), wanted));
+        return answerCreated(request, reply, createApiKeyUseCase.creation(deps, callerOf(request), wanted));
       },
     );
 

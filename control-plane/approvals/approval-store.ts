@@ -59,8 +59,8 @@ export interface ApprovalBinding {
 }
 
 /** What stands behind a presented approval, seen from the request that presents it. */
-export interface Standing {
-  readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
+export interface FoundApproval {
+  readonly state: Exclude<PresentedApproval, 'none' | 'unasked'>;
   /** Null for `mismatch`. */
   readonly expiresAtMs: UnixMillis | null;
 }
@@ -156,31 +156,31 @@ export async function findPendingApproval(
  * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is
  * for another passport, gate, policy of the gate or request; which of them is not told.
  */
-export async function readStanding(
+export async function readPresentedApproval(
   sql: Database | Transaction,
   approvalId: ApprovalId,
   binding: ApprovalBinding,
   nowMs: UnixMillis,
-): Promise<Standing> {
-  const { standing, expiresAtMs } = await readUse(sql, approvalId, binding, nowMs);
-  return { standing, expiresAtMs };
+): Promise<FoundApproval> {
+  const { state, expiresAtMs } = await readUse(sql, approvalId, binding, nowMs);
+  return { state, expiresAtMs };
 }
 
-/** The standing, and the PERMIT that has used the approval; null: none has. */
+/** Its state, and the PERMIT that has used the approval; null if none has. */
 export async function readUse(
   sql: Database | Transaction,
   approvalId: ApprovalId,
   binding: ApprovalBinding,
   nowMs: UnixMillis,
-): Promise<Standing & { readonly attestationId: AttestationId | null }> {
+): Promise<FoundApproval & { readonly attestationId: AttestationId | null }> {
   const [row] = await sql<
     (Pick<Approval, 'status' | 'expiresAtMs'> & { readonly attestationId: AttestationId | null })[]
   >`
     SELECT status, expires_at_ms AS "expiresAtMs", attestation_id AS "attestationId" FROM approvals
     WHERE approval_id = ${approvalId} AND ${isBoundTo(sql, binding)}`;
-  if (row === undefined) return { standing: 'mismatch', expiresAtMs: null, attestationId: null };
+  if (row === undefined) return { state: 'mismatch', expiresAtMs: null, attestationId: null };
   const { expiresAtMs, attestationId } = row;
-  return { standing: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
+  return { state: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
 }
 
 /**

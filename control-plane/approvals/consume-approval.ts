@@ -1,7 +1,7 @@
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { type ApprovalBinding, readUse, type Standing, writeUse } from './approval-store.ts';
+import { type ApprovalBinding, type FoundApproval, readUse, writeUse } from './approval-store.ts';
 
 /**
  * Uses an approval for the PERMIT with this record: `approved` becomes `used`, once, in one conditional
@@ -19,13 +19,13 @@ export async function consumeApproval(
   binding: ApprovalBinding,
   attestationId: AttestationId,
   nowMs: UnixMillis,
-): Promise<'consumed' | Standing> {
+): Promise<'consumed' | FoundApproval> {
   for (;;) {
     if (await writeUse(tx, approvalId, binding, { attestationId, nowMs })) return 'consumed';
-    const { attestationId: usedBy, ...standing } = await readUse(tx, approvalId, binding, nowMs);
+    const { attestationId: usedBy, ...found } = await readUse(tx, approvalId, binding, nowMs);
     if (usedBy === attestationId) return 'consumed';
     // Approved between the two statements, it can be used now. States only move on, so this happens once at
     // most.
-    if (standing.standing !== 'approved') return standing;
+    if (found.state !== 'approved') return found;
   }
 }

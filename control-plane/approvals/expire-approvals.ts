@@ -12,7 +12,7 @@ import {
   writeExpired,
 } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
-import { tellApprovals } from './tell-approvals.ts';
+import { emitApprovalEvents } from './emit-approval-events.ts';
 
 type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
@@ -47,7 +47,7 @@ async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<n
     const approvalIds = expired.map(({ approvalId }) => approvalId);
     await writeExpired(tx, approvalIds);
     await attestResolutions(tx, deps, expired, { resolution: 'expired', nowMs });
-    await tellApprovals(tx, deps, 'approval.resolved', expired, nowMs);
+    await emitApprovalEvents(tx, deps, 'approval.resolved', expired, nowMs);
     await freeUnits(
       tx,
       expired.flatMap(({ holds }) => holds),

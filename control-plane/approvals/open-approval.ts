@@ -22,7 +22,7 @@ import {
   type StoredApproval,
   writeOverdue,
 } from './approval-store.ts';
-import { tellApprovals } from './tell-approvals.ts';
+import { emitApprovalEvents } from './emit-approval-events.ts';
 
 /** A request that was suspended, with the money for it. */
 export interface NewApproval {
@@ -90,7 +90,7 @@ export async function openApproval(
         await deleteApproval(tx, approvalId);
         return null;
       }
-      await tellApprovals(tx, deps, 'approval.requested', [approval], wanted.nowMs);
+      await emitApprovalEvents(tx, deps, 'approval.requested', [approval], wanted.nowMs);
       return { approvalId, expiresAtMs: approval.expiresAtMs, isNew: true, isRepeat: false };
     }
     const own = await findBoundApproval(tx, approvalId, approval);

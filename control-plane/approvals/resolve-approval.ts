@@ -9,10 +9,10 @@ import type { Caller } from '../http/caller.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { approvalAt, lockApproval, type Resolved, writeResolution } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
-import { tellApprovals } from './tell-approvals.ts';
+import { emitApprovalEvents } from './emit-approval-events.ts';
 
 /** What a person says to a request. */
-export interface Word {
+export interface ResolutionInput {
   readonly status: 'approved' | 'denied';
   readonly note: string | null;
 }
@@ -30,7 +30,7 @@ export interface Word {
 export async function resolveApproval(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,
   caller: Caller,
-  { approvalId, word }: { readonly approvalId: ApprovalId; readonly word: Word },
+  { approvalId, resolution }: { readonly approvalId: ApprovalId; readonly resolution: ResolutionInput },
 ): Promise<Approval> {
   return administer(deps, caller, async (tx) => {
     const locked = await lockApproval(tx, caller, approvalId);
@@ -42,20 +42,20 @@ export async function resolveApproval(
     }
     const resolved: Resolved = {
       ...locked,
-      ...word,
+      ...resolution,
       resolvedAtMs: nowMs,
       resolvedBy: caller.keyId,
       expiresAtMs:
-        word.status === 'approved' ? ((nowMs + locked.expiresInMs) as UnixMillis) : locked.expiresAtMs,
+        resolution.status === 'approved' ? ((nowMs + locked.expiresInMs) as UnixMillis) : locked.expiresAtMs,
     };
     await writeResolution(tx, resolved);
-    await attestResolutions(tx, deps, [resolved], { resolution: word.status, nowMs });
-    await tellApprovals(tx, deps, 'approval.resolved', [resolved], nowMs);
-    if (word.status === 'denied') await freeUnits(tx, resolved.holds, nowMs);
+    await attestResolutions(tx, deps, [resolved], { resolution: resolution.status, nowMs });
+    await emitApprovalEvents(tx, deps, 'approval.resolved', [resolved], nowMs);
+    if (resolution.status === 'denied') await freeUnits(tx, resolved.holds, nowMs);
     return {
       result: resolved,
       audited: {
-        operation: word.status === 'approved' ? 'approveApproval' : 'denyApproval',
+        operation: resolution.status === 'approved' ? 'approveApproval' : 'denyApproval',
         target: approvalId,
         before: renderApproval(locked),
         after: renderApproval(resolved),

@@ -11,18 +11,18 @@ import { PageAnswer } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
-import { approvalIdOf, listApprovalsCall, resolveApprovalCall } from './approval-calls.ts';
 import { findApproval } from './approval-store.ts';
-import type { Word } from './resolve-approval.ts';
+import { approvalIdOf, listApprovalsUseCase, resolveApprovalUseCase } from './approval-use-cases.ts';
+import type { ResolutionInput } from './resolve-approval.ts';
 
-const read = { scope: listApprovalsCall.scope } as const;
-const resolve = { scope: resolveApprovalCall.scope } as const;
+const read = { scope: listApprovalsUseCase.scope } as const;
+const resolve = { scope: resolveApprovalUseCase.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
 /** Requests at the caller's gates that wait for a person, or did (contract §8). */
 export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
-  const answerResolved = (request: FastifyRequest, id: string, word: Word) =>
-    resolveApprovalCall.run(deps, callerOf(request), { id, word });
+  const answerResolved = (request: FastifyRequest, id: string, resolution: ResolutionInput) =>
+    resolveApprovalUseCase.run(deps, callerOf(request), { id, resolution });
   return async (app) => {
     app.get(
       '/approvals',
@@ -30,7 +30,7 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         config: read,
         schema: { querystring: ApprovalListQuery, response: { 200: PageAnswer(ApprovalAnswer) } },
       },
-      async (request) => listApprovalsCall.run(deps, callerOf(request), request.query),
+      async (request) => listApprovalsUseCase.run(deps, callerOf(request), request.query),
     );
 
     app.get(

@@ -14,7 +14,7 @@ import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
-import { readConnectionStanding } from '../sync/sidecar-store.ts';
+import { readConnectionStatus } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import type { AppendingDeps } from './deps.ts';
 import { type EndOutcome, endEpoch } from './end-epoch.ts';
@@ -84,20 +84,20 @@ export async function ingestBatch(
   const items = numberItems(batch, accountId);
   const nextSeq = nextSeqOf(batch.firstSeq, items);
   const take = async (tx: Transaction): Promise<TakenBatch> => {
-    const sender = await readConnectionStanding(tx, { ...batch, accountId });
-    if (sender !== 'newest') throw new NothingTaken({ kind: sender === 'unknown' ? 'reconnect' : sender });
+    const sender = await readConnectionStatus(tx, { ...batch, accountId });
+    if (sender !== 'newest') throw new BatchRejected({ kind: sender === 'unknown' ? 'reconnect' : sender });
     const lastSeq = await lockEpoch(tx, batch);
-    if (batch.firstSeq > lastSeq + 1) throw new NothingTaken({ kind: 'gap', expectedSeq: lastSeq + 1 });
+    if (batch.firstSeq > lastSeq + 1) throw new BatchRejected({ kind: 'gap', expectedSeq: lastSeq + 1 });
     const fresh = items.filter(({ seq }) => seq > lastSeq);
     const nowMs = deps.clock.now();
-    const { accepted, refused } = await judge(tx, { accountId, nowMs }, fresh);
-    if (refused.length > 0) throw new NothingTaken({ kind: 'refused', refused });
+    const { accepted, refused } = await checkRecords(tx, { accountId, nowMs }, fresh);
+    if (refused.length > 0) throw new BatchRejected({ kind: 'refused', refused });
     const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
     const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by);
     await appendRecords(tx, deps, [...accepted, ...undone.records]);
     // Voids may reach over what was taken before; the number never goes back.
     if (nextSeq - 1 > lastSeq)
-      await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(saysAll) });
+      await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
     if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
     const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
     return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
@@ -110,7 +110,7 @@ export async function ingestBatch(
     const ended = { ...batch, lastSeq: nextSeq - 1, nothingLost: batch.end.nothingLost };
     return { ...taken, end: await endEpoch(deps.sql, ended, deps.clock.now()) };
   } catch (error) {
-    if (!(error instanceof NothingTaken)) throw error;
+    if (!(error instanceof BatchRejected)) throw error;
     return { answer: error.answer, appended: 0, voided: [], end: null };
   }
 }
@@ -119,7 +119,7 @@ export async function ingestBatch(
  * Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow,
  * not a failure.
  */
-class NothingTaken extends Error {
+class BatchRejected extends Error {
   override readonly name = 'NothingTaken';
   readonly answer: ShipAnswer;
 
@@ -130,7 +130,7 @@ class NothingTaken extends Error {
 }
 
 /** It is a record or a void, and says what it took from leases. */
-const saysAll = (item: NumberedItem): boolean =>
+const namesUnits = (item: NumberedItem): boolean =>
   (item.kind === 'record' || item.kind === 'settlement_void') && item.took !== null;
 
 const isSettlementVoid = (item: NumberedItem): item is NumberedItem & ShippedSettlementVoid =>
@@ -178,17 +178,17 @@ async function moveEpoch(
     WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
 }
 
-interface Judgement {
+interface CheckedRecords {
   readonly accepted: readonly NewRecord[];
   readonly refused: readonly RefusedRecord[];
 }
 
 /** What is stored already is neither: a second copy is passed over in silence (contract §5). */
-async function judge(
+async function checkRecords(
   tx: Transaction,
   sender: RecordSender,
   items: readonly NumberedItem[],
-): Promise<Judgement> {
+): Promise<CheckedRecords> {
   const records = items.filter((item): item is NumberedRecord => item.kind === 'record');
   const verdicts = await judgeRecords(tx, sender, records);
   const refused = items.flatMap((item) =>

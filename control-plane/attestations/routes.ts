@@ -18,12 +18,12 @@ import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
 import { attestationExporter } from './export-attestations.ts';
-import { getAttestationCall } from './get-attestation-call.ts';
+import { getAttestationUseCase } from './get-attestation-use-case.ts';
 import type { VoidSettlements } from './ingest-batch.ts';
 import { ingestRoutes } from './ingest-routes.ts';
 import { type AttestationFilter, findPlace, listAttestations, type Place } from './list-attestations.ts';
 
-const config = { scope: getAttestationCall.scope } as const;
+const config = { scope: getAttestationUseCase.scope } as const;
 
 const ListQuery = Type.Object({
   passport_id: Type.Optional(Type.String()),
@@ -104,7 +104,7 @@ export function attestationRoutes(
     app.get(
       '/attestations/:id',
       { config, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
-      async (request) => getAttestationCall.run(deps, callerOf(request), request.params.id),
+      async (request) => getAttestationUseCase.run(deps, callerOf(request), request.params.id),
     );
 
     await app.register(ingestRoutes(deps, voidSettlements));

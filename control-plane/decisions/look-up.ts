@@ -3,7 +3,11 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { counterOfLease } from '../../shared/wire/lease-call.ts';
 import type { LookUpSettlement, SettlementAnswer, WindowInNeed } from '../../shared/wire/settlement.ts';
-import { type ApprovalBinding, findPendingApproval, readStanding } from '../approvals/approval-store.ts';
+import {
+  type ApprovalBinding,
+  findPendingApproval,
+  readPresentedApproval,
+} from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
 import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { Parties } from './read-parties.ts';
@@ -103,6 +107,6 @@ async function readPresented(
   nowMs: UnixMillis,
 ): Promise<Presented> {
   if (binding === null) return { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
-  const { standing, expiresAtMs } = await readStanding(tx, approvalId, binding, nowMs);
-  return { kind: 'approval', standing, expires_at_ms: expiresAtMs };
+  const { state, expiresAtMs } = await readPresentedApproval(tx, approvalId, binding, nowMs);
+  return { kind: 'approval', standing: state, expires_at_ms: expiresAtMs };
 }

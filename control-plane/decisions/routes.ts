@@ -16,11 +16,11 @@ import { IdParams, pathId } from '../http/path-id.ts';
 import { batchRoutes } from './batch-routes.ts';
 import { decideRequest, type Enforcement } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import { testGateCall } from './test-gate-call.ts';
+import { testGateUseCase } from './test-gate-use-case.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
 const check = { scope: 'enforcement:check' } as const;
-const test = { scope: testGateCall.scope } as const;
+const test = { scope: testGateUseCase.scope } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
@@ -69,7 +69,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       '/gates/:id/test',
       { config: test, schema: { params: IdParams, response: { 200: GateTestAnswer } } },
       async (request) =>
-        testGateCall.run(deps, callerOf(request), { gateId: request.params.id, body: request.body }),
+        testGateUseCase.run(deps, callerOf(request), { gateId: request.params.id, body: request.body }),
     );
   };
 }

@@ -12,7 +12,7 @@ import { InvariantError, must, unreachable } from '../../shared/errors/assert.ts
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
-import { type ApprovalBinding, readStanding } from '../approvals/approval-store.ts';
+import { type ApprovalBinding, readPresentedApproval } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { openApproval } from '../approvals/open-approval.ts';
 import { appendRecords } from '../attestations/append-records.ts';
@@ -121,9 +121,9 @@ export class RunInTransaction {
       case 'look_up':
         return this.#run.on(await this.#lookUp());
       case 'settle_permit':
-        return this.#run.on(await this.#orUndone(() => this.#settlePermit()));
+        return this.#run.on(await this.#orRolledBack(() => this.#settlePermit()));
       case 'settle_suspend':
-        return this.#run.on(await this.#orUndone(() => this.#settleSuspend()));
+        return this.#run.on(await this.#orRolledBack(() => this.#settleSuspend()));
       case 'record':
         // A BLOCK, or any decision of a gate test: the record is all there is.
         await this.#append(effect.decision, this.#newRecordId());
@@ -157,7 +157,7 @@ export class RunInTransaction {
     const { nowMs } = this.#input;
     const { request } = this;
     const presented = request.approval === 'unasked' ? await this.#readPresented() : null;
-    if (presented !== null && refusing.has(presented.standing)) return presented;
+    if (presented !== null && refusing.has(presented.state)) return presented;
     const [mayChange = false] = await limitsMayChange(this.#tx, [this.#shortWindows()]);
     const reader = this.#newReader();
     const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
@@ -182,7 +182,7 @@ export class RunInTransaction {
     const approvalId = must(this.request.approvalId, 'an approval that is not known was presented');
     const binding = must(this.#binding(), 'only at a gate an approval is looked at');
     const { nowMs } = this.#input;
-    return { kind: 'approval', ...(await readStanding(this.#tx, approvalId, binding, nowMs)) };
+    return { kind: 'approval', ...(await readPresentedApproval(this.#tx, approvalId, binding, nowMs)) };
   }
 
   /** Null: without a gate or without a passport there is nothing that an approval could be bound to. */
@@ -206,7 +206,7 @@ export class RunInTransaction {
   /**
    * Unless it came true, or has found what came true before, everything that the settlement wrote is undone.
    */
-  async #orUndone(settle: () => Promise<RunEvent>): Promise<RunEvent> {
+  async #orRolledBack(settle: () => Promise<RunEvent>): Promise<RunEvent> {
     await this.#tx`SAVEPOINT before_settlement`;
     const event = await settle();
     if (event.kind === 'committed' || event.kind === 'suspended' || event.kind === 'replayed') return event;

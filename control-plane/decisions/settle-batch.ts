@@ -10,7 +10,7 @@ import type {
 } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseFailure } from '../storage/database-away.ts';
-import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
+import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
 import { type Parties, readParties } from './read-parties.ts';
@@ -21,7 +21,7 @@ import type { SettlementSender } from './settled-request.ts';
 /** What the sidecar is answered; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
 export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
-  | { readonly kind: Exclude<ConnectionStanding, 'newest'> };
+  | { readonly kind: Exclude<ConnectionStatus, 'newest'> };
 
 type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
 
@@ -87,8 +87,8 @@ async function settleTogether(
     // A wait for somebody else's lock must not outlive the requests that wait here.
     await tx`SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true)`;
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
-    const standing = await readConnectionStanding(tx, connection);
-    if (standing !== 'newest') return { kind: standing };
+    const status = await readConnectionStatus(tx, connection);
+    if (status !== 'newest') return { kind: status };
     const waitedMs = deps.clock.monotonic() - arrivedAtMs;
     const sender = {
       accountId,

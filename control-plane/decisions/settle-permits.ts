@@ -155,11 +155,11 @@ async function consume(
         ? mismatch
         : await consumeApproval(tx, approvalId, binding, permit.shipped.record.id, nowMs);
     if (used !== 'consumed')
-      answers.set(each, { kind: 'approval', standing: used.standing, expires_at_ms: used.expiresAtMs });
+      answers.set(each, { kind: 'approval', standing: used.state, expires_at_ms: used.expiresAtMs });
   }
 }
 
-const mismatch = { standing: 'mismatch', expiresAtMs: null } as const;
+const mismatch = { state: 'mismatch', expiresAtMs: null } as const;
 
 /** A copy in the same call that was answered with a PERMIT that came to nothing has to come again. */
 function withdrawCopies(

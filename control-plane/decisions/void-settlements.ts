@@ -31,7 +31,7 @@ export interface UnknownSettlement {
  * What is left to do in the same transaction, in the order of the locks: the records go into their chains,
  * then the units go back.
  */
-export interface Undone {
+export interface VoidedWork {
   readonly records: readonly NewRecord[];
   readonly units: readonly HeldUnits[];
 }
@@ -52,7 +52,7 @@ export async function voidSettlements(
     readonly sourceAccount: AccountId | null;
     readonly nowMs: UnixMillis;
   },
-): Promise<Undone> {
+): Promise<VoidedWork> {
   if (unknown.length === 0) return { records: [], units: [] };
   const voided = await writeVoids(
     tx,

@@ -25,11 +25,11 @@ import { createGate, type FirstCatalog } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
 import { findCountedGate } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
-import { listGatesCall } from './list-gates-call.ts';
+import { listGatesUseCase } from './list-gates-use-case.ts';
 import { updateGate } from './update-gate.ts';
 
 const create = { scope: 'gates:create', creates: true } as const;
-const read = { scope: listGatesCall.scope } as const;
+const read = { scope: listGatesUseCase.scope } as const;
 const update = { scope: 'gates:update' } as const;
 const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
@@ -67,7 +67,7 @@ export function gateRoutes(
     app.get(
       '/gates',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(GateListItem) } } },
-      async (request) => listGatesCall.run(deps, callerOf(request), request.query),
+      async (request) => listGatesUseCase.run(deps, callerOf(request), request.query),
     );
 
     app.get(

@@ -25,17 +25,17 @@ import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import {
   getPassport,
-  issuePassportCall,
-  listPassportsCall,
+  issuePassportUseCase,
+  listPassportsUseCase,
   passportIdOf,
-  revokePassportCall,
-  verifyPassportCall,
-} from './passport-calls.ts';
+  revokePassportUseCase,
+  verifyPassportUseCase,
+} from './passport-use-cases.ts';
 import { reactivatePassport, suspendPassport } from './suspend-passport.ts';
 
-const issue = { scope: issuePassportCall.scope, creates: true } as const;
-const read = { scope: listPassportsCall.scope } as const;
-const revoke = { scope: revokePassportCall.scope } as const;
+const issue = { scope: issuePassportUseCase.scope, creates: true } as const;
+const read = { scope: listPassportsUseCase.scope } as const;
+const revoke = { scope: revokePassportUseCase.scope } as const;
 const withoutFields = { params: IdParams, body: closed({}), response: { 200: PassportAnswer } };
 
 /** Passports of the caller's account and mode (contract §3). */
@@ -54,7 +54,7 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         config: read,
         schema: { querystring: PassportListQuery, response: { 200: PageAnswer(PassportListItem) } },
       },
-      async (request) => listPassportsCall.run(deps, callerOf(request), request.query),
+      async (request) => listPassportsUseCase.run(deps, callerOf(request), request.query),
     );
 
     app.get(
@@ -66,7 +66,7 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/passports/:id/verify',
       { config: read, schema: { params: IdParams, response: { 200: VerificationAnswer } } },
-      async (request) => verifyPassportCall.run(deps, callerOf(request), request.params.id),
+      async (request) => verifyPassportUseCase.run(deps, callerOf(request), request.params.id),
     );
 
     app.post(
@@ -81,7 +81,7 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         },
       },
       async (request) =>
-        revokePassportCall.run(deps, callerOf(request), {
+        revokePassportUseCase.run(deps, callerOf(request), {
           id: request.params.id,
           reason: request.body.reason,
           waitMs: request.query.wait_ms,
@@ -121,7 +121,7 @@ function issuer(deps: SigningDeps, path: IssuePath) {
     return answerCreated(
       request,
       reply,
-      issuePassportCall.creation(deps, callerOf(request), wanted, operation),
+      issuePassportUseCase.creation(deps, callerOf(request), wanted, operation),
     );
   };
 }

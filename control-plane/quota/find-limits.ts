@@ -2,7 +2,7 @@ import { compileRateWindows, compileSpendWindows } from '../../shared/decision/c
 import type { Constraints } from '../../shared/model/constraints.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { LeaseCounter, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
@@ -17,7 +17,7 @@ import { readStoredConstraints } from '../storage/stored-constraints.ts';
 export async function findLimits(
   tx: Transaction,
   accountId: AccountId,
-  asks: readonly LeaseWish[],
+  asks: readonly LeaseRequest[],
 ): Promise<readonly (number | null)[]> {
   const gates = await findGateLimits(tx, accountId, asks);
   const passports = await findPassports(tx, asks);

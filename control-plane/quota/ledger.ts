@@ -52,7 +52,7 @@ export async function moveUnits(
   nowMs: UnixMillis,
 ): Promise<readonly (MovedWindow | null)[]> {
   assertSound(moves);
-  const wanted = moves.map(toWanted).filter(({ isAsked, endsAtMs }) => isAsked || endsAtMs > nowMs);
+  const wanted = moves.map(toRequestedMove).filter(({ isAsked, endsAtMs }) => isAsked || endsAtMs > nowMs);
   if (wanted.length === 0) return moves.map(() => null);
   const asked = wanted.filter(({ isAsked }) => isAsked);
   let moved = await moveOpened(sql, wanted);
@@ -85,7 +85,7 @@ function assertSound(moves: readonly WindowMove[]): void {
 const assertUnits = (units: number, sentence: string): void =>
   assert(Number.isSafeInteger(units) && units >= 0, sentence);
 
-interface Wanted extends UnitsAsk {
+interface RequestedMove extends UnitsAsk {
   readonly counter: CounterKey;
   readonly name: string;
   readonly startsAtMs: UnixMillis;
@@ -98,7 +98,7 @@ interface Wanted extends UnitsAsk {
 /** A move without an ask is one for nothing, that nobody waits for. */
 const noAsk: UnitsAsk = { group: -1, limit: 0, unitsMin: 0, unitsNeeded: 0, unitsAhead: 0 };
 
-const toWanted = ({ counter, window, unitsBack, ask }: WindowMove, place: number): Wanted => ({
+const toRequestedMove = ({ counter, window, unitsBack, ask }: WindowMove, place: number): RequestedMove => ({
   counter,
   name: window.name,
   startsAtMs: window.startsAtMs,
@@ -109,7 +109,7 @@ const toWanted = ({ counter, window, unitsBack, ask }: WindowMove, place: number
   ...(ask ?? noAsk),
 });
 
-const isUndecided = (asked: readonly Wanted[], moved: readonly MovedRow[]): boolean => {
+const isUndecided = (asked: readonly RequestedMove[], moved: readonly MovedRow[]): boolean => {
   const places = new Set(moved.map(({ place }) => place));
   return asked.some(({ place }) => !places.has(place));
 };
@@ -152,7 +152,7 @@ interface MovedRow extends MovedWindow {
  * is given out. Each would lock in order, but a call that does both would hold the last row of the first
  * while it wants the first row of the second.
  */
-const moveOpened = (sql: Database | Transaction, wanted: readonly Wanted[]) =>
+const moveOpened = (sql: Database | Transaction, wanted: readonly RequestedMove[]) =>
   sql<MovedRow[]>`
     WITH wanted AS (
       SELECT * FROM unnest(
@@ -204,7 +204,7 @@ const moveOpened = (sql: Database | Transaction, wanted: readonly Wanted[]) =>
  */
 async function openWindows(
   sql: Database | Transaction,
-  wanted: readonly Wanted[],
+  wanted: readonly RequestedMove[],
   nowMs: UnixMillis,
 ): Promise<void> {
   await sql`

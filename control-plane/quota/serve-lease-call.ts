@@ -7,10 +7,10 @@ import {
   counterOfLease,
   type LeaseAnswer,
   type LeaseCall,
-  type LeaseWish,
+  type LeaseRequest,
 } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { type ConnectionStanding, readConnectionStanding } from '../sync/sidecar-store.ts';
+import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import {
@@ -32,7 +32,7 @@ export type LeaseCallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
   /** Nothing is known of what this holder was given: it drops all of it. */
   | { readonly kind: 'holder_unknown' }
-  | { readonly kind: Exclude<ConnectionStanding, 'newest'> };
+  | { readonly kind: Exclude<ConnectionStatus, 'newest'> };
 
 /**
  * The life of a unit, a request or a micro-dollar of one calendar window:
@@ -74,7 +74,7 @@ export async function serveLeaseCall(
     const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq } = call;
     // Without a lock, as for records: a call that passes just before another process connects counts as
     // having come before.
-    const sender = await readConnectionStanding(tx, { sidecarId, connectionId, accountId });
+    const sender = await readConnectionStatus(tx, { sidecarId, connectionId, accountId });
     if (sender !== 'newest') return unmoved({ kind: sender });
     if (seq === 1) {
       await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
@@ -116,7 +116,7 @@ async function answerAgain(
 
 /** By place of the ask; undefined where the holder has no lease of its window. */
 function leaseIdsOf(
-  asks: readonly LeaseWish[],
+  asks: readonly LeaseRequest[],
   answer: readonly StoredGrant[],
   leases: readonly LeaseRow[],
 ): readonly (number | undefined)[] {
@@ -160,24 +160,24 @@ async function answerNext(
 ): Promise<Answered> {
   const configured = await findLimits(tx, accountId, asks);
   const given = returns.map(heldUnits);
-  const wishes = asks.map((ask, place) => toWish(ask, configured[place] ?? null, nowMs));
+  const windowRequests = asks.map((ask, place) => toWindowRequest(ask, configured[place] ?? null, nowMs));
   // A void locks leases without their holder, and quota windows after them.
   await lockLeases(tx, holder, [
     ...given.map(({ window, ...each }) => ({ ...each, name: window })),
-    ...wishes.map(({ counter, window }) => ({ ...window, counter })),
+    ...windowRequests.map(({ counter, window }) => ({ ...window, counter })),
   ]);
   const taken = await takeFromHolder(tx, holder, given);
   const moves = movesOf(
     given.map((each, place) => ({ ...each, units: taken[place] ?? 0 })),
-    wishes,
+    windowRequests,
   );
   const moved = await moveUnits(tx, moves, nowMs);
   const grants = new Map(moves.map(({ ask }, place) => [ask?.group, moved[place] ?? null]));
-  const answer = wishes.map(({ window, limit }, place): StoredGrant => {
+  const answer = windowRequests.map(({ window, limit }, place): StoredGrant => {
     const { granted, leased } = grants.get(place) ?? { granted: 0, leased: 0 };
     return { granted, limit, leased, startsAtMs: window.startsAtMs, endsAtMs: window.endsAtMs };
   });
-  const granted = wishes.map(({ counter, window }, place) => ({
+  const granted = windowRequests.map(({ counter, window }, place) => ({
     counter,
     window,
     units: answer[place]?.granted ?? 0,
@@ -188,14 +188,14 @@ async function answerNext(
   return { outcome: answerOf(call, leaseIdsOf(asks, answer, leases), nowMs), made };
 }
 
-interface Wish {
-  readonly ask: LeaseWish;
+interface WindowRequest {
+  readonly ask: LeaseRequest;
   readonly counter: CounterKey;
   readonly window: QuotaWindow;
   readonly limit: number | null;
 }
 
-const toWish = (ask: LeaseWish, limit: number | null, nowMs: UnixMillis): Wish => ({
+const toWindowRequest = (ask: LeaseRequest, limit: number | null, nowMs: UnixMillis): WindowRequest => ({
   ask,
   counter: counterKey(counterOfLease(ask)),
   window: windowAt(ask.window, nowMs),
@@ -206,13 +206,16 @@ const toWish = (ask: LeaseWish, limit: number | null, nowMs: UnixMillis): Wish =
  * One move for each window, also where it is given back and asked for in one call; the asks are numbered by
  * their place.
  */
-function movesOf(returned: readonly HeldUnits[], wishes: readonly Wish[]): readonly WindowMove[] {
+function movesOf(
+  returned: readonly HeldUnits[],
+  windowRequests: readonly WindowRequest[],
+): readonly WindowMove[] {
   const moves = new Map<string, WindowMove>();
   for (const { counter, window, startsAtMs, units } of returned) {
     const at = windowAt(window, startsAtMs);
     moves.set(windowKey(counter, at), { counter, window: at, unitsBack: units, ask: null });
   }
-  wishes.forEach(({ ask, counter, window, limit }, group) => {
+  windowRequests.forEach(({ ask, counter, window, limit }, group) => {
     if (limit === null) return;
     const name = windowKey(counter, window);
     const unitsBack = moves.get(name)?.unitsBack ?? 0;

@@ -17,7 +17,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   stop(): Promise<void>;
 } {
   const { bus, signingKeys, logger } = deps;
-  const news = makeWakeup();
+  const hint = makeWakeup();
   const stopping = makeWakeup();
   let isStopped = false;
   let isFailing = false;
@@ -39,16 +39,16 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   };
 
   const run = async () => {
-    const stopWaking = bus.onInterrupted(news.wake);
+    const stopWaking = bus.onInterrupted(hint.wake);
     const unsubscribe = await bus.subscribe(feedChannel(globalFeed), (text) => {
       // A hint to look into the database and never more, so nobody needs to have signed it.
-      if (parseFeedMessage(text)?.kind === 'signing_key.put') news.wake();
+      if (parseFeedMessage(text)?.kind === 'signing_key.put') hint.wake();
     });
     while (!isStopped) {
       await reload();
       // First the pause that nothing shortens, or a flood of pushes would become one of queries.
       await stopping.sleep(limits.pullGapMsMin);
-      if (!isStopped) await news.sleep(limits.signingKeysReadIntervalMs - limits.pullGapMsMin);
+      if (!isStopped) await hint.sleep(limits.signingKeysReadIntervalMs - limits.pullGapMsMin);
     }
     stopWaking();
     await unsubscribe();
@@ -60,7 +60,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
     stop: async () => {
       isStopped = true;
       stopping.wake();
-      news.wake();
+      hint.wake();
       await running;
     },
   };

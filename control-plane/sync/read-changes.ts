@@ -2,8 +2,8 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type ChangesAnswer, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';
-import { listenForNews } from './news.ts';
 
 type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
 
@@ -24,11 +24,11 @@ export async function readChanges(
 ): Promise<ChangesAnswer> {
   const askedAtMs = deps.clock.monotonic();
   // Listening begins before the first look, so that nothing falls between the two.
-  const news = reader.waitMs === 0 ? null : await listenForNews(deps.bus, reader);
+  const news = reader.waitMs === 0 ? null : await subscribeToHints(deps.bus, reader);
   try {
     let answer = await look(deps, reader);
     if (news !== null && hasNothing(answer)) {
-      await news.within(reader.waitMs - (deps.clock.monotonic() - askedAtMs));
+      await news.wait(reader.waitMs - (deps.clock.monotonic() - askedAtMs));
       answer = await look(deps, reader);
     }
     const answeredAtMs = deps.clock.monotonic();

@@ -98,12 +98,12 @@ export async function trimSidecars(sql: Database): Promise<number> {
  * whoever speaks may simply connect anew. `superseded`: a newer process has taken the sidecar id over, and
  * the two would drive each other out for ever if this one did.
  */
-export type ConnectionStanding = 'newest' | 'superseded' | 'unknown';
+export type ConnectionStatus = 'newest' | 'superseded' | 'unknown';
 
-export async function readConnectionStanding(
+export async function readConnectionStatus(
   sql: Database | Transaction,
   { sidecarId, accountId, connectionId }: Connection,
-): Promise<ConnectionStanding> {
+): Promise<ConnectionStatus> {
   const [row] = await sql<{ connection_id: string; connected_at_ms: number }[]>`
     SELECT connection_id, connected_at_ms FROM sidecars
     WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}`;
@@ -134,7 +134,7 @@ export async function noteSidecar(
         THEN greatest(acked_global_revision, ${applied.global.revision}) ELSE 0 END
     WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
   if (noted.count > 0) return true;
-  if ((await readConnectionStanding(sql, connection)) === 'unknown') return false;
+  if ((await readConnectionStatus(sql, connection)) === 'unknown') return false;
   throw new ApiError('precondition_failed', {
     param: 'connection_id',
     message: 'Another process has connected with this sidecar_id, and only the newest connection counts.',

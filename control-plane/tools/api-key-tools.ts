@@ -1,5 +1,5 @@
 import { ApiKeyCreation, NewApiKeyAnswer, parseApiKeyCreation } from '../../shared/wire/api-key.ts';
-import { createApiKeyCall } from '../api-keys/create-api-key-call.ts';
+import { createApiKeyUseCase } from '../api-keys/create-api-key-use-case.ts';
 import { createNow } from './create-now.ts';
 import { defineTool } from './tool.ts';
 
@@ -9,7 +9,7 @@ export const createApiKey = defineTool({
   description:
     'Creates an API key with the scopes that are named, each of which the access token must hold itself. The answer holds the key, ' +
     'shown this once: keep it safe, and grant only what is needed.',
-  scope: createApiKeyCall.scope,
+  scope: createApiKeyUseCase.scope,
   hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   input: ApiKeyCreation,
   output: NewApiKeyAnswer,
@@ -17,6 +17,6 @@ export const createApiKey = defineTool({
     createNow(
       deps,
       caller,
-      createApiKeyCall.creation(deps, caller, parseApiKeyCreation(args, deps.clock.now())),
+      createApiKeyUseCase.creation(deps, caller, parseApiKeyCreation(args, deps.clock.now())),
     ),
 });

@@ -3,7 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { ApprovalAnswer, ApprovalListQuery, ApprovalResolution } from '../../shared/wire/approval.ts';
 import { closed } from '../../shared/wire/fields.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
-import { listApprovalsCall, resolveApprovalCall } from '../approvals/approval-calls.ts';
+import { listApprovalsUseCase, resolveApprovalUseCase } from '../approvals/approval-use-cases.ts';
 import { defineTool } from './tool.ts';
 
 const { status, limit, offset } = ApprovalListQuery.properties;
@@ -13,13 +13,13 @@ export const listApprovals = defineTool({
   title: 'List approvals',
   description:
     'Lists the requests at the gates of the account that need, or needed, approval by a person, the newest first, page by page.',
-  scope: listApprovalsCall.scope,
+  scope: listApprovalsUseCase.scope,
   hints: { readOnlyHint: true },
   holdsForeignText: true,
   input: closed({ status, limit: Type.Optional(limit), offset: Type.Optional(offset) }),
   output: PageAnswer(ApprovalAnswer),
   run: (deps, caller, args) =>
-    listApprovalsCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+    listApprovalsUseCase.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
 });
 
 export const resolveApproval = defineTool({
@@ -28,7 +28,7 @@ export const resolveApproval = defineTool({
   description:
     'Approves or denies a request that waits for a person, for good. Ask that person first, and show who requests what for how much: this call records ' +
     "that person's decision.",
-  scope: resolveApprovalCall.scope,
+  scope: resolveApprovalUseCase.scope,
   hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
   holdsForeignText: true,
   input: closed({
@@ -38,5 +38,5 @@ export const resolveApproval = defineTool({
   }),
   output: ApprovalAnswer,
   run: (deps, caller, { approval_id: id, resolution, note = null }) =>
-    resolveApprovalCall.run(deps, caller, { id, word: { status: resolution, note } }),
+    resolveApprovalUseCase.run(deps, caller, { id, resolution: { status: resolution, note } }),
 });

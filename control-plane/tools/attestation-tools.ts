@@ -1,17 +1,17 @@
 import { Type } from 'typebox';
 import { AttestationAnswer } from '../../shared/wire/attestation.ts';
 import { closed } from '../../shared/wire/fields.ts';
-import { getAttestationCall } from '../attestations/get-attestation-call.ts';
+import { getAttestationUseCase } from '../attestations/get-attestation-use-case.ts';
 import { defineTool } from './tool.ts';
 
 export const getAttestation = defineTool({
   name: 'get_attestation',
   title: 'Read an attestation',
   description: 'Reads the signed record of one decision, by the attestation_id that the decision answered.',
-  scope: getAttestationCall.scope,
+  scope: getAttestationUseCase.scope,
   hints: { readOnlyHint: true },
   holdsForeignText: true,
   input: closed({ attestation_id: Type.String() }),
   output: AttestationAnswer,
-  run: (deps, caller, { attestation_id: id }) => getAttestationCall.run(deps, caller, id),
+  run: (deps, caller, { attestation_id: id }) => getAttestationUseCase.run(deps, caller, id),
 });

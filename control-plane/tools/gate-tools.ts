@@ -6,9 +6,9 @@ import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wi
 import { closed } from '../../shared/wire/fields.ts';
 import { GateListItem } from '../../shared/wire/gate.ts';
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
-import { testGateCall } from '../decisions/test-gate-call.ts';
+import { testGateUseCase } from '../decisions/test-gate-use-case.ts';
 import { discoverGates as discover } from '../discovery/find-offers.ts';
-import { listGatesCall } from '../gates/list-gates-call.ts';
+import { listGatesUseCase } from '../gates/list-gates-use-case.ts';
 import { defineTool } from './tool.ts';
 
 const { currency, sort, limit, offset, ...wanted } = DiscoveryQuery.properties;
@@ -46,12 +46,12 @@ export const listGates = defineTool({
   name: 'list_gates',
   title: 'List gates',
   description: 'Lists the gates of the account with their rules and counts, the newest first, page by page.',
-  scope: listGatesCall.scope,
+  scope: listGatesUseCase.scope,
   hints: { readOnlyHint: true },
   input: closed({ limit: Type.Optional(pageLimit), offset: Type.Optional(pageOffset) }),
   output: PageAnswer(GateListItem),
   run: (deps, caller, args) =>
-    listGatesCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+    listGatesUseCase.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
 });
 
 export const testGate = defineTool({
@@ -60,11 +60,11 @@ export const testGate = defineTool({
   description:
     'Returns what a gate would decide about a passport and a request, without counting it: allow, block or suspend, with the checks that ' +
     'were made and the reason. The test itself is recorded as an attestation.',
-  scope: testGateCall.scope,
+  scope: testGateUseCase.scope,
   // Changes nothing that is administered, but leaves a record.
   hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   holdsForeignText: true,
   input: closed({ gate_id: Type.String(), ...GateTestBody.properties }),
   output: GateTestAnswer,
-  run: (deps, caller, { gate_id: gateId, ...body }) => testGateCall.run(deps, caller, { gateId, body }),
+  run: (deps, caller, { gate_id: gateId, ...body }) => testGateUseCase.run(deps, caller, { gateId, body }),
 });

@@ -12,11 +12,11 @@ import {
 } from '../../shared/wire/passport.ts';
 import { parsePassportIssue, ReferenceIssue } from '../../shared/wire/passport-issue.ts';
 import {
-  issuePassportCall,
-  listPassportsCall,
-  revokePassportCall,
-  verifyPassportCall,
-} from '../passports/passport-calls.ts';
+  issuePassportUseCase,
+  listPassportsUseCase,
+  revokePassportUseCase,
+  verifyPassportUseCase,
+} from '../passports/passport-use-cases.ts';
 import { createNow } from './create-now.ts';
 import { defineTool } from './tool.ts';
 
@@ -26,13 +26,13 @@ export const createPassport = defineTool({
   description:
     'Issues a signed passport to an agent: who it is, and which permissions (<area>:<action>) it has until when. The answer holds the ' +
     'token (jwt) and, unless public_key was given, the private_key of the agent. Both are shown this once and cannot be read again.',
-  scope: issuePassportCall.scope,
+  scope: issuePassportUseCase.scope,
   hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   input: ReferenceIssue,
   output: IssuedPassportAnswer,
   run: (deps, caller, args) => {
     const wanted = parsePassportIssue(args, { path: 'v1', nowMs: deps.clock.now() });
-    return createNow(deps, caller, issuePassportCall.creation(deps, caller, wanted));
+    return createNow(deps, caller, issuePassportUseCase.creation(deps, caller, wanted));
   },
 });
 
@@ -42,7 +42,7 @@ export const revokePassport = defineTool({
   description:
     'Revokes a passport for good: every gate blocks it from now on, and nothing brings it back. Ask a person first. A second revocation ' +
     'answers the first one unchanged.',
-  scope: revokePassportCall.scope,
+  scope: revokePassportUseCase.scope,
   hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
   input: closed({
     passport_id: Type.String(),
@@ -57,7 +57,7 @@ export const revokePassport = defineTool({
   }),
   output: RevocationAnswer,
   run: (deps, caller, { passport_id: id, reason }) =>
-    revokePassportCall.run(deps, caller, { id, reason, waitMs: 0 }),
+    revokePassportUseCase.run(deps, caller, { id, reason, waitMs: 0 }),
 });
 
 const { limit, offset, ...filter } = PassportListQuery.properties;
@@ -66,12 +66,12 @@ export const listPassports = defineTool({
   name: 'list_passports',
   title: 'List passports',
   description: 'Lists the passports of the account, the newest first, page by page.',
-  scope: listPassportsCall.scope,
+  scope: listPassportsUseCase.scope,
   hints: { readOnlyHint: true },
   input: closed({ ...filter, limit: Type.Optional(limit), offset: Type.Optional(offset) }),
   output: PageAnswer(PassportListItem),
   run: (deps, caller, args) =>
-    listPassportsCall.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
+    listPassportsUseCase.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),
 });
 
 export const verifyPassport = defineTool({
@@ -79,9 +79,9 @@ export const verifyPassport = defineTool({
   title: 'Verify a passport',
   description:
     'Says whether a passport of the account is valid now, and if not, why: revoked, expired, suspended. Takes its id, not its token.',
-  scope: verifyPassportCall.scope,
+  scope: verifyPassportUseCase.scope,
   hints: { readOnlyHint: true },
   input: closed({ passport_id: Type.String() }),
   output: VerificationAnswer,
-  run: (deps, caller, { passport_id: id }) => verifyPassportCall.run(deps, caller, id),
+  run: (deps, caller, { passport_id: id }) => verifyPassportUseCase.run(deps, caller, id),
 });

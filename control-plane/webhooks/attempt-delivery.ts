@@ -4,7 +4,7 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
-import type { ClaimedDelivery, Settlement } from './delivery-queue.ts';
+import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
 import { redactAnswer } from './redact-answer.ts';
@@ -12,7 +12,7 @@ import { openWebhookSecret } from './webhook-secret.ts';
 
 /** One attempt and what it says about the endpoint. */
 export interface Attempt {
-  readonly settlement: Settlement;
+  readonly result: AttemptResult;
   readonly hasSucceeded: boolean;
   readonly isGone: boolean;
   readonly pausedUntilMs: UnixMillis | null;
@@ -25,7 +25,7 @@ export interface Attempt {
  */
 export async function attemptDelivery(
   deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
-  delivery: ClaimedDelivery,
+  delivery: LockedDelivery,
   signal: AbortSignal,
 ): Promise<Attempt> {
   const startedAtMs = deps.clock.now();
@@ -38,13 +38,13 @@ export async function attemptDelivery(
   const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
   const outcome = await send(deps, delivery, webhookHeaders({ ...message, signatures }), signal);
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
-  return judge(deps, delivery, outcome, { startedAtMs, latencyMs });
+  return assessOutcome(deps, delivery, outcome, { startedAtMs, latencyMs });
 }
 
 /** The current secret, then those before it that still count. */
 function secretsOf(
   { sealer }: Pick<WebhookDeps, 'sealer'>,
-  { webhookId, sealedSecret, previousSecrets }: ClaimedDelivery,
+  { webhookId, sealedSecret, previousSecrets }: LockedDelivery,
   nowMs: UnixMillis,
 ): Uint8Array[] {
   const previous = previousSecrets.filter(({ endsAtMs }) => nowMs < endsAtMs);
@@ -56,7 +56,7 @@ type Outcome = GuardedAnswer | { readonly status: null; readonly error: string }
 
 async function send(
   { outbound }: Pick<WebhookDeps, 'outbound'>,
-  { url, body }: ClaimedDelivery,
+  { url, body }: LockedDelivery,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -85,9 +85,9 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message.slice(0, 200) : 'no answer';
 }
 
-function judge(
+function assessOutcome(
   deps: Pick<WebhookDeps, 'clock' | 'random'>,
-  delivery: ClaimedDelivery,
+  delivery: LockedDelivery,
   outcome: Outcome,
   times: { readonly startedAtMs: UnixMillis; readonly latencyMs: number },
 ): Attempt {
@@ -105,7 +105,7 @@ function judge(
   const answered = outcome.status === null ? { error: outcome.error, response: null } : answerOf(outcome);
   const statusCode = outcome.status;
   return {
-    settlement: { delivery, ...times, ...answered, statusCode, status, nextAttemptAtMs },
+    result: { delivery, ...times, ...answered, statusCode, status, nextAttemptAtMs },
     hasSucceeded,
     isGone,
     pausedUntilMs,
@@ -124,8 +124,8 @@ const answerOf = ({ body, isCut }: GuardedAnswer) => ({
 export function pauseBefore(tries: number, random: Random): number | null {
   const pauseMs = attemptPausesMs[tries];
   if (pauseMs === undefined) return null;
-  const chance = (random.bytes(1)[0] ?? 0) / 255;
-  return pauseMs * (0.9 + 0.2 * chance);
+  const jitter = (random.bytes(1)[0] ?? 0) / 255;
+  return pauseMs * (0.9 + 0.2 * jitter);
 }
 
 /**

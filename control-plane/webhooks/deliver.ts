@@ -1,11 +1,11 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { claimDeliveries, dropQueues, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
+import { type AttemptsInFlight, makeAttemptsInFlight } from './attempts-in-flight.ts';
+import { dropQueues, lockDeliveries, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
+import { makeAttemptRecorder } from './record-attempts.ts';
 import { trimDeliveries } from './trim-deliveries.ts';
-import { attemptsUnderWay, type UnderWay } from './under-way.ts';
-import { attemptWriter } from './write-down.ts';
 
 type DeliverDeps = Pick<
   WebhookDeps,
@@ -24,8 +24,8 @@ type DeliverDeps = Pick<
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
-  const underWay = attemptsUnderWay(deps, wakeup.wake);
-  const { step, last } = makeStep(deps, underWay);
+  const inFlight = makeAttemptsInFlight(deps, wakeup.wake);
+  const { step, last } = makeStep(deps, inFlight);
   const trim = makeTrim(deps);
   let isStopping = false;
 
@@ -36,7 +36,7 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
       if (!hasMore && !isStopping) await wakeup.sleep(limits.webhookPollMs);
     }
     const deadlineMs = deps.clock.monotonic() + limits.webhookDrainMs;
-    while (underWay.count() > 0 && deps.clock.monotonic() < deadlineMs) {
+    while (inFlight.count() > 0 && deps.clock.monotonic() < deadlineMs) {
       await wakeup.sleep(limits.webhookPollMs);
     }
     await last();
@@ -62,28 +62,28 @@ interface Look {
   readonly queues: readonly Queue[];
 }
 
-function makeStep(deps: DeliverDeps, underWay: UnderWay) {
+function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
   const { sql, clock, logger, replicaId } = deps;
-  const write = attemptWriter(deps);
+  const write = makeAttemptRecorder(deps);
   let seen: Look = { after: '', queues: [] };
   /** Behind which endpoint the next look begins. */
   let cursor = '';
   let isFailing = false;
 
-  const writeDown = async (): Promise<void> => {
-    const attempts = underWay.takeBack();
+  const recordAttempts = async (): Promise<void> => {
+    const attempts = inFlight.takeBack();
     try {
       await write(attempts);
     } catch (error) {
-      underWay.putBack(attempts);
+      inFlight.putBack(attempts);
       throw error;
     }
   };
 
   const claim = async (slots: ReadonlyMap<WebhookId, number>): Promise<void> => {
     if (slots.size === 0) return;
-    const claimed = await claimDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
-    for (const delivery of claimed) underWay.start(delivery);
+    const claimed = await lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
+    for (const delivery of claimed) inFlight.start(delivery);
   };
 
   const look = async (): Promise<void> => {
@@ -102,9 +102,9 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
    * due. Resolves to whether there may be more to do at once.
    */
   const step = async (): Promise<boolean> => {
-    const { slots, lookAgainAfter } = chooseSlots(underWay, seen);
+    const { slots, lookAgainAfter } = chooseSlots(inFlight, seen);
     cursor = lookAgainAfter ?? cursor;
-    const outcomes = await Promise.allSettled([writeDown(), claim(slots), look()]);
+    const outcomes = await Promise.allSettled([recordAttempts(), claim(slots), look()]);
     const failure = outcomes.find((outcome) => outcome.status === 'rejected');
     if (failure !== undefined && !isFailing) {
       logger.warn(
@@ -114,15 +114,15 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
     }
     if (failure === undefined && isFailing) logger.info({}, 'delivery of webhooks has resumed');
     isFailing = failure !== undefined;
-    if (isFailing || underWay.room() <= 0) return false;
-    return cursor !== '' || chooseSlots(underWay, seen).slots.size > 0;
+    if (isFailing || inFlight.room() <= 0) return false;
+    return cursor !== '' || chooseSlots(inFlight, seen).slots.size > 0;
   };
 
   /** Writes down what has come back, and gives back what has not. */
   const last = async (): Promise<void> => {
-    const deliveries = underWay.abandon();
+    const deliveries = inFlight.abandon();
     try {
-      await writeDown();
+      await recordAttempts();
       await releaseDeliveries(sql, replicaId, { deliveries, nowMs: clock.now() });
     } catch (error) {
       logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
@@ -133,14 +133,14 @@ function makeStep(deps: DeliverDeps, underWay: UnderWay) {
 }
 
 /** `lookAgainAfter`: there was no room for what stands behind this endpoint; null: everybody was served. */
-function chooseSlots(underWay: UnderWay, { after, queues }: Look) {
+function chooseSlots(inFlight: AttemptsInFlight, { after, queues }: Look) {
   const slots = new Map<WebhookId, number>();
-  let room = underWay.room();
+  let room = inFlight.room();
   let last = after;
   for (const { webhookId, isDue } of queues) {
     if (room <= 0) return { slots, lookAgainAfter: last };
     last = webhookId;
-    const free = isDue ? Math.min(underWay.freeSlots(webhookId, room), room) : 0;
+    const free = isDue ? Math.min(inFlight.freeSlots(webhookId, room), room) : 0;
     if (free === 0) continue;
     slots.set(webhookId, free);
     room -= free;

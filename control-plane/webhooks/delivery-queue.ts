@@ -65,8 +65,8 @@ export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]
       LIMIT ${limits.webhookDeliveriesPerTrimMax}))`;
 }
 
-/** A delivery under the lease of this replica: until `leaseEndsAtMs` nobody else attempts it. */
-export interface ClaimedDelivery extends WebhookSecrets {
+/** A delivery locked by this replica: until `lockEndsAtMs` no other replica attempts it. */
+export interface LockedDelivery extends WebhookSecrets {
   readonly deliveryId: DeliveryId;
   readonly webhookId: WebhookId;
   readonly eventId: EventId;
@@ -74,31 +74,31 @@ export interface ClaimedDelivery extends WebhookSecrets {
   /** Before this one: in all, and since it was last queued. */
   readonly attempts: number;
   readonly tries: number;
-  readonly leaseEndsAtMs: UnixMillis;
+  readonly lockEndsAtMs: UnixMillis;
   readonly url: string;
-  /** Of the endpoint, when it was claimed; see `webhooks.era`. */
-  readonly era: number;
+  /** Generation of the endpoint when it was locked; column `era`. */
+  readonly generation: number;
 }
 
 /**
  * Claims what is due at each of these endpoints, at most as many as it has slots, the longest due first. What
  * another replica is claiming at this moment is passed over, not waited for, and so is an endpoint that takes
- * nothing more since its queue was looked at. A lease is nothing but a later time of the next attempt:
- * whoever dies leaves nothing to be cleaned up.
+ * nothing more since its queue was looked at. A lock is only a later time of the next attempt:
+ * a replica that dies leaves nothing to clean up.
  *
  * What was picked goes through an array, because the planner takes an array for short: from a join it expects
  * a tenth of the table, and reads all of it.
  */
-export async function claimDeliveries(
+export async function lockDeliveries(
   sql: Database | Transaction,
   claim: {
     readonly slots: ReadonlyMap<WebhookId, number>;
     readonly replicaId: string;
     readonly nowMs: UnixMillis;
   },
-): Promise<readonly ClaimedDelivery[]> {
-  const leaseEndsAtMs = claim.nowMs + limits.webhookLeaseMs;
-  return sql<ClaimedDelivery[]>`
+): Promise<readonly LockedDelivery[]> {
+  const lockEndsAtMs = claim.nowMs + limits.webhookLockMs;
+  return sql<LockedDelivery[]>`
     WITH picked AS MATERIALIZED (
       SELECT due.delivery_id
       FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (webhook_id, slots)
@@ -109,18 +109,18 @@ export async function claimDeliveries(
         FOR UPDATE SKIP LOCKED
       ) AS due
     )
-    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${leaseEndsAtMs}, claimed_by = ${claim.replicaId}
+    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${lockEndsAtMs}, claimed_by = ${claim.replicaId}
     FROM webhook_events v, webhooks w
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
       AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
     RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
-      d.next_attempt_at_ms AS "leaseEndsAtMs", w.url, w.era, w.sealed_secret AS "sealedSecret",
+      d.next_attempt_at_ms AS "lockEndsAtMs", w.url, w.era AS generation, w.sealed_secret AS "sealedSecret",
       w.previous_secrets AS "previousSecrets"`;
 }
 
 /** What came of an attempt, and what follows from it. */
-export interface Settlement {
-  readonly delivery: ClaimedDelivery;
+export interface AttemptResult {
+  readonly delivery: LockedDelivery;
   readonly startedAtMs: UnixMillis;
   readonly latencyMs: number;
   readonly statusCode: number | null;
@@ -135,17 +135,17 @@ export interface Settlement {
  * Writes down attempts and their outcome. One that was claimed or queued anew meanwhile is passed over: what
  * comes of that counts.
  */
-export async function settleDeliveries(
+export async function recordResults(
   sql: Database | Transaction,
   replicaId: string,
-  settled: readonly Settlement[],
+  settled: readonly AttemptResult[],
 ): Promise<void> {
-  const column = <T>(read: (settlement: Settlement) => T): T[] => settled.map(read);
+  const column = <T>(read: (settlement: AttemptResult) => T): T[] => settled.map(read);
   await sql`
     WITH made AS (
       SELECT * FROM unnest(
         ${column(({ delivery }) => delivery.deliveryId)}::text[],
-        ${column(({ delivery }) => delivery.leaseEndsAtMs)}::bigint[],
+        ${column(({ delivery }) => delivery.lockEndsAtMs)}::bigint[],
         ${column(({ delivery }) => delivery.attempts + 1)}::int[],
         ${column(({ delivery }) => delivery.tries + 1)}::int[],
         ${column(({ status }) => status)}::text[],
@@ -174,14 +174,14 @@ export async function settleDeliveries(
 export async function releaseDeliveries(
   sql: Database | Transaction,
   replicaId: string,
-  { deliveries, nowMs }: { readonly deliveries: readonly ClaimedDelivery[]; readonly nowMs: UnixMillis },
+  { deliveries, nowMs }: { readonly deliveries: readonly LockedDelivery[]; readonly nowMs: UnixMillis },
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await sql`
     UPDATE webhook_deliveries d SET next_attempt_at_ms = ${nowMs}, claimed_by = NULL
     FROM unnest(
       ${deliveries.map(({ deliveryId }) => deliveryId)}::text[],
-      ${deliveries.map(({ leaseEndsAtMs }) => leaseEndsAtMs)}::bigint[]
+      ${deliveries.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[]
     ) AS held (delivery_id, lease_ends_at_ms)
     WHERE d.delivery_id = held.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = held.lease_ends_at_ms`;
 }

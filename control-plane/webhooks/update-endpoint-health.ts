@@ -5,10 +5,10 @@ import type { DisablingReason } from '../../shared/model/webhook.ts';
 import type { Database } from '../base/database.ts';
 
 /** What some attempts at one endpoint say about it. */
-export interface Standing {
+export interface EndpointResults {
   readonly webhookId: WebhookId;
-  /** When they were claimed; see `webhooks.era`. */
-  readonly era: number;
+  /** Generation of the endpoint when they were locked; column `era`. */
+  readonly generation: number;
   /** One of them succeeded. */
   readonly hasSucceeded: boolean;
   /** It answered 410: nobody is there any more. */
@@ -28,19 +28,19 @@ export interface Disabled {
  * disabled just now. What waits for them waits on. Nothing is written for an endpoint that works and did
  * before, nor for one that has begun anew since: another URL, or enabled again by its owner.
  */
-export async function noteStandings(
+export async function updateEndpointHealth(
   sql: Database,
-  { standings, nowMs }: { readonly standings: readonly Standing[]; readonly nowMs: UnixMillis },
+  { endpoints, nowMs }: { readonly endpoints: readonly EndpointResults[]; readonly nowMs: UnixMillis },
 ): Promise<readonly Disabled[]> {
   const failingBeforeMs = nowMs - limits.webhookFailingMsMax;
   const rows = await sql<{ webhookId: WebhookId; reason: DisablingReason | null }[]>`
     WITH noted AS (
       SELECT * FROM unnest(
-        ${standings.map(({ webhookId }) => webhookId)}::text[],
-        ${standings.map(({ era }) => era)}::int[],
-        ${standings.map(({ hasSucceeded }) => (hasSucceeded ? 1 : 0))}::int[],
-        ${standings.map(({ isGone }) => (isGone ? 1 : 0))}::int[],
-        ${standings.map(({ pausedUntilMs }) => pausedUntilMs)}::bigint[]
+        ${endpoints.map(({ webhookId }) => webhookId)}::text[],
+        ${endpoints.map(({ generation }) => generation)}::int[],
+        ${endpoints.map(({ hasSucceeded }) => (hasSucceeded ? 1 : 0))}::int[],
+        ${endpoints.map(({ isGone }) => (isGone ? 1 : 0))}::int[],
+        ${endpoints.map(({ pausedUntilMs }) => pausedUntilMs)}::bigint[]
       ) AS noted (webhook_id, era, has_succeeded, is_gone, paused_until_ms)
     ), judged AS (
       SELECT w.webhook_id, noted.paused_until_ms,

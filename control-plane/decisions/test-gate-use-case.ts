@@ -1,8 +1,8 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { parseGateTestBody, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
 import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
-import type { Call } from '../http/call.ts';
 import { pathId } from '../http/path-id.ts';
+import type { UseCase } from '../http/use-case.ts';
 import { decideRequest } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
 import { tokenVerifier } from './token-verifier.ts';
@@ -11,7 +11,7 @@ import { tokenVerifier } from './token-verifier.ts';
  * `POST /gates/:id/test`: what the gate would answer now, with its counters and its approvals as they are. It
  * takes and opens nothing, and an idempotency key in it is ignored: the answer is always about this moment.
  */
-export const testGateCall = {
+export const testGateUseCase = {
   scope: 'gates:read',
   run: async (deps, caller, { gateId: text, body }): Promise<GateTestAnswer> => {
     const gateId = pathId('gate', text, 'gate_not_found');
@@ -23,4 +23,8 @@ export const testGateCall = {
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');
     return renderGateTest({ ...enforcement, gateId, timestampMs: enforcement.decidedAtMs });
   },
-} as const satisfies Call<DecisionDeps, { readonly gateId: string; readonly body: unknown }, GateTestAnswer>;
+} as const satisfies UseCase<
+  DecisionDeps,
+  { readonly gateId: string; readonly body: unknown },
+  GateTestAnswer
+>;

@@ -15,9 +15,9 @@ import {
 } from '../../shared/wire/passport.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Creation } from '../creation/idempotency.ts';
-import type { Call } from '../http/call.ts';
 import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
+import type { UseCase } from '../http/use-case.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { propagationOf } from '../sync/propagation.ts';
 import { type IssuedPassport, issuePassport } from './issue-passport.ts';
@@ -27,7 +27,7 @@ import { revokePassport } from './revoke-passport.ts';
 export const passportIdOf = (text: string) => pathId('pass', text, 'passport_not_found');
 
 /** `POST /passports`, in each of its variants, and `POST /api/passports`. */
-export const issuePassportCall = {
+export const issuePassportUseCase = {
   scope: 'passports:issue',
   creation: (
     deps: SigningDeps,
@@ -47,25 +47,25 @@ export const issuePassportCall = {
 } as const;
 
 /** `GET /passports` */
-export const listPassportsCall = {
+export const listPassportsUseCase = {
   scope: 'passports:read',
   run: async (deps, caller, query) => {
     const wanted = { filter: parseFilter(query), page: query, nowMs: deps.clock.now() };
     return renderPage(await listPassports(deps.sql, caller, wanted), query, renderPassportListItem);
   },
-} as const satisfies Call<SigningDeps, Static<typeof PassportListQuery>, object>;
+} as const satisfies UseCase<SigningDeps, Static<typeof PassportListQuery>, object>;
 
 /** `GET /passports/:id/verify` */
-export const verifyPassportCall = {
+export const verifyPassportUseCase = {
   scope: 'passports:read',
   run: async (deps, caller, id) => {
     const passport = await getPassport(deps, caller, id);
     return renderVerification(passport, { ...passport, nowMs: deps.clock.now() });
   },
-} as const satisfies Call<SigningDeps, string, object>;
+} as const satisfies UseCase<SigningDeps, string, object>;
 
 /** `POST /passports/:id/revoke` */
-export const revokePassportCall = {
+export const revokePassportUseCase = {
   scope: 'passports:revoke',
   run: async (
     deps,
@@ -85,7 +85,7 @@ export const revokePassportCall = {
       propagation: { ...propagation, silent: [...propagation.silent] },
     };
   },
-} as const satisfies Call<
+} as const satisfies UseCase<
   SigningDeps,
   { readonly id: string; readonly reason?: string | undefined; readonly waitMs: number },
   object

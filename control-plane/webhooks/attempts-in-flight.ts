@@ -1,16 +1,16 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
-import type { ClaimedDelivery } from './delivery-queue.ts';
+import type { LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 
 /**
  * The attempts of this replica: those that have not come back, and those that have and are not yet written
  * down.
  */
-export interface UnderWay {
+export interface AttemptsInFlight {
   /** Begins an attempt; it counts from this moment on. */
-  start(delivery: ClaimedDelivery): void;
+  start(delivery: LockedDelivery): void;
   /** How many more may begin, at all endpoints together. */
   room(): number;
   /** How many more may begin at this one, where `room` may at all together; never below zero. */
@@ -22,40 +22,40 @@ export interface UnderWay {
   /** What could not be written down. */
   putBack(attempts: readonly Attempt[]): void;
   /** Ends what has not come back; none of it ever does. */
-  abandon(): readonly ClaimedDelivery[];
+  abandon(): readonly LockedDelivery[];
 }
 
 /** What is known of an endpoint with attempts under way, or failing. */
 interface Load {
-  underWay: number;
+  inFlight: number;
   /** Attempts in a row that failed. */
   failures: number;
 }
 
 /** `onBack` is called whenever something has come back or a slot is free again. */
-export function attemptsUnderWay(
+export function makeAttemptsInFlight(
   deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound' | 'logger'>,
   onBack: () => void,
-): UnderWay {
+): AttemptsInFlight {
   const loads = new Map<WebhookId, Load>();
-  const running = new Map<ClaimedDelivery, AbortController>();
+  const running = new Map<LockedDelivery, AbortController>();
   let back: Attempt[] = [];
 
-  const end = (delivery: ClaimedDelivery, load: Load, hasSucceeded: boolean): void => {
+  const end = (delivery: LockedDelivery, load: Load, hasSucceeded: boolean): void => {
     running.delete(delivery);
-    load.underWay -= 1;
+    load.inFlight -= 1;
     load.failures = hasSucceeded ? 0 : load.failures + 1;
     const isForgotten = load.failures === 0 || loads.size > limits.webhookLoadsMax;
-    if (load.underWay === 0 && isForgotten) loads.delete(delivery.webhookId);
+    if (load.inFlight === 0 && isForgotten) loads.delete(delivery.webhookId);
     onBack();
   };
 
-  const start = (delivery: ClaimedDelivery): void => {
+  const start = (delivery: LockedDelivery): void => {
     const { webhookId } = delivery;
     const controller = new AbortController();
     running.set(delivery, controller);
-    const load = loads.get(webhookId) ?? { underWay: 0, failures: 0 };
-    load.underWay += 1;
+    const load = loads.get(webhookId) ?? { inFlight: 0, failures: 0 };
+    load.inFlight += 1;
     loads.set(webhookId, load);
     attemptDelivery(deps, delivery, controller.signal).then(
       (attempt) => {
@@ -68,7 +68,7 @@ export function attemptsUnderWay(
         // A secret that does not open: our trouble. It is tried again when the lease is over, and until then
         // it keeps its slot.
         deps.logger.error({ err: error, webhook_id: webhookId }, 'a webhook could not be signed');
-        setTimeout(() => end(delivery, load, false), limits.webhookLeaseMs).unref();
+        setTimeout(() => end(delivery, load, false), limits.webhookLockMs).unref();
       },
     );
   };
@@ -99,7 +99,7 @@ export function attemptsUnderWay(
  * account, when they hang together, would hold all of them.
  */
 function freeSlots(load: Load | undefined, room: number): number {
-  const { underWay, failures } = load ?? { underWay: 0, failures: 0 };
+  const { inFlight: underWay, failures } = load ?? { inFlight: 0, failures: 0 };
   const most = limits.webhookConcurrencyMax >> Math.min(failures, 16);
   const slots = Math.max(1, Math.min(most, Math.floor(room / limits.webhookRoomShares)));
   return Math.max(0, slots - underWay);

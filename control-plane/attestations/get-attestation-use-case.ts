@@ -1,12 +1,12 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderAttestation } from '../../shared/wire/attestation.ts';
-import type { Call } from '../http/call.ts';
 import { pathId } from '../http/path-id.ts';
+import type { UseCase } from '../http/use-case.ts';
 import type { AppendingDeps } from './deps.ts';
 import { findAttestation } from './list-attestations.ts';
 
 /** `GET /attestations/:id` */
-export const getAttestationCall = {
+export const getAttestationUseCase = {
   scope: 'attestations:read',
   run: async (deps, caller, text) => {
     const id = pathId('att', text, 'attestation_not_found');
@@ -14,4 +14,4 @@ export const getAttestationCall = {
     if (attestation === null) throw new ApiError('attestation_not_found');
     return renderAttestation(attestation);
   },
-} as const satisfies Call<AppendingDeps, string, object>;
+} as const satisfies UseCase<AppendingDeps, string, object>;

@@ -1,8 +1,8 @@
 import { Counter, type Registry } from 'prom-client';
 import type { Attempt } from './attempt-delivery.ts';
-import { settleDeliveries } from './delivery-queue.ts';
+import { recordResults } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
-import { noteStandings, type Standing } from './note-standings.ts';
+import { type EndpointResults, updateEndpointHealth } from './update-endpoint-health.ts';
 
 type WriteDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'logger' | 'metrics' | 'replicaId'>;
 
@@ -10,18 +10,18 @@ type WriteDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'logger' | 'metrics' | 'rep
  * Writes down what attempts have come to, and what they say about their endpoints. Where it throws, whether
  * anything was written is unknown; writing the same once more does nothing where it was.
  */
-export function attemptWriter(deps: WriteDeps): (attempts: readonly Attempt[]) => Promise<void> {
+export function makeAttemptRecorder(deps: WriteDeps): (attempts: readonly Attempt[]) => Promise<void> {
   const { sql, clock, logger, replicaId } = deps;
   const counters = makeCounters(deps.metrics);
   return async (attempts) => {
     if (attempts.length === 0) return;
-    await settleDeliveries(
+    await recordResults(
       sql,
       replicaId,
-      attempts.map(({ settlement }) => settlement),
+      attempts.map(({ result }) => result),
     );
-    const standings = standingsOf(attempts);
-    for (const { webhookId, reason } of await noteStandings(sql, { standings, nowMs: clock.now() })) {
+    const endpoints = endpointResultsOf(attempts);
+    for (const { webhookId, reason } of await updateEndpointHealth(sql, { endpoints, nowMs: clock.now() })) {
       counters.disabled.inc({ reason });
       logger.warn({ webhook_id: webhookId, reason }, 'a webhook was disabled');
     }
@@ -31,18 +31,18 @@ export function attemptWriter(deps: WriteDeps): (attempts: readonly Attempt[]) =
   };
 }
 
-function standingsOf(attempts: readonly Attempt[]): Standing[] {
-  const standings = new Map<string, Standing>();
-  for (const { settlement, hasSucceeded, isGone, pausedUntilMs } of attempts) {
-    const { webhookId, era } = settlement.delivery;
-    const endpoint = `${webhookId} ${era}`;
-    const known = standings.get(endpoint);
+function endpointResultsOf(attempts: readonly Attempt[]): EndpointResults[] {
+  const standings = new Map<string, EndpointResults>();
+  for (const { result, hasSucceeded, isGone, pausedUntilMs } of attempts) {
+    const { webhookId, generation } = result.delivery;
+    const endpoint = `${webhookId} ${generation}`;
+    const earlier = standings.get(endpoint);
     standings.set(endpoint, {
       webhookId,
-      era,
-      hasSucceeded: hasSucceeded || (known?.hasSucceeded ?? false),
-      isGone: isGone || (known?.isGone ?? false),
-      pausedUntilMs: pausedUntilMs ?? known?.pausedUntilMs ?? null,
+      generation: generation,
+      hasSucceeded: hasSucceeded || (earlier?.hasSucceeded ?? false),
+      isGone: isGone || (earlier?.isGone ?? false),
+      pausedUntilMs: pausedUntilMs ?? earlier?.pausedUntilMs ?? null,
     });
   }
   return [...standings.values()];

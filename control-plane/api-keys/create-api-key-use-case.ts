@@ -6,7 +6,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
 
 /** `POST /api-keys`. A key grants only what its creator holds (contract §2), whichever way it asks. */
-export const createApiKeyCall = {
+export const createApiKeyUseCase = {
   scope: 'keys:manage',
   creation: (deps: SigningDeps, caller: Caller, wanted: NewApiKey): Creation<IssuedApiKey> => ({
     create: (tx, change) => createApiKey(tx, change, deps, { caller, wanted }),

@@ -2,14 +2,14 @@ import { renderGateListItem } from '../../shared/wire/gate.ts';
 import type { PageRequest } from '../../shared/wire/paging.ts';
 import { renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import type { Call } from '../http/call.ts';
+import type { UseCase } from '../http/use-case.ts';
 import { listGates } from './gate-store.ts';
 
 /** `GET /gates` */
-export const listGatesCall = {
+export const listGatesUseCase = {
   scope: 'gates:read',
   run: async (deps, caller, query) =>
     renderPage(await listGates(deps.sql, caller, query), query, (gate) =>
       renderGateListItem(gate, deps.gateHost),
     ),
-} as const satisfies Call<AppendingDeps, PageRequest, object>;
+} as const satisfies UseCase<AppendingDeps, PageRequest, object>;

@@ -9,7 +9,7 @@ import type { StoredApproval } from './approval-store.ts';
  * Tells whoever owns the gates (contract §14), once the caller's transaction commits. The approvals are told
  * as they are given.
  */
-export async function tellApprovals(
+export async function emitApprovalEvents(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random'>,
   event: 'approval.requested' | 'approval.resolved',

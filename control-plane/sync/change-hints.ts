@@ -5,17 +5,17 @@ import { type FeedId, feedChannel, globalFeed, type Position } from '../../share
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 
 /** Something has happened beyond what the sidecar knows: a hint to look into the database, never more. */
-export interface News {
+export interface ChangeHints {
   /** Resolves when there is news, also when it came before the call, or when the time is over. */
-  within(timeMs: number): Promise<void>;
+  wait(timeMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** Listens to the entries and heartbeats of both feeds of an account. Signatures do not matter for a hint. */
-export async function listenForNews(
+export async function subscribeToHints(
   bus: Bus,
   known: { readonly accountId: AccountId; readonly after: Position },
-): Promise<News> {
+): Promise<ChangeHints> {
   const wakeup = makeWakeup();
   const listener = (feedId: FeedId, after: number) => (text: string) => {
     const message = parseFeedMessage(text);
@@ -27,7 +27,7 @@ export async function listenForNews(
     bus.subscribe(feedChannel(globalFeed), listener(globalFeed, known.after.global.revision)),
   ]);
   return {
-    within: (timeMs) => wakeup.sleep(timeMs),
+    wait: (timeMs) => wakeup.sleep(timeMs),
     stop: async () => {
       await Promise.all(subscriptions.map((unsubscribe) => unsubscribe()));
     },
