@@ -59,12 +59,12 @@ export function groupCommit(options: {
   function start(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const patience = setTimeout(() => {
+    const hangTimer = setTimeout(() => {
       isHanging = true;
       logger.error({ folder }, 'an fsync of the spool has not finished in time');
     }, limits.decisionDeadlineMs).unref();
     running = commit().finally(() => {
-      clearTimeout(patience);
+      clearTimeout(hangTimer);
       isHanging = false;
       running = null;
       schedule();

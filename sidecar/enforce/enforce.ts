@@ -27,21 +27,21 @@ import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Answerer, type Asking, Call, type CallHead, type Made } from './call.ts';
+import { type Answerer, type Waiting, OpenRequest, type CallHead, type Attempt } from './open-request.ts';
 import { type Authenticate, authenticator } from './callers.ts';
 import {
-  decideCall,
+  decideRequest,
   findGate,
   newReaderId,
   type Prepared,
   preparePermit,
   prepareSuspend,
-  recordCall,
+  recordDecision,
   redactedOf,
   type SectionDeps,
-} from './decide-call.ts';
+} from './decide-request.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
-import { type OpenCalls, openCalls } from './open-calls.ts';
+import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { parseBody } from './parse-body.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
@@ -91,7 +91,7 @@ export interface Enforcer {
   readonly shed: number;
   /** Requests that failed by our own fault. */
   readonly internalErrors: number;
-  readonly openCalls: number;
+  readonly trackOpenRequests: number;
   /** From the whole body of a request to its answer, of decisions. */
   readonly durations: DurationHistogram;
   /** Settlements that were voided because their outcome was not known in time. */
@@ -107,7 +107,7 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
  * The way of a call. Nearly all go straight down, in one turn of the event loop; one that has to ask goes on
  * as its run says (shared/decision/run.ts).
  *
- *     handle ─> begin ──known passport─> conclude ─> decide ──plain─> recordCall ──written─> answerDecision
+ *     handle ─> begin ──known passport─> conclude ─> decide ──plain─> recordDecision ──written─> answerDecision
  *                 └─> verifier ─> afterVerifying ─┘    ^  └─needs a run─> perform ─> leases, settlements, spool
  *                                                      └──── decide ────────┴──<─ report <──────────┘
  */
@@ -118,7 +118,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #deps: EnforcerDeps;
   readonly #section: SectionDeps;
   readonly #authenticate: Authenticate;
-  readonly #open: OpenCalls<Call>;
+  readonly #open: OpenRequests<OpenRequest>;
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
 
@@ -127,9 +127,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#authenticate = authenticator(deps.state);
     this.#voids = new SettlementVoids(deps);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
-    this.#open = openCalls({
+    this.#open = trackOpenRequests({
       clock: deps.clock,
-      onLate: (call) => this.#late(call),
+      onLate: (open) => this.#late(open),
       durations: this.durations,
     });
   }
@@ -138,7 +138,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return this.#decisions.rows();
   }
 
-  get openCalls(): number {
+  get trackOpenRequests(): number {
     return this.#open.count;
   }
 
@@ -155,11 +155,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
     try {
       const admitted = this.admit(head, gateId, requestId);
       return (body, responder) => {
-        const call = this.#begin(admitted, responder);
+        const open = this.#begin(admitted, responder);
         try {
-          this.#check(call, parseBody(body), null);
+          this.#check(open, parseBody(body), null);
         } catch (error) {
-          this.#answerError(call, error);
+          this.#answerError(open, error);
         }
       };
     } catch (error) {
@@ -180,70 +180,70 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   ask(head: CallHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
-    const call = this.#begin(head, responder);
+    const open = this.#begin(head, responder);
     try {
-      this.#check(call, body, token);
+      this.#check(open, body, token);
     } catch (error) {
-      this.#answerError(call, error);
+      this.#answerError(open, error);
     }
   }
 
-  #begin(head: CallHead, responder: Responder): Call {
-    const call = new Call(this, head, responder, this.#deps.clock.monotonic());
-    this.#open.open(call);
-    return call;
+  #begin(head: CallHead, responder: Responder): OpenRequest {
+    const open = new OpenRequest(this, head, responder, this.#deps.clock.monotonic());
+    this.#open.open(open);
+    return open;
   }
 
-  #check(call: Call, body: unknown, outcome: TokenOutcome | null): void {
+  #check(open: OpenRequest, body: unknown, outcome: TokenOutcome | null): void {
     const { passport: token, request } = parseCheckBody(body);
-    if (call.gateId === null) call.gateId = parseGateChoice(request);
-    else refuseOtherGate(request, call.gateId);
-    call.asked = request;
-    call.request = parseRequestFacts(request);
+    if (open.gateId === null) open.gateId = parseGateChoice(request);
+    else refuseOtherGate(request, open.gateId);
+    open.asked = request;
+    open.request = parseRequestFacts(request);
     // Before any cryptography, and again when it decides.
-    if (call.gateId !== null) findGate(this.#deps.state, call.gateId, call.caller);
+    if (open.gateId !== null) findGate(this.#deps.state, open.gateId, open.caller);
     const passport = this.#deps.verifier.known(token);
-    if (passport !== null) this.#conclude(call, { kind: 'verified', passport });
-    else if (outcome !== null) this.#conclude(call, outcome);
-    else this.#deps.verifier.verify(token, (verified) => this.#afterVerifying(call, verified));
+    if (passport !== null) this.#conclude(open, { kind: 'verified', passport });
+    else if (outcome !== null) this.#conclude(open, outcome);
+    else this.#deps.verifier.verify(token, (verified) => this.#afterVerifying(open, verified));
   }
 
   /** Maybe in a later turn: the client may have gone, and whatever was looked up before has aged. */
-  #afterVerifying(call: Call, outcome: TokenOutcome): void {
-    if (!this.#isWanted(call)) return;
+  #afterVerifying(open: OpenRequest, outcome: TokenOutcome): void {
+    if (!this.#isWanted(open)) return;
     try {
-      this.#conclude(call, outcome);
+      this.#conclude(open, outcome);
     } catch (error) {
-      this.#answerError(call, error);
+      this.#answerError(open, error);
     }
   }
 
-  #conclude(call: Call, outcome: TokenOutcome): void {
+  #conclude(open: OpenRequest, outcome: TokenOutcome): void {
     if (outcome.kind === 'overloaded') throw new ApiError('overloaded');
     if (outcome.kind === 'unavailable') {
       throw new ApiError('service_unavailable', {
         message: 'Passports cannot be verified now. Try again shortly.',
       });
     }
-    call.token = outcome;
-    this.#decide(call);
+    open.token = outcome;
+    this.#decide(open);
   }
 
   /** One pass, and what it leaves to do. */
-  #decide(call: Call): void {
+  #decide(open: OpenRequest): void {
     const { spool, catchUp } = this.#deps;
     if (spool.isFull) throw new ApiError('overloaded');
     if (!catchUp.mayDecide) {
-      if (!catchUp.wait(() => this.#decideAgain(call))) throw new ApiError('overloaded');
+      if (!catchUp.wait(() => this.#decideAgain(open))) throw new ApiError('overloaded');
       return;
     }
-    const made = decideCall(this.#section, call);
-    if (made === null) setImmediate(() => this.#decideAgain(call));
-    else if (call.asking === null && !needsRun(made.decision, made.request, made.mayBePending))
-      recordCall(this.#section, call, made);
+    const attempt = decideRequest(this.#section, open);
+    if (attempt === null) setImmediate(() => this.#decideAgain(open));
+    else if (open.waiting === null && !needsRun(attempt.decision, attempt.request, attempt.mayBePending))
+      recordDecision(this.#section, open, attempt);
     else {
-      const { run } = this.#askingOf(call, made);
-      this.#perform(call, run.decided(made.decision, made.mayBePending));
+      const { run } = this.#waitOf(open, attempt);
+      this.#perform(open, run.decided(attempt.decision, attempt.mayBePending));
     }
   }
 
@@ -251,62 +251,62 @@ class DecidingEnforcer implements Enforcer, Answerer {
    * After a wait: a client that went away meanwhile leaves nothing behind; nothing is taken for it, and
    * nothing recorded.
    */
-  #decideAgain(call: Call): void {
-    if (!this.#isWanted(call)) return;
+  #decideAgain(open: OpenRequest): void {
+    if (!this.#isWanted(open)) return;
     try {
-      this.#decide(call);
+      this.#decide(open);
     } catch (error) {
-      this.#answerError(call, error);
+      this.#answerError(open, error);
     }
   }
 
-  #askingOf(call: Call, { request }: Made): Asking {
+  #waitOf(open: OpenRequest, { request }: Attempt): Waiting {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    call.asking ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null, readerIds: [] };
-    return call.asking;
+    open.waiting ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null, readerIds: [] };
+    return open.waiting;
   }
 
   /** Does what the run says, and reports what came of it. */
-  #perform(call: Call, effect: RunEffect): void {
+  #perform(open: OpenRequest, effect: RunEffect): void {
     switch (effect.kind) {
       case 'decide':
-        this.#decideAgain(call);
+        this.#decideAgain(open);
         return;
       case 'ask_leases':
-        this.#askLeases(call);
+        this.#askLeases(open);
         return;
       case 'look_up':
-        this.#lookUp(call);
+        this.#lookUp(open);
         return;
       case 'settle_permit':
-        this.#settle(call, preparePermit(this.#section, call, madeOf(call)));
+        this.#settle(open, preparePermit(this.#section, open, attemptOf(open)));
         return;
       case 'settle_suspend':
-        this.#settle(call, prepareSuspend(this.#section, call, madeOf(call)));
+        this.#settle(open, prepareSuspend(this.#section, open, attemptOf(open)));
         return;
       case 'record': {
-        const made = { ...madeOf(call), decision: effect.decision };
-        call.made = effect.decision.isRedacted ? made : { ...made, redacted: null };
-        recordCall(this.#section, call, call.made);
+        const attempt = { ...attemptOf(open), decision: effect.decision };
+        open.attempt = effect.decision.isRedacted ? attempt : { ...attempt, redacted: null };
+        recordDecision(this.#section, open, open.attempt);
         return;
       }
       case 'void':
-        must(askingOf(call).voidSettlement, 'a run voids what it has settled')();
+        must(waitingOf(open).voidSettlement, 'a run voids what it has settled')();
         return;
       case 'answer':
-        this.#answer(call, effect.answer);
+        this.#answer(open, effect.answer);
         return;
       default:
         unreachable(effect);
     }
   }
 
-  #report(call: Call, event: RunEvent): void {
+  #report(open: OpenRequest, event: RunEvent): void {
     try {
-      this.#perform(call, must(call.asking, 'only a run gets events').run.on(event));
+      this.#perform(open, must(open.waiting, 'only a run gets events').run.on(event));
     } catch (error) {
-      this.#answerError(call, error);
+      this.#answerError(open, error);
     }
   }
 
@@ -314,27 +314,27 @@ class DecidingEnforcer implements Enforcer, Answerer {
    * Everything that it lacks at once: money and requests. One that waits for a person needs a request to be
    * left, and takes none.
    */
-  #askLeases(call: Call): void {
-    const { view, need } = needOf(madeOf(call));
-    const asking = askingOf(call);
-    this.#deps.leases.ask(view, need, asking.untilMs, (outcome) => {
-      if (!this.#isWanted(call)) return;
-      if (outcome.kind === 'refused') asking.refusal = outcome.refusal;
-      this.#report(call, outcome);
+  #askLeases(open: OpenRequest): void {
+    const { view, need } = needOf(attemptOf(open));
+    const waiting = waitingOf(open);
+    this.#deps.leases.ask(view, need, waiting.untilMs, (outcome) => {
+      if (!this.#isWanted(open)) return;
+      if (outcome.kind === 'refused') waiting.refusal = outcome.refusal;
+      this.#report(open, outcome);
     });
   }
 
-  #lookUp(call: Call): void {
-    const { untilMs, refusal } = askingOf(call);
-    const made = madeOf(call);
-    const readerId = newReaderId(this.#deps, made);
-    const short = refusal === null ? [] : shortWindows(needOf(made), refusal);
-    const lookUp = lookUpOf(made, { readerId, short });
+  #lookUp(open: OpenRequest): void {
+    const { untilMs, refusal } = waitingOf(open);
+    const attempt = attemptOf(open);
+    const readerId = newReaderId(this.#deps, attempt);
+    const short = refusal === null ? [] : shortWindows(needOf(attempt), refusal);
+    const lookUp = lookUpOf(attempt, { readerId, short });
     this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome, isCertain) => {
       const reading = readingFateOf(outcome, isCertain);
-      if (reading === 'read') askingOf(call).readerIds.push(readerId);
+      if (reading === 'read') waitingOf(open).readerIds.push(readerId);
       else if (reading === 'void') this.#voids.void(voidOfReading(readerId), ignore);
-      if (this.#isWanted(call)) this.#report(call, eventOf(outcome, 'looked_up'));
+      if (this.#isWanted(open)) this.#report(open, eventOf(outcome, 'looked_up'));
     });
   }
 
@@ -342,49 +342,49 @@ class DecidingEnforcer implements Enforcer, Answerer {
    * A call is over, and its client has not got what it has read: what was settled for others is theirs alone
    * again.
    */
-  #endReadings(call: Call, isAnsweredWith: boolean): void {
-    if (call.asking === null) return;
-    const { readerIds } = call.asking;
+  #endReadings(open: OpenRequest, isAnsweredWith: boolean): void {
+    if (open.waiting === null) return;
+    const { readerIds } = open.waiting;
     const unused = readerIds.splice(0, readerIds.length - (isAnsweredWith ? 1 : 0));
     for (const readerId of unused) this.#voids.void(voidOfReading(readerId), ignore);
   }
 
-  #isWanted(call: Call): boolean {
-    if (this.#open.isWanted(call)) return true;
-    this.#endReadings(call, false);
+  #isWanted(open: OpenRequest): boolean {
+    if (this.#open.isWanted(open)) return true;
+    this.#endReadings(open, false);
     return false;
   }
 
   /** Its deadline has passed; it is answered 503 now. */
-  #late(call: Call): void {
+  #late(open: OpenRequest): void {
     this.shed++;
-    this.#endReadings(call, false);
+    this.#endReadings(open, false);
   }
 
   /** `isRead`: the reply is what the call has read. */
-  #reply(call: Call, reply: Reply, isRead = false): void {
-    const isTold = this.#open.answer(call, reply);
-    this.#endReadings(call, isRead && isTold);
+  #reply(open: OpenRequest, reply: Reply, isRead = false): void {
+    const isTold = this.#open.answer(open, reply);
+    this.#endReadings(open, isRead && isTold);
   }
 
   /** What was reserved ends with the outcome. A settlement is voided where nobody can be answered with it. */
-  #settle(call: Call, { settlement, reservation, readerId, voids }: Prepared): void {
+  #settle(open: OpenRequest, { settlement, reservation, readerId, voids }: Prepared): void {
     const { leases, settlements } = this.#deps;
-    const asking = askingOf(call);
+    const waiting = waitingOf(open);
     let reading: ReadingFate = 'none';
     const voidIt = (onWritten: () => void) => {
       leases.passOn(reservation);
       this.#voids.void(reading === 'void' ? { ...voids, reader_id: readerId } : voids, onWritten);
     };
-    asking.voidSettlement = () => voidIt(() => this.#report(call, { kind: 'written' }));
-    settlements.send(settlement, leases.holder, asking.untilMs, (outcome, isCertain) => {
+    waiting.voidSettlement = () => voidIt(() => this.#report(open, { kind: 'written' }));
+    settlements.send(settlement, leases.holder, waiting.untilMs, (outcome, isCertain) => {
       reading = readingFateOf(outcome, isCertain);
-      if (reading === 'read') askingOf(call).readerIds.push(readerId);
-      const isWanted = this.#isWanted(call);
+      if (reading === 'read') waitingOf(open).readerIds.push(readerId);
+      const isWanted = this.#isWanted(open);
       const fate = fateOf(outcome, { isCertain, isWanted });
       switch (fate) {
         case 'undo':
-          this.#report(call, { kind: 'late' });
+          this.#report(open, { kind: 'late' });
           return;
         case 'keep':
           leases.keep(reservation);
@@ -401,20 +401,20 @@ class DecidingEnforcer implements Enforcer, Answerer {
         default:
           unreachable(fate);
       }
-      if (isWanted) this.#report(call, eventOf(outcome, 'settled'));
+      if (isWanted) this.#report(open, eventOf(outcome, 'settled'));
     });
   }
 
-  #answer(call: Call, answer: RunAnswer): void {
+  #answer(open: OpenRequest, answer: RunAnswer): void {
     switch (answer.kind) {
       case 'decision':
-        this.answerDecision(call);
+        this.answerDecision(open);
         return;
       case 'suspended':
-        this.#answerSuspended(call, answer.approval);
+        this.#answerSuspended(open, answer.approval);
         return;
       case 'replay':
-        this.#answerFirst(call, answer.first);
+        this.#answerFirst(open, answer.first);
         return;
       case 'error':
         throw new ApiError(answer.code);
@@ -423,37 +423,37 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  answerDecision(call: Call): void {
-    const made = madeOf(call);
-    this.#decisions.count(made.decision);
-    this.#reply(call, jsonReply(200, decisionJson(made.decision, made), call.requestId));
+  answerDecision(open: OpenRequest): void {
+    const attempt = attemptOf(open);
+    this.#decisions.count(attempt.decision);
+    this.#reply(open, jsonReply(200, decisionJson(attempt.decision, attempt), open.requestId));
   }
 
-  answerLost(call: Call): void {
-    this.#reply(call, this.failure(new ApiError('overloaded'), call.requestId));
+  answerLost(open: OpenRequest): void {
+    this.#reply(open, this.failure(new ApiError('overloaded'), open.requestId));
   }
 
   /** It is attested when somebody resolves it (contract §8). */
-  #answerSuspended(call: Call, approval: PendingApproval): void {
-    const { decision, nowMs } = madeOf(call);
+  #answerSuspended(open: OpenRequest, approval: PendingApproval): void {
+    const { decision, nowMs } = attemptOf(open);
     this.#decisions.count(decision);
     const answered = { attestationId: null, approval, redacted: null, nowMs };
-    this.#reply(call, jsonReply(200, decisionJson(decision, answered), call.requestId), true);
+    this.#reply(open, jsonReply(200, decisionJson(decision, answered), open.requestId), true);
   }
 
-  #answerFirst(call: Call, first: FirstPermit): void {
+  #answerFirst(open: OpenRequest, first: FirstPermit): void {
     // Without a gate there are no PII controls.
-    const pii = madeOf(call).gate?.pii ?? null;
+    const pii = attemptOf(open).gate?.pii ?? null;
     const redacted =
       pii?.mode === 'redact' && first.pii.length > 0
-        ? this.#section.scans.spend(() => redactedOf(call, pii))
+        ? this.#section.scans.spend(() => redactedOf(open, pii))
         : null;
     const answer = JSON.stringify(renderFirstPermit(first, redacted));
-    this.#reply(call, jsonReply(200, answer, call.requestId), true);
+    this.#reply(open, jsonReply(200, answer, open.requestId), true);
   }
 
-  #answerError(call: Call, error: unknown): void {
-    this.#reply(call, this.failure(error, call.requestId));
+  #answerError(open: OpenRequest, error: unknown): void {
+    this.#reply(open, this.failure(error, open.requestId));
   }
 
   failure(error: unknown, requestId: RequestId): Reply {
@@ -467,11 +467,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 }
 
-const madeOf = (call: Call): Made => must(call.made, 'a call that is answered or waits was decided');
-const needOf = ({ decision, view, request }: Made) => ({
+const attemptOf = (open: OpenRequest): Attempt => must(open.attempt, 'a open that is answered or waits was decided');
+const needOf = ({ decision, view, request }: Attempt) => ({
   view: must(view, 'only a passport lacks units'),
   need: permitCharge(request, decision.amountMicroUsd),
 });
-const askingOf = (call: Call): Asking => must(call.asking, 'a call that waits has a run');
+const waitingOf = (open: OpenRequest): Waiting => must(open.waiting, 'a open that waits has a run');
 const ignore = (): void => undefined;
 const voidOfReading = (readerId: AttestationId) => ({ voids: readerId, took: [], amount_micro_usd: null });

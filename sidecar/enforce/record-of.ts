@@ -3,7 +3,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { leasesOf } from '../quota/held-view.ts';
-import type { Made } from './call.ts';
+import type { Attempt } from './open-request.ts';
 
 /**
  * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the
@@ -11,7 +11,7 @@ import type { Made } from './call.ts';
  * was found to be compromised after its token was remembered has verified nothing either.
  */
 export function recordOf(
-  made: Made,
+  made: Attempt,
   about: {
     readonly requestHash: string;
     /** As it may be recorded. */

@@ -4,11 +4,11 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { Made } from './call.ts';
+import type { Attempt } from './open-request.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
 export const lookUpOf = (
-  made: Made,
+  made: Attempt,
   about: { readonly readerId: AttestationId; readonly short: readonly WindowInNeed[] },
 ): UnsentSettlement => ({
   kind: 'look_up',
@@ -18,7 +18,7 @@ export const lookUpOf = (
 });
 
 export const permitOf = (
-  made: Made,
+  made: Attempt,
   { readerId, record }: { readonly readerId: AttestationId; readonly record: SpooledRecord },
 ): UnsentSettlement => ({
   kind: 'permit',
@@ -28,7 +28,7 @@ export const permitOf = (
 });
 
 export function suspendOf(
-  made: Made,
+  made: Attempt,
   about: {
     readonly readerId: AttestationId;
     readonly approvalId: ApprovalId;
@@ -56,7 +56,7 @@ export function suspendOf(
 }
 
 function settledRequest(
-  { gate, facts, request }: Made,
+  { gate, facts, request }: Attempt,
   readerId: AttestationId,
 ): Omit<SettledRequest, 'wanted_ms'> {
   // What a refused token asks for is blocked at once.

@@ -52,7 +52,7 @@ export function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up')
     case 'none':
       return { kind: 'none', mayChange: outcome.may_change };
     case 'approval':
-      return { kind: 'approval', standing: outcome.standing, expiresAtMs: outcome.expires_at_ms };
+      return { kind: 'approval', state: outcome.standing, expiresAtMs: outcome.expires_at_ms };
     case 'suspended':
       return {
         kind: 'suspended',

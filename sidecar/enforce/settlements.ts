@@ -104,7 +104,7 @@ class BatchedSettlements implements Settlements {
   readonly #rate: ServiceRate;
   readonly #pause: RetryPause;
   readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
-  #callsUnderWay = 0;
+  #callsInFlight = 0;
   #isScheduled = false;
   #pauseTimer: NodeJS.Timeout | null = null;
   #sweep: NodeJS.Timeout | null = null;
@@ -138,7 +138,7 @@ class BatchedSettlements implements Settlements {
     const early = this.#refusal(open);
     this.#open.add(open);
     if (early !== null) {
-      setImmediate(() => this.#tell(open, { kind: early }));
+      setImmediate(() => this.#notify(open, { kind: early }));
       return;
     }
     if (settlement.kind === 'permit' && open.key !== null) {
@@ -153,7 +153,7 @@ class BatchedSettlements implements Settlements {
   stop(): void {
     this.#isStopped = true;
     if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
-    for (const open of [...this.#open]) this.#tell(open, { kind: open.isSent ? 'unknown' : 'shed' });
+    for (const open of [...this.#open]) this.#notify(open, { kind: open.isSent ? 'unknown' : 'shed' });
   }
 
   #refusal({ untilMs }: Open): 'away' | 'shed' | null {
@@ -169,7 +169,7 @@ class BatchedSettlements implements Settlements {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      while (this.#callsUnderWay < limits.settlementCallsAtOnceMax && this.#callNext());
+      while (this.#callsInFlight < limits.settlementCallsAtOnceMax && this.#callNext());
     });
   }
 
@@ -197,7 +197,7 @@ class BatchedSettlements implements Settlements {
   async #attempt(batch: readonly Open[], holder: string): Promise<void> {
     const { clock, logger } = this.#deps;
     const sentAtMs = clock.monotonic();
-    this.#callsUnderWay++;
+    this.#callsInFlight++;
     try {
       const sent = batch.map(({ settlement, untilMs }) => ({
         ...settlement,
@@ -219,7 +219,7 @@ class BatchedSettlements implements Settlements {
       logger.debug({ err: error, count: batch.length }, 'a call with settlements was not answered');
       this.#failed(batch, error);
     } finally {
-      this.#callsUnderWay--;
+      this.#callsInFlight--;
       this.#wake();
     }
   }
@@ -238,7 +238,7 @@ class BatchedSettlements implements Settlements {
         'the control plane refused a settlement',
       );
     }
-    this.#tell(open, answer);
+    this.#notify(open, answer);
   }
 
   /** Those with time left are sent again, before the others; where the control plane is away nobody waits. */
@@ -255,7 +255,7 @@ class BatchedSettlements implements Settlements {
     for (const open of waiting) this.#queue.add(open);
     if (this.#deps.isAway()) {
       for (const open of [...this.#queue])
-        this.#tell(open, { kind: mayHaveHappened(open) ? 'unknown' : 'away' });
+        this.#notify(open, { kind: mayHaveHappened(open) ? 'unknown' : 'away' });
     }
     this.#pauseTimer ??= setTimeout(() => {
       this.#pauseTimer = null;
@@ -266,11 +266,11 @@ class BatchedSettlements implements Settlements {
   #endLate(): void {
     const nowMs = this.#deps.clock.monotonic();
     for (const open of this.#open) {
-      if (open.untilMs <= nowMs) this.#tell(open, { kind: open.isSent ? 'unknown' : 'shed' });
+      if (open.untilMs <= nowMs) this.#notify(open, { kind: open.isSent ? 'unknown' : 'shed' });
     }
   }
 
-  #tell(open: Open, outcome: SettlementOutcome): void {
+  #notify(open: Open, outcome: SettlementOutcome): void {
     if (!this.#open.delete(open)) return;
     const wasQueued = this.#queue.delete(open);
     const { key, settlement, isCounted } = open;

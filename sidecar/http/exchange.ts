@@ -27,7 +27,7 @@ export interface Wire<Res> {
 }
 
 /** What the requests of one listener have in common. */
-export class Desk<Res> {
+export class ListenerState<Res> {
   readonly wire: Wire<Res>;
   readonly handler: RequestHandler;
   readonly refuse: ListenOptions['refuse'];
@@ -82,7 +82,7 @@ export class Exchange<Res> implements RequestHead, Responder {
   headers: readonly string[] = [];
   /** Written by the adapter that tells aborts apart by it; -1 until its body has come without an answer. */
   waitingSinceTurn = -1;
-  readonly #desk: Desk<Res>;
+  readonly #listener: ListenerState<Res>;
   #res: Res | null;
   #handle: BodyHandler | null = null;
   /** Of its body. A route may raise it. */
@@ -91,14 +91,14 @@ export class Exchange<Res> implements RequestHead, Responder {
   #isReplied = false;
   #isAborted = false;
 
-  constructor(desk: Desk<Res>, res: Res) {
-    this.#desk = desk;
+  constructor(desk: ListenerState<Res>, res: Res) {
+    this.#listener = desk;
     this.#res = res;
     desk.openRequests += 1;
   }
 
   get remoteAddress(): string {
-    return this.#res === null ? '' : this.#desk.wire.remoteAddress(this.#res);
+    return this.#res === null ? '' : this.#listener.wire.remoteAddress(this.#res);
   }
 
   get isAborted(): boolean {
@@ -127,7 +127,7 @@ export class Exchange<Res> implements RequestHead, Responder {
       return;
     }
     try {
-      const outcome = this.#desk.handler(this);
+      const outcome = this.#listener.handler(this);
       if (typeof outcome === 'function') this.#handle = outcome;
       else if ('handle' in outcome) this.#takeUpTo(outcome);
       else this.#answer(outcome, reader.contentLength > limits.bodyDiscardBytesMax ? 'close' : 'keep');
@@ -166,9 +166,9 @@ export class Exchange<Res> implements RequestHead, Responder {
 
   refuse(refusal: Refusal, after: After): void {
     try {
-      this.#answer(this.#desk.refuse(refusal, this.#bytesMax), after);
+      this.#answer(this.#listener.refuse(refusal, this.#bytesMax), after);
     } catch (error) {
-      this.#desk.logger.error({ err: error }, 'refuse() threw; the connection is closed');
+      this.#listener.logger.error({ err: error }, 'refuse() threw; the connection is closed');
       this.#cut();
     }
   }
@@ -200,7 +200,7 @@ export class Exchange<Res> implements RequestHead, Responder {
    * left to do.
    */
   #fail(error: unknown): void {
-    this.#desk.logger.error({ err: error, method: this.method }, 'a request handler failed');
+    this.#listener.logger.error({ err: error, method: this.method }, 'a request handler failed');
     this.refuse('internal_error', 'keep');
   }
 
@@ -209,7 +209,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     const res = this.#res;
     if (res === null) return;
     assertReply(reply);
-    const desk = this.#desk;
+    const desk = this.#listener;
     this.#end();
     desk.onAnswer?.(reply.status);
     try {
@@ -228,13 +228,13 @@ export class Exchange<Res> implements RequestHead, Responder {
     const res = this.#res;
     if (res === null) return;
     this.#end();
-    this.#desk.wire.cut(res);
+    this.#listener.wire.cut(res);
   }
 
   #end(): void {
     this.#res = null;
     this.#handle = null;
     this.#body = null;
-    this.#desk.ended();
+    this.#listener.ended();
   }
 }

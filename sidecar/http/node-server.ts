@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { Desk, Exchange, type Wire } from './exchange.ts';
+import { Exchange, ListenerState, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
 import { contentTypeOf, statusLine } from './respond.ts';
 import type { Listening, ListenOptions, Refusal, Reply, ServerPort } from './server.ts';
@@ -21,7 +21,7 @@ export const nodeServer = (fallbackReason: string | null): ServerPort => ({
   fallbackReason,
   sharesPorts: hasReusePort,
   listen: async (options) => {
-    const desk = new Desk(nodeWire, options);
+    const desk = new ListenerState(nodeWire, options);
     const server = serve(desk, options);
     return listening(server, desk, await openPort(server, options));
   },
@@ -34,7 +34,7 @@ interface Connection {
   isRefused: boolean;
 }
 
-function serve(desk: Desk<ServerResponse>, options: ListenOptions): Server {
+function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Server {
   const reader = new HeadReader(options.headerNames ?? []);
   const connections = new WeakMap<Duplex, Connection>();
   const connectionOf = (socket: Duplex) => must(connections.get(socket), 'a request comes over a connection');
@@ -155,7 +155,7 @@ function openPort(server: Server, { host, port, exclusive, logger }: ListenOptio
   });
 }
 
-function listening(server: Server, desk: Desk<ServerResponse>, port: number): Listening {
+function listening(server: Server, desk: ListenerState<ServerResponse>, port: number): Listening {
   let closed: Promise<void> | null = null;
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

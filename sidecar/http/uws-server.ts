@@ -12,7 +12,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { Desk, Exchange, type Wire } from './exchange.ts';
+import { Exchange, ListenerState, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
 import { type After, contentTypeOf, statusLine } from './respond.ts';
 import type { Listening, ListenOptions, Reply, ServerPort } from './server.ts';
@@ -46,13 +46,13 @@ export const uwsServer: ServerPort = {
   fallbackReason: null,
   sharesPorts: true,
   listen: async (options) => {
-    const desk = new Desk(uwsWire(), options);
+    const desk = new ListenerState(uwsWire(), options);
     const app = serve(desk, options);
     return listening(app, desk, await openPort(app, options));
   },
 };
 
-function serve(desk: Desk<HttpResponse>, options: ListenOptions): TemplatedApp {
+function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): TemplatedApp {
   const reader = new HeadReader(options.headerNames ?? []);
   const turns = new WaitingTurns();
   const noteDrop = dropNoter(options.logger);
@@ -218,7 +218,11 @@ function whyNot({ host, port }: ListenOptions): Promise<Error> {
   });
 }
 
-function listening(app: TemplatedApp, desk: Desk<HttpResponse>, socket: us_listen_socket): Listening {
+function listening(
+  app: TemplatedApp,
+  desk: ListenerState<HttpResponse>,
+  socket: us_listen_socket,
+): Listening {
   const port = us_socket_local_port(socket);
   let closed: Promise<void> | null = null;
 

@@ -89,7 +89,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   gauge(
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
-    () => enforcer.openCalls,
+    () => enforcer.openRequests,
   );
 
   new Counter({

@@ -8,7 +8,7 @@ import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
 import type { Refusal } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } from './lease-caller.ts';
-import { gatherCall, type NextCall, returnOf, wishOf } from './next-call.ts';
+import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
 import {
   type AskOutcome,
   away,
@@ -18,9 +18,9 @@ import {
   lacksMoney,
   late,
   outcomeOf,
-  type Waiter,
-  Waiters,
-} from './waiters.ts';
+  type WaitingRequest,
+  WaitQueue,
+} from './wait-queue.ts';
 
 export interface LeaseCallsDeps {
   readonly client: LeaseClient;
@@ -45,7 +45,7 @@ export class LeaseCalls {
   readonly #client: LeaseClient;
   readonly #caller: LeaseCaller;
   readonly #windows: () => Iterable<HeldWindow>;
-  readonly #waiters: Waiters;
+  readonly #queue: WaitQueue;
   /** Run low: they are leased ahead with the next call. */
   readonly #low = new Set<HeldWindow>();
   /** Idle units that go back with the next call. */
@@ -61,7 +61,7 @@ export class LeaseCalls {
   #isScheduled = false;
   /** Until the windows that were found dry may be asked about again. */
   #dryTimer: NodeJS.Timeout | null = null;
-  #underWay: Promise<void> | null = null;
+  #inFlight: Promise<void> | null = null;
   #isStopping = false;
 
   constructor(deps: LeaseCallsDeps) {
@@ -70,7 +70,7 @@ export class LeaseCalls {
     this.#windows = deps.windows;
     this.#client = deps.client;
     this.#caller = leaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
-    this.#waiters = new Waiters(deps.clock, (waiter) =>
+    this.#queue = new WaitQueue(deps.clock, (waiter) =>
       this.#answer(waiter, waiter.refused ?? this.#without),
     );
     this.#sweep = setInterval(() => this.#findSurplus(), limits.leaseSweepMs);
@@ -88,7 +88,7 @@ export class LeaseCalls {
       asks: this.#asks,
       refused: this.#refused,
       unavailable: this.#unavailable,
-      waiting: this.#waiters.size,
+      waiting: this.#queue.size,
     };
   }
 
@@ -116,19 +116,19 @@ export class LeaseCalls {
   }
 
   /** Answers exactly once, and never before this returns. */
-  ask(waiter: Waiter): void {
+  ask(waiter: WaitingRequest): void {
     this.#asks++;
-    let hasRoom = this.#waiters.size < limits.leaseWaitersMax && !this.#isStopping;
+    let hasRoom = this.#queue.size < limits.leaseWaitersMax && !this.#isStopping;
     eachNeed(waiter, (window) => {
       if (window.isForgotten) hasRoom = false;
     });
     if (!hasRoom || this.#client.isAway) {
       this.#unavailable++;
       const outcome = this.#without;
-      setImmediate(() => this.#tell(waiter, outcome));
+      setImmediate(() => this.#notify(waiter, outcome));
       return;
     }
-    this.#waiters.add(waiter);
+    this.#queue.add(waiter);
     this.#wake();
   }
 
@@ -147,14 +147,14 @@ export class LeaseCalls {
   }
 
   async #giveAllBack(): Promise<void> {
-    await this.#underWay;
+    await this.#inFlight;
     const nowMs = this.#clock.monotonic();
     this.#surplus.clear();
     for (const window of this.#granted) {
       window.lease.endIfOver(nowMs);
       if (window.lease.available > 0) this.#surplus.set(window, window.lease.available);
     }
-    while (this.#surplus.size > 0) await this.#speak(gatherCall([], noWindow, this.#surplus, nowMs));
+    while (this.#surplus.size > 0) await this.#send(gatherCall([], noWindow, this.#surplus, nowMs));
   }
 
   /**
@@ -162,24 +162,24 @@ export class LeaseCalls {
    * if there is one.
    */
   #wake(): void {
-    if (this.#isScheduled || this.#underWay !== null || this.#isStopping) return;
+    if (this.#isScheduled || this.#inFlight !== null || this.#isStopping) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       // Who was served when the last call began may have asked anew before it was under way.
-      if (!this.#isStopping && this.#underWay === null) this.#callNext();
+      if (!this.#isStopping && this.#inFlight === null) this.#callNext();
     });
   }
 
   #callNext(): void {
     const nowMs = this.#clock.monotonic();
     this.#serve(nowMs);
-    const call = gatherCall(this.#waiters.all(), this.#low, this.#surplus, nowMs);
+    const call = gatherCall(this.#queue.all(), this.#low, this.#surplus, nowMs);
     if (call.dryUntilMs !== null) this.#wakeIn(call.dryUntilMs - nowMs);
     if (call.returns.size === 0) this.#tellRefused();
     if (call.asks.size === 0 && call.returns.size === 0) return;
-    this.#underWay = this.#speak(call).finally(() => {
-      this.#underWay = null;
+    this.#inFlight = this.#send(call).finally(() => {
+      this.#inFlight = null;
       this.#wake();
     });
   }
@@ -193,18 +193,18 @@ export class LeaseCalls {
 
   /** Others may have left meanwhile what somebody waits for. */
   #serve(nowMs: number): void {
-    for (const waiter of [...this.#waiters.all()]) {
+    for (const waiter of [...this.#queue.all()]) {
       eachNeed(waiter, ({ lease }) => lease.endIfOver(nowMs));
       if (isCovered(waiter)) this.#answer(waiter, granted);
     }
   }
 
   /** Never rejects. */
-  async #speak(call: NextCall): Promise<void> {
+  async #send(call: NextCall): Promise<void> {
     const windows = [...call.asks.keys(), ...call.returns.keys()];
     for (const window of windows) window.isInCall = true;
     const outcome = await this.#caller.call({
-      asks: Array.from(call.asks.values(), wishOf),
+      asks: Array.from(call.asks.values(), leaseRequestOf),
       returns: Array.from(call.returns, returnOf),
     });
     for (const window of windows) window.isInCall = false;
@@ -265,8 +265,8 @@ export class LeaseCalls {
   }
 
   /** False: it hears nothing yet, or had to go without. */
-  #dealOut(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<HeldWindow>): boolean {
-    if (!this.#waiters.has(waiter)) return false;
+  #dealOut(waiter: WaitingRequest, dry: Refusal, unknown: ReadonlySet<HeldWindow>): boolean {
+    if (!this.#queue.has(waiter)) return false;
     const outcome = outcomeOf(waiter, dry, unknown);
     if (outcome?.kind === 'refused' && lacksMoney(waiter, dry)) waiter.refused = outcome;
     else if (outcome !== null) this.#answer(waiter, outcome);
@@ -285,7 +285,7 @@ export class LeaseCalls {
 
   /** What was leased for them in vain is back, so that their clients do not meet the lack of it elsewhere. */
   #tellRefused(): void {
-    for (const waiter of [...this.#waiters.all()]) {
+    for (const waiter of [...this.#queue.all()]) {
       if (waiter.refused !== null) this.#answer(waiter, waiter.refused);
     }
   }
@@ -315,7 +315,7 @@ export class LeaseCalls {
   }
 
   #dismissAll(): void {
-    for (const waiter of [...this.#waiters.all()]) this.#answer(waiter, waiter.refused ?? this.#without);
+    for (const waiter of [...this.#queue.all()]) this.#answer(waiter, waiter.refused ?? this.#without);
   }
 
   #findSurplus(): void {
@@ -330,15 +330,15 @@ export class LeaseCalls {
     if (this.#surplus.size > 0) this.#wake();
   }
 
-  #answer(waiter: Waiter, outcome: AskOutcome): void {
-    this.#waiters.remove(waiter);
+  #answer(waiter: WaitingRequest, outcome: AskOutcome): void {
+    this.#queue.remove(waiter);
     if (outcome.kind === 'refused') this.#refused++;
     if (outcome.kind === 'away' || outcome.kind === 'late') this.#unavailable++;
-    this.#tell(waiter, outcome);
+    this.#notify(waiter, outcome);
   }
 
   /** What goes wrong in one request is not the matter of the next. */
-  #tell({ onOutcome }: Waiter, outcome: AskOutcome): void {
+  #notify({ onOutcome }: WaitingRequest, outcome: AskOutcome): void {
     try {
       onOutcome(outcome);
     } catch (error) {

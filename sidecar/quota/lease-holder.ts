@@ -10,8 +10,8 @@ import type { HeldWindow } from './held-window.ts';
 import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
 import { Reservation } from './reservation.ts';
-import type { AskOutcome } from './waiters.ts';
-import { type LimitedGate, type LimitedPassport, WindowBook } from './window-book.ts';
+import type { AskOutcome } from './wait-queue.ts';
+import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
 
 /**
  * The units that this sidecar holds of the windows of the quota ledger (contract §6). Requests take from what
@@ -106,14 +106,14 @@ export function leaseHolder(deps: LeaseHolderDeps): LeaseHolder {
 
 class CallingHolder implements LeaseHolder {
   readonly #clock: Clock;
-  readonly #book: WindowBook;
+  readonly #windows: WindowTable;
   readonly #calls: LeaseCalls;
   #takes = 0;
 
   constructor(deps: LeaseHolderDeps) {
     this.#clock = deps.clock;
-    this.#book = new WindowBook(deps.windowsMax ?? limits.leasedWindowsMax);
-    this.#calls = new LeaseCalls({ ...deps, windows: () => this.#book.all() });
+    this.#windows = new WindowTable(deps.windowsMax ?? limits.leasedWindowsMax);
+    this.#calls = new LeaseCalls({ ...deps, windows: () => this.#windows.all() });
   }
 
   get holder(): string {
@@ -121,7 +121,7 @@ class CallingHolder implements LeaseHolder {
   }
 
   get counts(): LeaseCounts {
-    return { ...this.#calls.counts, takes: this.#takes, windows: this.#book.size };
+    return { ...this.#calls.counts, takes: this.#takes, windows: this.#windows.size };
   }
 
   view(gate: LimitedGate | null, passport: LimitedPassport, refusal: Refusal | null = null): HeldView {
@@ -129,7 +129,7 @@ class CallingHolder implements LeaseHolder {
       if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
     }
     const nowMs = this.#clock.monotonic();
-    const view = this.#book.viewOf(gate, passport, nowMs);
+    const view = this.#windows.viewOf(gate, passport, nowMs);
     for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
     for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
     return refusal === null ? view : settledView(view, refusal);

@@ -1,8 +1,8 @@
 import { limits } from '../../shared/model/limits.ts';
 import type { Returning } from '../../shared/quota/lease.ts';
-import type { LeaseReturn, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { LeaseRequest, LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { HeldWindow } from './held-window.ts';
-import { eachNeed, type Needy, type Waiter } from './waiters.ts';
+import { eachNeed, type NeededUnits, type WaitingRequest } from './wait-queue.ts';
 
 /** One window that is asked for. */
 export interface Ask {
@@ -17,7 +17,7 @@ export interface NextCall {
   readonly asks: ReadonlyMap<HeldWindow, Ask>;
   readonly returns: ReadonlyMap<HeldWindow, Returning>;
   /** Whose needs are in the asks, in the order in which they came. */
-  readonly waiters: readonly Waiter[];
+  readonly waiters: readonly WaitingRequest[];
   /**
    * When the first of those can be asked for whose windows have just been found dry; null: there are none.
    */
@@ -30,13 +30,13 @@ export interface NextCall {
  * with this `nowMs`: none is over.
  */
 export function gatherCall(
-  waiting: Iterable<Waiter>,
+  waiting: Iterable<WaitingRequest>,
   low: Set<HeldWindow>,
   surplus: Map<HeldWindow, number>,
   nowMs: number,
 ): NextCall {
   const sums = new Map<HeldWindow, Sum>();
-  const waiters: Waiter[] = [];
+  const waiters: WaitingRequest[] = [];
   let dryUntilMs: number | null = null;
   for (const waiter of waiting) {
     if (waiter.refused !== null) continue;
@@ -125,7 +125,7 @@ const neededOf = ({ needed, doubtful }: Sum): number => needed + doubtful;
  * When all windows that it lacks units of can be asked about: those that were found dry not at once, but once
  * they are over.
  */
-function askableAt(waiter: Needy): number {
+function askableAt(waiter: NeededUnits): number {
   let atMs = Number.NEGATIVE_INFINITY;
   eachNeed(waiter, ({ isDry, askAgainAtMs, lease }, units) => {
     if (isDry && units > lease.available) atMs = Math.max(atMs, Math.min(askAgainAtMs, lease.overAtMs));
@@ -133,7 +133,7 @@ function askableAt(waiter: Needy): number {
   return atMs;
 }
 
-function lacksOfDry(waiter: Needy): boolean {
+function lacksOfDry(waiter: NeededUnits): boolean {
   let lacks = false;
   eachNeed(waiter, (window, units) => {
     if (window.isDry && units > window.lease.available) lacks = true;
@@ -141,10 +141,10 @@ function lacksOfDry(waiter: Needy): boolean {
   return lacks;
 }
 
-const windowCount = ({ view }: Needy): number => view.spendWindows.length + view.rateWindows.length;
+const windowCount = ({ view }: NeededUnits): number => view.spendWindows.length + view.rateWindows.length;
 
 /** As the call names them. */
-export const wishOf = ({ window, unitsMin, unitsNeeded, unitsAhead }: Ask): LeaseWish => ({
+export const leaseRequestOf = ({ window, unitsMin, unitsNeeded, unitsAhead }: Ask): LeaseRequest => ({
   ...window.name,
   units_min: unitsMin,
   units_needed: unitsNeeded,

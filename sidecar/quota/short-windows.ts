@@ -1,12 +1,12 @@
 import type { WindowInNeed } from '../../shared/wire/settlement.ts';
 import { isAbout, type Refusal } from './held-view.ts';
-import { eachNeed, type Needy } from './waiters.ts';
+import { eachNeed, type NeededUnits } from './wait-queue.ts';
 
 /**
  * The windows that a refused request lacks units of, as a look-up names them. What this sidecar has itself is
  * not missing from what is left.
  */
-export function shortWindows({ view, need }: Needy, refusal: Refusal): WindowInNeed[] {
+export function shortWindows({ view, need }: NeededUnits, refusal: Refusal): WindowInNeed[] {
   const short: WindowInNeed[] = [];
   eachNeed({ view, need }, (window, units) => {
     const { startsAtMs, available, limit } = window.lease;

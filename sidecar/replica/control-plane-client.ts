@@ -63,7 +63,7 @@ export interface ControlPlaneClient {
    * As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing
    * about the call.
    */
-  lease(call: Omit<LeaseCall, keyof Speaker>): Promise<LeaseAnswer | 'holder_unknown'>;
+  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'>;
   /**
    * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
    * nothing is known of their outcome.
@@ -73,7 +73,7 @@ export interface ControlPlaneClient {
 }
 
 /** Who speaks, in every call that only a connection may make. */
-type Speaker = Pick<SettlementCall, 'sidecar_id' | 'connection_id'>;
+type Sender = Pick<SettlementCall, 'sidecar_id' | 'connection_id'>;
 
 /** The control plane has answered, and not what was asked for. */
 export class ControlPlaneError extends Error {

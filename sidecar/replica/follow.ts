@@ -88,7 +88,7 @@ class Follower implements Following {
   readonly #retry: RetryPause;
   readonly #acknowledger: Acknowledger;
   /** Something makes the next pull urgent. */
-  readonly #news = makeWakeup();
+  readonly #pullHint = makeWakeup();
   /** Something ends the least pause between two pulls, which news do not. */
   readonly #paused = makeWakeup();
   /** Something ends the pause after a failure. */
@@ -109,7 +109,7 @@ class Follower implements Following {
    * Why the control plane does not accept this sidecar, and what to do. Null: it does. What merely cannot be
    * reached says no such thing.
    */
-  #turnedAway: string | null = null;
+  #rejection: string | null = null;
   /** This process has once been as current as the control plane. */
   #isProven = false;
   /** The control plane has answered with a snapshot that cannot be believed. */
@@ -149,7 +149,7 @@ class Follower implements Following {
    */
   get mustNotServe(): string | null {
     if (this.#isSuperseded) return 'Another process has connected with the id of this sidecar.';
-    if (this.#turnedAway !== null) return this.#turnedAway;
+    if (this.#rejection !== null) return this.#rejection;
     if (this.#isSnapshotRefused && !this.#isProven)
       return 'The state that this sidecar kept on disk contradicts the control plane.';
     return null;
@@ -162,7 +162,7 @@ class Follower implements Following {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#retrying.wake();
-    this.#news.wake();
+    this.#pullHint.wake();
     this.#paused.wake();
     await Promise.all(this.#unsubscribe.map((unsubscribe) => unsubscribe()));
     await this.#keeper.close();
@@ -179,7 +179,7 @@ class Follower implements Following {
         this.#deps.catchUp.look();
         // First the pause that nothing shortens, or a flood of bad pushes would become one of pulls.
         await this.#paused.sleep(limits.pullGapMsMin);
-        await this.#news.sleep(pauseMs - limits.pullGapMsMin);
+        await this.#pullHint.sleep(pauseMs - limits.pullGapMsMin);
       } catch (error) {
         // Given up for a fresh call: it says nothing about the control plane.
         if (this.#round.signal.aborted) continue;
@@ -193,7 +193,7 @@ class Follower implements Following {
   #hurry(): void {
     this.#round.abort();
     this.#retry.reset();
-    this.#news.wake();
+    this.#pullHint.wake();
     this.#paused.interrupt();
     this.#retrying.interrupt();
   }
@@ -231,7 +231,7 @@ class Follower implements Following {
     if (bus === null || this.#listensTo === accountId || this.#isStopped) return;
     for (const unsubscribe of this.#unsubscribe.splice(0)) await unsubscribe();
     const onMessage = (text: string) => this.#onMessage(text);
-    const stopWaking = bus.onInterrupted(this.#news.wake);
+    const stopWaking = bus.onInterrupted(this.#pullHint.wake);
     this.#unsubscribe.push(
       async () => stopWaking(),
       await bus.subscribe(feedChannel(accountId), onMessage),
@@ -326,7 +326,7 @@ class Follower implements Following {
     const message = this.#mayLookAtPush() ? parseFeedMessage(text) : null;
     const isInOrder =
       message !== null && (message.kind === 'heartbeat' ? this.#onHeartbeat(message) : this.#onPush(message));
-    if (!isInOrder) this.#news.wake();
+    if (!isInOrder) this.#pullHint.wake();
   }
 
   #onPush(entry: ChangeEntry): boolean {
@@ -337,7 +337,7 @@ class Follower implements Following {
 
   #onHeartbeat(beat: Heartbeat): boolean {
     const { replica } = this.#deps;
-    if (!replica.believes(beat)) return false;
+    if (!replica.isAuthentic(beat)) return false;
     // One that says nothing about the age may still tell of a newer head.
     const readAtMs = this.#deps.time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
     return replica.confirm(beat.feed_id, beat.head, readAtMs);
@@ -348,7 +348,7 @@ class Follower implements Following {
     if (this.#problem !== null) logger.info({}, 'changes are received from the control plane again');
     this.#problem = null;
     this.#isConnected = true;
-    this.#turnedAway = null;
+    this.#rejection = null;
     replica.isRefusedAsSuspended = false;
     this.#retry.reset();
   }
@@ -357,10 +357,10 @@ class Follower implements Following {
     const { logger, replica, file } = this.#deps;
     const problem = error instanceof Error ? error.message : String(error);
     this.#isConnected = false;
-    const wasTurnedAway = this.#turnedAway;
+    const wasTurnedAway = this.#rejection;
     if (error instanceof ControlPlaneError) {
       this.#isSuperseded = error.isSuperseded;
-      this.#turnedAway = reasonTurnedAway(error) ?? wasTurnedAway;
+      this.#rejection = reasonTurnedAway(error) ?? wasTurnedAway;
       if (error.code === 'account_suspended') replica.isRefusedAsSuspended = true;
     }
     if (this.#isSuperseded) {
@@ -368,8 +368,8 @@ class Follower implements Following {
         {},
         'another process has connected with this sidecar id; this one receives no changes and ships no records any more',
       );
-    } else if (this.#turnedAway !== null && this.#turnedAway !== wasTurnedAway) {
-      logger.error({ problem, folder: file.directory }, this.#turnedAway);
+    } else if (this.#rejection !== null && this.#rejection !== wasTurnedAway) {
+      logger.error({ problem, folder: file.directory }, this.#rejection);
     } else if (this.#problem === null && !this.#isStopped) {
       logger.warn(
         { problem },

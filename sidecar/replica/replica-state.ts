@@ -13,7 +13,7 @@ import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 import type { ApiKeyBody, Change, GateBody, PassportStandingBody, Snapshot } from '../../shared/wire/sync.ts';
 import { DigestTable } from './digest-table.ts';
-import { Standings } from './standings.ts';
+import { StatusTable } from './status-table.ts';
 
 /** An API key of the sidecar's account, as a caller presents it. */
 export interface KnownCaller {
@@ -33,7 +33,7 @@ export interface ReplicaState {
   /** By the hash of the key. */
   readonly callers: Map<string, KnownCaller>;
   readonly callerHashes: Map<ApiKeyId, string>;
-  readonly standings: Standings;
+  readonly standings: StatusTable;
   /** Each entry is a suspended one; its value says no more. */
   readonly suspendedIssuers: DigestTable;
   readonly suspendedAccounts: DigestTable;
@@ -51,7 +51,7 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
     gates: new Map(),
     callers: new Map(),
     callerHashes: new Map(),
-    standings: new Standings(),
+    standings: new StatusTable(),
     suspendedIssuers: new DigestTable(),
     suspendedAccounts: new DigestTable(),
     signingKeys: new Map(snapshot.signing_keys.map((key) => [key.kid, key])),

@@ -258,7 +258,7 @@ export class Replica {
   }
 
   /** Whether the service signed this heartbeat, for one of our feeds. */
-  believes(beat: Heartbeat): boolean {
+  isAuthentic(beat: Heartbeat): boolean {
     if (beat.feed_id !== globalFeed && beat.feed_id !== this.accountId) return false;
     // Before the first snapshot nothing is known by which to judge one, and nothing is wrong with it.
     if (this.#trust === null) return false;

@@ -6,7 +6,13 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { retryPause } from '../../shared/runtime/retry-pause.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
+import {
+  answerQuestions,
+  ask,
+  metricsMsMax,
+  type ThreadReport,
+  type ThreadStart,
+} from './thread-questions.ts';
 
 const runsFromSource = import.meta.url.endsWith('.ts');
 const workerUrl = new URL(runsFromSource ? './thread-worker.ts' : './thread-worker.js', import.meta.url);
@@ -168,7 +174,7 @@ const exitOf = (worker: Worker): Promise<Error> =>
 /** Resolves when the thread says that it listens, rejects when it says that it cannot. */
 const listening = (worker: Worker): Promise<void> =>
   new Promise((resolve, reject) => {
-    const onMessage = (message: ThreadNews): void => {
+    const onMessage = (message: ThreadReport): void => {
       if (!('kind' in message)) return;
       worker.off('message', onMessage);
       if (message.kind === 'listening') resolve();

@@ -14,7 +14,7 @@ export interface ThreadStart {
  * What a thread says once, by itself: that it listens, or why it cannot. The class of an error does not
  * travel between threads.
  */
-export type ThreadNews =
+export type ThreadReport =
   | { readonly kind: 'listening' }
   | { readonly kind: 'failed'; readonly message: string; readonly isStartError: boolean };
 

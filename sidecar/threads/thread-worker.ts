@@ -5,14 +5,20 @@ import { standardErrorLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { chooseServer } from '../http/choose-server.ts';
 import { startFromSettings } from '../startup/from-settings.ts';
-import { answerQuestions, ask, metricsMsMax, type ThreadNews, type ThreadStart } from './thread-questions.ts';
+import {
+  answerQuestions,
+  ask,
+  metricsMsMax,
+  type ThreadReport,
+  type ThreadStart,
+} from './thread-questions.ts';
 
 // The whole program of one listening thread. Main and thread run the same build: what comes from there is of
 // its type.
 const { settings, index, port }: ThreadStart = workerData;
 const main = must(parentPort, 'a listening thread is started by start-threads.ts');
 const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
-const tell = (news: ThreadNews): void => main.postMessage(news);
+const tell = (news: ThreadReport): void => main.postMessage(news);
 
 try {
   // Every thread hears the pushes for itself; an in-process bus does not reach from thread to thread.

@@ -8,7 +8,7 @@ import type { Reply, Responder } from '../http/server.ts';
 import { errorReply } from './replies.ts';
 
 /** A request between its body and its answer. */
-export interface OpenCall {
+export interface AnswerableRequest {
   readonly requestId: RequestId;
   readonly responder: Responder;
   readonly openedAtMs: MonotonicMillis;
@@ -23,52 +23,52 @@ export interface OpenCall {
  * own would cost more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs`
  * late.
  */
-export interface OpenCalls<Opened extends OpenCall> {
-  open(call: Opened): void;
+export interface OpenRequests<Opened extends AnswerableRequest> {
+  open(open: Opened): void;
   /** Answers the request unless its deadline did; false: it did, and the reply was dropped. */
-  answer(call: Opened, reply: Reply): boolean;
+  answer(open: Opened, reply: Reply): boolean;
   /**
    * Whether somebody still waits for its answer. False also where the client has gone, and the request is
    * forgotten then.
    */
-  isWanted(call: Opened): boolean;
+  isWanted(open: Opened): boolean;
   readonly count: number;
   stop(): void;
 }
 
 const sweepMs = limits.decisionDeadlineMs / 8;
 
-export function openCalls<Opened extends OpenCall>(options: {
+export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
   readonly clock: Clock;
-  readonly onLate: (call: Opened) => void;
+  readonly onLate: (open: Opened) => void;
   /** Takes how long each answered decision took: every 200. */
   readonly durations: DurationHistogram;
-}): OpenCalls<Opened> {
+}): OpenRequests<Opened> {
   // A set keeps the order of insertion: the oldest request is the first.
   const waiting = new Set<Opened>();
-  const answer = (call: Opened, reply: Reply): boolean => {
-    if (!waiting.delete(call)) return false;
-    call.responder.reply(reply);
-    if (reply.status === 200) options.durations.observe(options.clock.monotonic() - call.openedAtMs);
+  const answer = (open: Opened, reply: Reply): boolean => {
+    if (!waiting.delete(open)) return false;
+    open.responder.reply(reply);
+    if (reply.status === 200) options.durations.observe(options.clock.monotonic() - open.openedAtMs);
     return true;
   };
   const sweep = setInterval(() => {
     const oldestMs = options.clock.monotonic() - limits.decisionDeadlineMs;
-    for (const call of waiting) {
-      if (call.openedAtMs > oldestMs) return;
-      options.onLate(call);
-      answer(call, errorReply(new ApiError('overloaded'), call.requestId));
+    for (const open of waiting) {
+      if (open.openedAtMs > oldestMs) return;
+      options.onLate(open);
+      answer(open, errorReply(new ApiError('overloaded'), open.requestId));
     }
   }, sweepMs);
   sweep.unref();
   return {
-    open: (call) => {
-      waiting.add(call);
+    open: (open) => {
+      waiting.add(open);
     },
     answer,
-    isWanted: (call) => {
-      if (!call.responder.isAborted) return waiting.has(call);
-      waiting.delete(call);
+    isWanted: (open) => {
+      if (!open.responder.isAborted) return waiting.has(open);
+      waiting.delete(open);
       return false;
     },
     get count() {

@@ -23,8 +23,8 @@ import type { Spool } from '../attest/spool.ts';
 import { leasesOf } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { Reservation } from '../quota/reservation.ts';
-import type { Call, Made, SettledToken } from './call.ts';
 import type { Authenticate, Caller, KnownCallers } from './callers.ts';
+import type { Attempt, CheckedToken, OpenRequest } from './open-request.ts';
 import { recordOf } from './record-of.ts';
 import type { ScanBudget } from './scan-budget.ts';
 import { permitOf, suspendOf } from './settlement-of.ts';
@@ -56,34 +56,34 @@ export interface SectionDeps {
 /**
  * THE SYNCHRONOUS SECTION begins here: who asks, at which gate, with what passport, what the request says and
  * what is left are read and decided on; whoever calls then takes and records with nothing awaited in between
- * (`recordCall`, `reserveFor`), so that one moment's state decides and is recorded. A call that had to wait
+ * (`recordDecision`, `reserveFor`), so that one moment's state decides and is recorded. A call that had to wait
  * comes here again and is decided as a whole: whatever it saw before has aged.
  *
  * Null: enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key
  * or a gate that went meanwhile; nothing is taken then.
  */
-export function decideCall(deps: SectionDeps, call: Call): Made | null {
+export function decideRequest(deps: SectionDeps, open: OpenRequest): Attempt | null {
   const { state, clock, random } = deps;
   const nowMs = clock.now();
   // The key may have been deleted while the body was on its way.
-  deps.authenticate(call.authorization, 'enforcement:check', nowMs);
-  const gate = call.gateId === null ? null : findGate(state, call.gateId, call.caller);
-  const policy = gate ?? policyWithoutGate(deps, call);
-  const facts = factsOf(state, must(call.token, 'a call is decided when its token is settled'));
-  const isScanned = facts.kind === 'refused' || policy.pii === null || call.scannedFor === policy.pii.types;
+  deps.authenticate(open.authorization, 'enforcement:check', nowMs);
+  const gate = open.gateId === null ? null : findGate(state, open.gateId, open.caller);
+  const policy = gate ?? policyWithoutGate(deps, open);
+  const facts = factsOf(state, must(open.token, 'a open is decided when its token is settled'));
+  const isScanned = facts.kind === 'refused' || policy.pii === null || open.scannedFor === policy.pii.types;
   if (!isScanned && deps.scans.isSpent) return null;
-  const read = isScanned ? requestOf(call) : deps.scans.spend(() => scan(call, policy.pii));
-  const { asking } = call;
-  const request = asking === null ? read : asking.run.known(read);
+  const read = isScanned ? requestOf(open) : deps.scans.spend(() => scan(open, policy.pii));
+  const { waiting } = open;
+  const request = waiting === null ? read : waiting.run.known(read);
   const view =
-    facts.kind === 'refused' ? null : deps.leases.view(gate, facts.passport, asking?.refusal ?? null);
+    facts.kind === 'refused' ? null : deps.leases.view(gate, facts.passport, waiting?.refusal ?? null);
 
   const decision = decide(policy, facts, request, view ?? noWindows, nowMs);
-  const made: Made = {
+  const attempt: Attempt = {
     decision,
     attestationId: random.newId('att', nowMs),
     approval: null,
-    redacted: decision.isRedacted ? deps.scans.spend(() => redactedOf(call, policy.pii)) : null,
+    redacted: decision.isRedacted ? deps.scans.spend(() => redactedOf(open, policy.pii)) : null,
     nowMs,
     gate,
     facts,
@@ -91,11 +91,11 @@ export function decideCall(deps: SectionDeps, call: Call): Made | null {
     view,
     mayBePending: facts.kind === 'verified' && mayBePending(policy, facts.passport, request, decision),
   };
-  call.made = made;
-  return made;
+  open.attempt = attempt;
+  return attempt;
 }
 
-const policyWithoutGate = ({ state }: SectionDeps, { caller }: Call): CompiledPolicy =>
+const policyWithoutGate = ({ state }: SectionDeps, { caller }: OpenRequest): CompiledPolicy =>
   noGate({ accountId: must(state.accountId, 'a state that was loaded stays'), mode: caller.mode });
 
 /**
@@ -103,10 +103,10 @@ const policyWithoutGate = ({ state }: SectionDeps, { caller }: Call): CompiledPo
  * write fails: the record may turn up in the log all the same, and no log may show more than a limit allows.
  * The spool is not full.
  */
-export function recordCall(deps: SectionDeps, call: Call, made: Made): void {
+export function recordDecision(deps: SectionDeps, open: OpenRequest, made: Attempt): void {
   const { decision, view } = made;
   if (decision.charge !== null && view !== null) deps.leases.take(view, decision.charge);
-  deps.spool.append(recordOf(made, aboutRecord(deps, call, made.gate)), call);
+  deps.spool.append(recordOf(made, aboutRecord(deps, open, made.gate)), open);
 }
 
 /** What a decision takes for a settlement, and the settlement; in the section that decided. */
@@ -119,31 +119,31 @@ export interface Prepared {
   readonly voids: Omit<SettlementVoid, 'timestamp_ms'>;
 }
 
-export function preparePermit(deps: SectionDeps, call: Call, made: Made): Prepared {
+export function preparePermit(deps: SectionDeps, open: OpenRequest, made: Attempt): Prepared {
   const { view, charge } = chargeOf(made);
-  const record = recordOf(made, aboutRecord(deps, call, made.gate));
+  const record = recordOf(made, aboutRecord(deps, open, made.gate));
   const reservation = deps.leases.reserve(view, charge);
   const voids = voidOf(made.attestationId, made, leasesOf(view, charge));
   const readerId = newReaderId(deps, made);
   return { settlement: permitOf(made, { readerId, record }), reservation, readerId, voids };
 }
 
-export function prepareSuspend(deps: SectionDeps, call: Call, made: Made): Prepared {
+export function prepareSuspend(deps: SectionDeps, open: OpenRequest, made: Attempt): Prepared {
   const { view, charge } = chargeOf(made);
   const approvalId = deps.random.newId('appr', made.nowMs);
-  const permissionKey = recordedPermission(deps, call, made.gate);
+  const permissionKey = recordedPermission(deps, open, made.gate);
   const reservation = deps.leases.reserve(view, charge);
   const readerId = newReaderId(deps, made);
   const settlement = suspendOf(made, { readerId, approvalId, permissionKey, held: reservation.held() });
   return { settlement, reservation, readerId, voids: voidOf(approvalId, made, leasesOf(view, charge)) };
 }
 
-export const newReaderId = ({ random }: Pick<SectionDeps, 'random'>, { nowMs }: Made): AttestationId =>
+export const newReaderId = ({ random }: Pick<SectionDeps, 'random'>, { nowMs }: Attempt): AttestationId =>
   random.newId('att', nowMs);
 
 const voidOf = (
   id: SettlementVoid['voids'],
-  { decision }: Made,
+  { decision }: Attempt,
   took: readonly number[] | undefined,
 ): Prepared['voids'] => ({
   voids: id,
@@ -151,7 +151,7 @@ const voidOf = (
   amount_micro_usd: decision.amountMicroUsd,
 });
 
-const chargeOf = ({ view, decision }: Made) => ({
+const chargeOf = ({ view, decision }: Attempt) => ({
   view: must(view, 'only a verified passport is charged'),
   charge: must(decision.charge, 'what is settled has a charge'),
 });
@@ -163,20 +163,20 @@ export function findGate(state: EnforcementState, gateId: string, caller: Caller
   return gate;
 }
 
-function factsOf(state: EnforcementState, token: SettledToken): PassportFacts {
+function factsOf(state: EnforcementState, token: CheckedToken): PassportFacts {
   if (token.kind === 'refused') return token;
   return { kind: 'verified', passport: token.passport, standing: state.standing(token.passport) };
 }
 
-const requestOf = (call: Call): RequestFacts =>
-  must(call.request, 'the body is parsed before the token is verified');
+const requestOf = (open: OpenRequest): RequestFacts =>
+  must(open.request, 'the body is parsed before the token is verified');
 
 /** Once for the types of one version of the gate, however often it is decided. */
-function scan(call: Call, controls: PiiControls | null): RequestFacts {
+function scan(open: OpenRequest, controls: PiiControls | null): RequestFacts {
   const { types } = must(controls, 'a gate without PII controls has nothing scanned');
-  const scanned = { ...requestOf(call), pii: scanPii(must(call.asked, 'a request that was parsed'), types) };
-  call.request = scanned;
-  call.scannedFor = types;
+  const scanned = { ...requestOf(open), pii: scanPii(must(open.asked, 'a request that was parsed'), types) };
+  open.request = scanned;
+  open.scannedFor = types;
   return scanned;
 }
 
@@ -184,23 +184,27 @@ function scan(call: Call, controls: PiiControls | null): RequestFacts {
  * The request as its caller wrote it, without what the controls look for. Its scan was complete, or it would
  * be blocked.
  */
-export function redactedOf(call: Call, controls: PiiControls | null): Made['redacted'] {
+export function redactedOf(open: OpenRequest, controls: PiiControls | null): Attempt['redacted'] {
   const { types } = must(controls, 'only PII controls redact');
-  const { pii } = requestOf(call);
-  const scan = call.scannedFor === types && pii !== null ? pii : undefined;
-  return redactRequest(must(call.asked, 'a request that was parsed'), types, scan);
+  const { pii } = requestOf(open);
+  const scan = open.scannedFor === types && pii !== null ? pii : undefined;
+  return redactRequest(must(open.asked, 'a request that was parsed'), types, scan);
 }
 
-const aboutRecord = (deps: SectionDeps, call: Call, gate: CompiledGate | null) => ({
-  requestHash: requestOf(call).requestHash,
-  permissionKey: recordedPermission(deps, call, gate),
-  callerMode: call.caller.mode,
+const aboutRecord = (deps: SectionDeps, open: OpenRequest, gate: CompiledGate | null) => ({
+  requestHash: requestOf(open).requestHash,
+  permissionKey: recordedPermission(deps, open, gate),
+  callerMode: open.caller.mode,
   accountId: must(deps.state.accountId, 'a state that was loaded stays'),
 });
 
 /** At a gate with PII controls it is scanned, within what a turn may spend on that. */
-function recordedPermission(deps: SectionDeps, call: Call, gate: CompiledGate | null): PermissionKey | null {
-  const { permissionKey } = requestOf(call);
+function recordedPermission(
+  deps: SectionDeps,
+  open: OpenRequest,
+  gate: CompiledGate | null,
+): PermissionKey | null {
+  const { permissionKey } = requestOf(open);
   const controls = gate?.pii ?? null;
   return controls === null
     ? permissionKey

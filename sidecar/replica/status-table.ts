@@ -4,7 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { DigestTable, digestValueMax } from './digest-table.ts';
 
-type Standing = 'active' | 'suspended' | 'revoked';
+type PassportStatus = 'active' | 'suspended' | 'revoked';
 
 /**
  * The passports that are not simply active, by the digest of their id. Looked at for every decision and held
@@ -15,7 +15,7 @@ type Standing = 'active' | 'suspended' | 'revoked';
  *
  * The day comes first, so that what may be forgotten is what is below a number.
  */
-export class Standings {
+export class StatusTable {
   readonly #table = new DigestTable();
 
   get size(): number {
@@ -23,7 +23,7 @@ export class Standings {
   }
 
   /** Of the passport whose digest starts at `words[at]`. */
-  get(words: DigestWords, at: number): Standing {
+  get(words: DigestWords, at: number): PassportStatus {
     const value = this.#table.get(words, at);
     if (value === 0) return 'active';
     return (value & revokedBit) === 0 ? 'suspended' : 'revoked';
@@ -34,13 +34,13 @@ export class Standings {
    */
   set(
     words: DigestWords,
-    standing: Standing,
+    status: PassportStatus,
     { at, expiredByDay }: { readonly at: number; readonly expiredByDay: number | null },
   ): void {
     const day = expiredByDay ?? never;
     assert(day >= 0 && day <= never, 'a day has 29 bits');
-    const bit = standing === 'revoked' ? revokedBit : suspendedBit;
-    this.#table.set(words, at, standing === 'active' ? 0 : day * dayUnit + bit);
+    const bit = status === 'revoked' ? revokedBit : suspendedBit;
+    this.#table.set(words, at, status === 'active' ? 0 : day * dayUnit + bit);
   }
 
   /**

@@ -33,7 +33,7 @@ interface GateViews {
  * a passport draws on at a gate. The second is remembered by the compiled objects themselves, so that a
  * request whose like was seen before costs one or two look-ups and no text is put together. Both are bounded.
  */
-export class WindowBook {
+export class WindowTable {
   /** By counter and name of the window, roughly in the order in which they were last found in use. */
   readonly #windows = new Map<string, HeldWindow>();
   #views = new WeakMap<object, GateViews>();
@@ -124,7 +124,7 @@ export class WindowBook {
       if (first === undefined) break;
       const [key, window] = first;
       if (window.isForgettable && !window.isInUse) {
-        this.#forget(key, window);
+        this.#remove(key, window);
         return true;
       }
       if (window.isForgettable) fallback ??= key;
@@ -134,11 +134,11 @@ export class WindowBook {
     }
     const window = fallback === null ? undefined : this.#windows.get(fallback);
     if (fallback === null || window === undefined) return false;
-    this.#forget(fallback, window);
+    this.#remove(fallback, window);
     return true;
   }
 
-  #forget(key: string, window: HeldWindow): void {
+  #remove(key: string, window: HeldWindow): void {
     this.#windows.delete(key);
     window.isForgotten = true;
   }

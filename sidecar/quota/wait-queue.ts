@@ -29,13 +29,13 @@ export const late: AskOutcome = { kind: 'late' };
  * What a request draws on, and how much of it: the money of each spend window, the requests of each rate
  * window.
  */
-export interface Needy {
+export interface NeededUnits {
   readonly view: HeldView;
   readonly need: Charge;
 }
 
 /** A request that lacks units. */
-export interface Waiter extends Needy {
+export interface WaitingRequest extends NeededUnits {
   readonly untilMs: MonotonicMillis;
   readonly onOutcome: (outcome: AskOutcome) => void;
   /** It hears so when what was leased for it in vain is back at the ledger. Written by the calls. */
@@ -46,15 +46,15 @@ export interface Waiter extends Needy {
 const graceMs = 10;
 
 /** Those who wait, in the order in which they came, each until it has heard its outcome. */
-export class Waiters {
-  readonly #waiting = new Set<Waiter>();
+export class WaitQueue {
+  readonly #waiting = new Set<WaitingRequest>();
   readonly #clock: Clock;
-  readonly #onLate: (waiter: Waiter) => void;
+  readonly #onLate: (waiter: WaitingRequest) => void;
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
 
   /** `onLate`: is told once of each whose time is over, and removes it. */
-  constructor(clock: Clock, onLate: (waiter: Waiter) => void) {
+  constructor(clock: Clock, onLate: (waiter: WaitingRequest) => void) {
     this.#clock = clock;
     this.#onLate = onLate;
   }
@@ -64,21 +64,21 @@ export class Waiters {
   }
 
   /** First come, first served. Some may be removed while this is walked, and come anew at the end. */
-  all(): Iterable<Waiter> {
+  all(): Iterable<WaitingRequest> {
     return this.#waiting;
   }
 
-  has(waiter: Waiter): boolean {
+  has(waiter: WaitingRequest): boolean {
     return this.#waiting.has(waiter);
   }
 
-  add(waiter: Waiter): void {
+  add(waiter: WaitingRequest): void {
     this.#waiting.add(waiter);
     eachNeed(waiter, (window) => window.waiting++);
     if (waiter.untilMs < this.#timerAtMs) this.#wakeAt(waiter.untilMs);
   }
 
-  remove(waiter: Waiter): void {
+  remove(waiter: WaitingRequest): void {
     if (!this.#waiting.delete(waiter)) return;
     eachNeed(waiter, (window) => window.waiting--);
     if (this.#waiting.size === 0) this.#wakeAt(Number.POSITIVE_INFINITY);
@@ -97,7 +97,7 @@ export class Waiters {
   #dismissLate(): void {
     const nowMs = this.#clock.monotonic();
     let nextMs = Number.POSITIVE_INFINITY;
-    const late: Waiter[] = [];
+    const late: WaitingRequest[] = [];
     for (const waiter of this.#waiting) {
       if (waiter.untilMs <= nowMs) late.push(waiter);
       else nextMs = Math.min(nextMs, waiter.untilMs);
@@ -108,13 +108,16 @@ export class Waiters {
 }
 
 /** The windows of which it needs units, with how many. */
-export function eachNeed({ view, need }: Needy, visit: (window: HeldWindow, units: number) => void): void {
+export function eachNeed(
+  { view, need }: NeededUnits,
+  visit: (window: HeldWindow, units: number) => void,
+): void {
   if (need.moneyMicroUsd > 0) for (const window of view.spendWindows) visit(window, need.moneyMicroUsd);
   if (need.requests > 0) for (const window of view.rateWindows) visit(window, need.requests);
 }
 
 /** Everything it needs is there. */
-export function isCovered({ view, need }: Needy): boolean {
+export function isCovered({ view, need }: NeededUnits): boolean {
   return (
     view.spendWindows.every(({ lease }) => need.moneyMicroUsd <= lease.available) &&
     view.rateWindows.every(({ lease }) => need.requests <= lease.available)
@@ -125,14 +128,18 @@ export function isCovered({ view, need }: Needy): boolean {
  * Money is looked at first, so it can do without what else it had asked for. Who lacks requests must see that
  * his money is there.
  */
-export const lacksMoney = ({ view, need }: Waiter, dry: Refusal): boolean =>
+export const lacksMoney = ({ view, need }: WaitingRequest, dry: Refusal): boolean =>
   view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));
 
 /**
  * After the call that asked for it. Null: it waits for the next one, as others took what was leased, or the
  * window has ended on the way.
  */
-export function outcomeOf(waiter: Waiter, dry: Refusal, unknown: ReadonlySet<HeldWindow>): AskOutcome | null {
+export function outcomeOf(
+  waiter: WaitingRequest,
+  dry: Refusal,
+  unknown: ReadonlySet<HeldWindow>,
+): AskOutcome | null {
   if (isCovered(waiter)) return granted;
   let outcome: AskOutcome | null = null;
   eachNeed(waiter, (window, units) => {

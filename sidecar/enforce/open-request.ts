@@ -10,13 +10,13 @@ import type { Responder } from '../http/server.ts';
 import type { HeldView, Refusal } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
-import type { OpenCall } from './open-calls.ts';
+import type { AnswerableRequest } from './open-requests.ts';
 
 /** A token about which something is known. */
-export type SettledToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
+export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
 
 /** What was decided, about what, when, and under which id it is recorded if it is. */
-export interface Made extends Answered {
+export interface Attempt extends Answered {
   readonly decision: Decision;
   readonly attestationId: AttestationId;
   readonly gate: CompiledGate | null;
@@ -32,13 +32,13 @@ export interface Made extends Answered {
 /** Who answers a call once the fate of its record is known. */
 export interface Answerer {
   /** The record is written. */
-  answerDecision(call: Call): void;
+  answerDecision(open: OpenRequest): void;
   /** The record is lost, and the decision with it. */
-  answerLost(call: Call): void;
+  answerLost(open: OpenRequest): void;
 }
 
 /** Of a request that has to ask; most never do. */
-export interface Asking {
+export interface Waiting {
   readonly run: Run;
   /** All its waiting ends here, counted from its first question on. */
   readonly untilMs: MonotonicMillis;
@@ -65,7 +65,7 @@ export interface CallHead {
 /**
  * A request from its body to its answer. It owns its record itself: two closures for each would be garbage.
  */
-export class Call implements OpenCall, RecordOwner {
+export class OpenRequest implements AnswerableRequest, RecordOwner {
   readonly requestId: RequestId;
   readonly responder: Responder;
   readonly openedAtMs: MonotonicMillis;
@@ -80,10 +80,10 @@ export class Call implements OpenCall, RecordOwner {
   /** The types for which it was scanned last: those of the gate's version. */
   scannedFor: readonly string[] | null = null;
   /** Set once, when verification has ended. */
-  token: SettledToken | null = null;
-  /** By the last pass of `decideCall`. */
-  made: Made | null = null;
-  asking: Asking | null = null;
+  token: CheckedToken | null = null;
+  /** By the last pass of `decideRequest`. */
+  attempt: Attempt | null = null;
+  waiting: Waiting | null = null;
   readonly #answerer: Answerer;
 
   constructor(answerer: Answerer, head: CallHead, responder: Responder, openedAtMs: MonotonicMillis) {
