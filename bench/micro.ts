@@ -23,7 +23,7 @@ import type { SpooledRecord } from '../shared/wire/sync.ts';
 import { crc32c } from '../sidecar/attest/crc32c.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../sidecar/quota/held-window.ts';
-import { WindowBook } from '../sidecar/quota/window-book.ts';
+import { WindowTable } from '../sidecar/quota/window-table.ts';
 import { verifiedCache } from '../sidecar/verify/verified-cache.ts';
 import { callsOf } from './calls.ts';
 import { interleaved } from './rounds.ts';
@@ -129,7 +129,7 @@ const limitedGate = {
   ),
 };
 const holderPassport = { passportId, tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] };
-const book = new WindowBook(10);
+const book = new WindowTable(10);
 const plainBook = new Map<string, HeldWindow>();
 for (const window of [
   ...book.viewOf(limitedGate, holderPassport, 0).spendWindows,

@@ -85,7 +85,7 @@ async function checkThatItRuns(stage: Stage): Promise<void> {
         `The ${what} is not ready at ${url}. Start the service with "npm start", or name its address with --${option} or in the service's settings.`,
       );
     }
-    say(`The ${what} is ready at ${url}.`);
+    print(`The ${what} is ready at ${url}.`);
   }
 }
 
@@ -96,13 +96,13 @@ async function createGate(stage: Stage): Promise<string> {
     constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
   });
   const gateId = String(gate.body['gate_id']);
-  say(`Gate ${gateId}: only *.example.com, at most 50 USD an order.`);
+  print(`Gate ${gateId}: only *.example.com, at most 50 USD an order.`);
   return gateId;
 }
 
 async function createEnforcementKey(stage: Stage): Promise<string> {
   const answer = await api(stage, 'POST', '/api-keys', { name: 'orders API', scopes: ['enforcement:check'] });
-  say(
+  print(
     `The orders API gets a key of its own that can ask for decisions and nothing else (${answer.body['prefix']}…).`,
   );
   return String(answer.body['key']);
@@ -116,7 +116,7 @@ async function issuePassport(stage: Stage, name: string, permissions: string[]):
     permissions,
     expires_in_days: 1,
   });
-  say(`${name} has passport ${answer.body['passport_id']} with ${permissions.join(', ')}.`);
+  print(`${name} has passport ${answer.body['passport_id']} with ${permissions.join(', ')}.`);
   return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
 }
 
@@ -160,7 +160,7 @@ async function startOrdersApi(
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`;
-  say(`The orders API listens at ${address} and asks the sidecar before it serves anybody.`);
+  print(`The orders API listens at ${address} and asks the sidecar before it serves anybody.`);
   return { server, address };
 }
 
@@ -187,7 +187,7 @@ async function playOrders(shop: string, buyer: Agent, reader: Agent): Promise<vo
   for (const { agent, order, want } of scenes) {
     const answer = await placeOrder(shop, agent, order);
     const got = String(answer.body['reason'] ?? answer.body['decision']);
-    say(
+    print(
       `${agent.name} orders a ${order.item} for ${order.amount} USD from ${order.ship_from}: ` +
         `${answer.body['decision']}${answer.body['reason'] === null ? '' : ` (${got})`}, record ${answer.body['attestation_id']}`,
     );
@@ -225,8 +225,8 @@ async function revokeUnderLoad(stage: Stage, shop: string, buyer: Agent): Promis
   }
   await revocation;
   const lagMs = Math.max(0, lastPermitBeganMs - revokedMs);
-  say(`${permitted} orders were permitted, then ${blocked} blocked (passport_revoked).`);
-  say(
+  print(`${permitted} orders were permitted, then ${blocked} blocked (passport_revoked).`);
+  print(
     `The last permitted order began ${lagMs.toFixed(1)} ms after the revocation was answered; 100 ms is the promise.`,
   );
   if (lagMs > 100) throw new DemoError('That is too late.');
@@ -240,8 +240,8 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
     const jwks = join(folder, 'jwks.json');
     writeFileSync(file, await download(`${stage.url}/v1/attestations/export?format=jsonl`, stage.adminKey));
     writeFileSync(jwks, await download(`${stage.url}/.well-known/jwks.json`, null));
-    say(`The export is ${readFileSync(file).byteLength} bytes; from here on no server is asked.`);
-    const output = { write: (text: string) => say(text.trimEnd()) };
+    print(`The export is ${readFileSync(file).byteLength} bytes; from here on no server is asked.`);
+    const output = { write: (text: string) => print(text.trimEnd()) };
     if ((await verifyAttestationsCommand({ file, jwks, output })) !== 0) {
       throw new DemoError('The export does not verify.');
     }
@@ -250,7 +250,7 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
     const at = bytes.indexOf('"amount_micro_usd":50010000') + '"amount_micro_usd":'.length;
     bytes[at] = '1'.charCodeAt(0);
     writeFileSync(file, bytes);
-    say(
+    print(
       `Now somebody makes the desk cheaper by changing one byte (at offset ${at}), and the auditor verifies again:`,
     );
     if ((await verifyAttestationsCommand({ file, jwks, output })) !== 5) {
@@ -271,7 +271,7 @@ async function waitForRecords(stage: Stage, gateId: string): Promise<void> {
     const gate = await api(stage, 'GET', `/gates/${gateId}`);
     const total = Number((gate.body['stats'] as Record<string, unknown>)['total_requests']);
     if (total === before && total > 0)
-      return say(`${total} decisions at the gate have arrived as signed records.`);
+      return print(`${total} decisions at the gate have arrived as signed records.`);
     before = total;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
@@ -320,7 +320,7 @@ function title(text: string): void {
   process.stdout.write(`\n${text}\n`);
 }
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`   ${text}\n`);
 }
 

@@ -40,11 +40,11 @@ export function verifyDiscoveryResult(result: unknown, catalog: unknown, keys: K
   if (!isThisCatalog) return invalid('other_catalog');
   const entry = permissions.find(({ key }) => key === result.permission_key);
   if (entry === undefined) return invalid('permission_missing');
-  return saysTheSame(result, entry) ? { kind: 'valid', entry } : invalid('offer_mismatch');
+  return matchesEntry(result, entry) ? { kind: 'valid', entry } : invalid('offer_mismatch');
 }
 
 /** Additional members of the result are held against nothing; those that the catalog has are. */
-function saysTheSame(result: DiscoveryResult, entry: CatalogEntry): boolean {
+function matchesEntry(result: DiscoveryResult, entry: CatalogEntry): boolean {
   const offered: Readonly<Record<string, unknown>> = renderOffered(entry);
   const claimed: Readonly<Record<string, unknown>> = result;
   return Object.keys(offered).every((name) => sameJson(claimed[name], offered[name]));

@@ -10,7 +10,7 @@ import { sha256Hex } from './content-hash.ts';
  * database.
  */
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const chanceChars = 30;
+const randomChars = 30;
 const checksumChars = 6;
 const keyPattern = /^at_(live|test)_([0-9A-Za-z_-]{32,128})$/;
 
@@ -19,8 +19,8 @@ export const apiKeyRandomBytes = 32;
 
 export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
   assert(randomBytes.length >= apiKeyRandomBytes, 'an API key is made of 32 random bytes');
-  const chance = BigInt(`0x${Buffer.from(randomBytes.subarray(0, apiKeyRandomBytes)).toString('hex')}`);
-  const body = `at_${mode}_${renderBase62(chance, chanceChars)}`;
+  const randomness = BigInt(`0x${Buffer.from(randomBytes.subarray(0, apiKeyRandomBytes)).toString('hex')}`);
+  const body = `at_${mode}_${renderBase62(randomness, randomChars)}`;
   return body + checksum(body);
 }
 
@@ -32,7 +32,7 @@ export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
 export function parseApiKey(text: string): { readonly mode: Mode } | null {
   const match = keyPattern.exec(text);
   if (match === null) return null;
-  if (match[2]?.length === chanceChars + checksumChars && !hasChecksum(text)) return null;
+  if (match[2]?.length === randomChars + checksumChars && !hasChecksum(text)) return null;
   return { mode: match[1] === 'live' ? 'live' : 'test' };
 }
 

@@ -86,7 +86,7 @@ export function decide(
 }
 
 /** What the later checks read, and what the earlier ones found. */
-interface Matter {
+interface CheckInput {
   readonly policy: CompiledPolicy;
   readonly passport: VerifiedPassport;
   readonly request: RequestFacts;
@@ -95,8 +95,8 @@ interface Matter {
 }
 
 /** The checks of what is asked: the approval that is presented, where it goes, what stands in it. */
-function decideOnRequest(matter: Matter, before: CheckSet): Decision {
-  const { policy, passport, request, amount } = matter;
+function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
+  const { policy, passport, request, amount } = input;
   let reached = before;
   const presented = checkPresentedApproval(policy, request);
   if (presented === 'unknown') return undecided('approval', reached, amount, noFindings);
@@ -108,18 +108,18 @@ function decideOnRequest(matter: Matter, before: CheckSet): Decision {
     if (refusal !== null) return block(refusal, reached, amount);
   }
 
-  if (policy.pii === null) return decideOnCost(matter, reached, noFindings);
+  if (policy.pii === null) return decideOnCost(input, reached, noFindings);
   reached |= check.pii_controls;
   const scan = must(request.pii, 'a request at a gate with PII controls was scanned');
   const pii = reportedFindings(policy.pii, scan);
   const refusal = checkPii(policy.pii, scan);
   if (refusal !== null) return block(refusal, reached, amount, pii);
-  return decideOnCost(matter, reached, pii);
+  return decideOnCost(input, reached, pii);
 }
 
 /** The last checks: what it costs, how often it comes, and whether somebody has to be asked first. */
 function decideOnCost(
-  { policy, passport, request, quota, amount }: Matter,
+  { policy, passport, request, quota, amount }: CheckInput,
   before: CheckSet,
   pii: readonly PiiFinding[],
 ): Decision {

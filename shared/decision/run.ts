@@ -35,7 +35,7 @@ export type RunEvent =
   /** What is behind the approval that the request presents. */
   | {
       readonly kind: 'approval';
-      readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
+      readonly state: Exclude<PresentedApproval, 'none' | 'unasked'>;
       readonly expiresAtMs: UnixMillis | null;
     }
   /** The request waits for a person under this approval: opened for it just now, or found. */
@@ -135,7 +135,7 @@ export class Run {
   #mayChange = false;
   readonly #approvalId: ApprovalId | null;
   /** What is behind the approval that the request presents, or that of a copy that waits. */
-  #standing: Exclude<PresentedApproval, 'none' | 'unasked'> | null = null;
+  #approval: Exclude<PresentedApproval, 'none' | 'unasked'> | null = null;
   #pending: PendingApproval | null = null;
   #first: FirstPermit | null = null;
 
@@ -166,7 +166,7 @@ export class Run {
     // With the first PERMIT found, nobody asks any more what is behind the approval; later checks still
     // decide.
     const isPassed = this.#first !== null && request.approval === 'unasked';
-    const approval = this.#standing ?? (isPassed ? 'approved' : null);
+    const approval = this.#approval ?? (isPassed ? 'approved' : null);
     return approval === null ? request : { ...request, approval };
   }
 
@@ -192,7 +192,7 @@ export class Run {
   #settle(decision: Decision): RunEffect {
     if (this.#isDryRun) return this.#record(decision);
     if (decision.outcome === 'PERMIT') {
-      const isPlain = !this.#isKeyed && this.#standing === null && !this.#settlesAll;
+      const isPlain = !this.#isKeyed && this.#approval === null && !this.#settlesAll;
       return isPlain ? this.#record(decision) : this.#go('settling', { kind: 'settle_permit' });
     }
     if (decision.charge !== null) return this.#go('settling', { kind: 'settle_suspend' });
@@ -246,7 +246,7 @@ export class Run {
         return this.#decideAgain();
       case 'suspended':
         this.#isLookedUp = true;
-        this.#standing = 'pending';
+        this.#approval = 'pending';
         this.#pending = event.approval;
         return this.#decideAgain();
       case 'late':
@@ -277,7 +277,7 @@ export class Run {
     switch (event.kind) {
       case 'approval':
         this.#isLookedUp = true;
-        this.#standing = event.standing;
+        this.#approval = event.state;
         this.#pending = this.#presented(event.expiresAtMs);
         return this.#decideAgain();
       case 'replayed':
@@ -303,7 +303,7 @@ export class Run {
   }
 
   #presented(expiresAtMs: UnixMillis | null): PendingApproval | null {
-    const approvalId = must(this.#approvalId, 'an approval has a standing where one is presented');
+    const approvalId = must(this.#approvalId, 'an approval is found only where one is presented');
     return expiresAtMs === null ? null : { approvalId, expiresAtMs };
   }
 

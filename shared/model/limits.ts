@@ -493,7 +493,7 @@ export const limits = {
    */
   webhookTimeoutMs: 10 * secondMs,
   /** After this the delivery of a replica that died in the middle of an attempt is anybody's again. */
-  webhookLeaseMs: 30 * secondMs,
+  webhookLockMs: 30 * secondMs,
   /** Of an answer that much is kept in the log of attempts. */
   webhookAnswerBytesMax: 1024,
   /**
@@ -884,7 +884,7 @@ mustHold(
   'a duplicate gives up waiting before its statement is ended',
 );
 mustHold(
-  2 * limits.webhookTimeoutMs < limits.webhookLeaseMs,
+  2 * limits.webhookTimeoutMs < limits.webhookLockMs,
   'an attempt ends and is recorded well before its claim on the delivery expires',
 );
 mustHold(

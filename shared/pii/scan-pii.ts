@@ -95,14 +95,14 @@ function pointerTo(path: readonly (string | number)[]): string {
   let pointer = '';
   for (const step of path) {
     const longer = `${pointer}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    if (longer.length > limits.piiPointerCharsMax || !maySay(step)) break;
+    if (longer.length > limits.piiPointerCharsMax || !mayContain(step)) break;
     pointer = longer;
   }
   return pointer;
 }
 
 /** Of every type: what is not looked for at this gate is not written into its records either. */
-function maySay(step: string | number): boolean {
+function mayContain(step: string | number): boolean {
   if (typeof step === 'number') return true;
   const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
   return (

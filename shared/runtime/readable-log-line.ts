@@ -14,8 +14,8 @@ export function readableLogLine(json: string): string {
   if (line === null) return json;
   const { level, time, pid: _pid, hostname: _hostname, name, program, thread, msg, err, ...fields } = line;
   const clock = String(time).slice(11, 23);
-  const who = [program ?? name, thread].filter((part) => part !== undefined).join('/');
-  const head = `${clock} ${String(level).toUpperCase().padEnd(5)} ${who}  ${msg}`;
+  const source = [program ?? name, thread].filter((part) => part !== undefined).join('/');
+  const head = `${clock} ${String(level).toUpperCase().padEnd(5)} ${source}  ${msg}`;
   const rest = Object.entries(fields).map(([key, value]) => `${key}=${valueText(value)}`);
   return `${shown([head, ...rest].join('  '))}\n${errorText(err)}`;
 }

@@ -31,7 +31,7 @@ const counter = {
 export const windowOfLease = { ...counter, window: Type.Enum(windowNames), starts_at_ms: Millis };
 export const LeaseReturnBody = closed({ ...windowOfLease, units: Units });
 
-const LeaseWishBody = closed({
+const LeaseRequestBody = closed({
   ...counter,
   window: Type.Enum(windowNames),
   units_min: Units,
@@ -47,7 +47,7 @@ const readCall = shapeReader(
     epoch: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
     seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
     returns: Type.Array(LeaseReturnBody, { maxItems: limits.leasesPerCallMax }),
-    asks: Type.Array(LeaseWishBody, { maxItems: limits.leasesPerCallMax }),
+    asks: Type.Array(LeaseRequestBody, { maxItems: limits.leasesPerCallMax }),
   }),
 );
 

@@ -32,7 +32,7 @@ export interface LeaseCall {
   /** Each window at most once. */
   readonly returns: readonly LeaseReturn[];
   /** Each window at most once. */
-  readonly asks: readonly LeaseWish[];
+  readonly asks: readonly LeaseRequest[];
 }
 
 /**
@@ -73,7 +73,7 @@ export interface LeaseReturn extends LeaseCounter {
  * The control plane knows the limit itself: a sidecar that is behind cannot lease past it. The current window
  * is meant.
  */
-export interface LeaseWish extends LeaseCounter {
+export interface LeaseRequest extends LeaseCounter {
   readonly window: WindowName;
   /**
    * Less than this helps nobody: nothing is granted then. The smallest need of those who wait; 0 where nobody

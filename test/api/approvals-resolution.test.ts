@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readStanding, type Standing } from '../../control-plane/approvals/approval-store.ts';
+import { type FoundApproval, readPresentedApproval } from '../../control-plane/approvals/approval-store.ts';
 import { consumeApproval } from '../../control-plane/approvals/consume-approval.ts';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { startApprovalSweep } from '../../control-plane/approvals/sweep-approvals.ts';
@@ -60,7 +60,7 @@ const consume = (
   approvalId: ApprovalId,
   binding: Binding,
   { by = attestationId(), nowMs = api.deps.clock.now() as number } = {},
-): Promise<'consumed' | Standing> =>
+): Promise<'consumed' | FoundApproval> =>
   api.deps.sql
     .begin(async (tx) => {
       const outcome = await consumeApproval(tx, approvalId, binding, by, nowMs as UnixMillis);
@@ -290,7 +290,8 @@ describe('using an approval', () => {
     const opened = await openAnApproval(api, { requestHash });
     const { approvalId, expiresAtMs } = opened;
     const binding = bindingOf(opened, requestHash);
-    const standing = (nowMs: number) => readStanding(api.deps.sql, approvalId, binding, nowMs as UnixMillis);
+    const standing = (nowMs: number) =>
+      readPresentedApproval(api.deps.sql, approvalId, binding, nowMs as UnixMillis);
     expect(await standing(expiresAtMs - 1)).toEqual({ standing: 'pending', expiresAtMs });
     expect(await standing(expiresAtMs)).toEqual({ standing: 'expired', expiresAtMs });
     expect(await consume(approvalId, binding)).toEqual({ standing: 'pending', expiresAtMs });
@@ -359,7 +360,7 @@ describe('using an approval', () => {
         consume(opened.approvalId, bindingOf(opened, requestHash)),
         resolve(opened.approvalId, 'approve'),
       ]);
-      if (outcome !== 'consumed') expect(outcome.standing).toBe('pending');
+      if (outcome !== 'consumed') expect(outcome.state).toBe('pending');
       expect((await get(opened.approvalId)).status).toBe(outcome === 'consumed' ? 'used' : 'approved');
     }
   });

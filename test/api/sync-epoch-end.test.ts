@@ -5,7 +5,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { LeaseGrantBody, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { LeaseGrantBody, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { EpochEnd, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
@@ -47,7 +47,7 @@ async function leased() {
   const own = await leaseHolder(api, { sidecar });
   const rate = ofGate('gate_rate', gateId);
   const spend = ofGate('gate_spend', gateId);
-  const call = (asks: readonly LeaseWish[], change = {}) =>
+  const call = (asks: readonly LeaseRequest[], change = {}) =>
     own.call(asks, [], { epoch: sidecar.epoch, ...change });
   const { body } = await call([wish(rate, 'day', 10), wish(spend, 'day', 10 * usd)]);
   const [requests, money] = (body.grants as LeaseGrantBody[]).map(({ lease_id }) => lease_id ?? 0);

@@ -2,14 +2,10 @@ import type { ServerResponse } from 'node:http';
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
-import {
-  claimDeliveries,
-  readQueues,
-  settleDeliveries,
-} from '../../control-plane/webhooks/delivery-queue.ts';
+import { lockDeliveries, readQueues, recordResults } from '../../control-plane/webhooks/delivery-queue.ts';
 import { listDeliveries } from '../../control-plane/webhooks/delivery-store.ts';
+import { makeAttemptRecorder } from '../../control-plane/webhooks/record-attempts.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
-import { attemptWriter } from '../../control-plane/webhooks/write-down.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -344,11 +340,11 @@ describe('an endpoint', () => {
     await cause();
     const { sql, clock } = api.deps;
     const slots = new Map([[hook.id as WebhookId, 2]]);
-    const claimed = await claimDeliveries(sql, { slots, replicaId: 'one', nowMs: clock.now() });
-    const write = attemptWriter({ ...api.deps, metrics: new Registry(), replicaId: 'one' });
+    const claimed = await lockDeliveries(sql, { slots, replicaId: 'one', nowMs: clock.now() });
+    const write = makeAttemptRecorder({ ...api.deps, metrics: new Registry(), replicaId: 'one' });
     const made = { startedAtMs: clock.now(), latencyMs: 1, error: null, response: '' };
     const attempt = (index: number, hasSucceeded: boolean): Attempt => ({
-      settlement: {
+      result: {
         ...made,
         delivery: must(claimed[index], 'two were claimed'),
         statusCode: hasSucceeded ? 204 : 500,
@@ -443,16 +439,16 @@ describe('a replica that dies in mid-delivery', () => {
     await cause();
     const slots = new Map([[hook.id as WebhookId, 5]]);
     const { sql, clock } = api.deps;
-    const [claimed] = await claimDeliveries(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
+    const [claimed] = await lockDeliveries(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
     const delivery = must(claimed, 'there is one delivery');
     running = deliverer(api);
     await looked(controlHook);
     expect(receiver.received).toEqual([]);
-    api.advance(limits.webhookLeaseMs);
+    api.advance(limits.webhookLockMs);
     await arrived(receiver, 1);
     await attempted(hook, 1);
     const late = { startedAtMs: clock.now(), latencyMs: 1, statusCode: 500, error: null, response: 'late' };
-    await settleDeliveries(sql, 'dead', [{ delivery, ...late, status: 'failed', nextAttemptAtMs: null }]);
+    await recordResults(sql, 'dead', [{ delivery, ...late, status: 'failed', nextAttemptAtMs: null }]);
     expect(await only(hook)).toMatchObject({
       status: 'succeeded',
       attempt_count: 1,
@@ -465,7 +461,7 @@ describe('a replica that dies in mid-delivery', () => {
     const hook = await hookAt(receiver);
     for (let n = 0; n < 20; n++) await cause();
     const claim = (replicaId: string) =>
-      claimDeliveries(api.deps.sql, {
+      lockDeliveries(api.deps.sql, {
         slots: new Map([[hook.id as WebhookId, 5]]),
         replicaId,
         nowMs: api.deps.clock.now(),
@@ -504,7 +500,7 @@ describe('a long queue', () => {
       for (let round = 0; round < 8; round++) {
         const nowMs = clock.now();
         expect((await readQueues(tx, { after: '', nowMs })).some(({ isDue }) => isDue)).toBe(true);
-        const deliveries = await claimDeliveries(tx, { slots, replicaId: 'one', nowMs });
+        const deliveries = await lockDeliveries(tx, { slots, replicaId: 'one', nowMs });
         const made = { startedAtMs: nowMs, latencyMs: 1, statusCode: 204, error: null, response: '' };
         const settled = deliveries.map((delivery) => ({
           delivery,
@@ -512,7 +508,7 @@ describe('a long queue', () => {
           status: 'succeeded' as const,
           nextAttemptAtMs: null,
         }));
-        await settleDeliveries(tx, 'one', settled);
+        await recordResults(tx, 'one', settled);
         count += deliveries.length;
       }
       return { read: (await rowsRead()) - before, claimed: count };

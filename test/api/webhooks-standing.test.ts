@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
-import { type ClaimedDelivery, claimDeliveries } from '../../control-plane/webhooks/delivery-queue.ts';
+import { type LockedDelivery, lockDeliveries } from '../../control-plane/webhooks/delivery-queue.ts';
+import { makeAttemptRecorder } from '../../control-plane/webhooks/record-attempts.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
-import { attemptWriter } from '../../control-plane/webhooks/write-down.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -31,25 +31,25 @@ beforeEach(async () => {
 
 const change = (body: object) => api.call({ method: 'PUT', url: hook.url, body, key });
 const write = (attempts: readonly Attempt[]) =>
-  attemptWriter({ ...api.deps, metrics: new Registry(), replicaId: 'one' })(attempts);
+  makeAttemptRecorder({ ...api.deps, metrics: new Registry(), replicaId: 'one' })(attempts);
 const claim = (slots = 16, at = hook) =>
-  claimDeliveries(api.deps.sql, {
+  lockDeliveries(api.deps.sql, {
     slots: new Map([[at.id as WebhookId, slots]]),
     replicaId: 'one',
     nowMs: api.deps.clock.now(),
   });
-const claimed = async (count: number): Promise<readonly ClaimedDelivery[]> => {
+const claimed = async (count: number): Promise<readonly LockedDelivery[]> => {
   for (let n = 0; n < count; n++) await api.createGate({}, key);
   const deliveries = await claim();
   expect(deliveries).toHaveLength(count);
   return deliveries;
 };
 const attempt = (
-  delivery: ClaimedDelivery | undefined,
+  delivery: LockedDelivery | undefined,
   statusCode: number,
   pausedUntilMs: number | null = null,
 ): Attempt => ({
-  settlement: {
+  result: {
     delivery: must(delivery, 'it was claimed'),
     startedAtMs: api.deps.clock.now(),
     latencyMs: 1,

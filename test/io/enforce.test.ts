@@ -301,7 +301,7 @@ describe('the enforcer', () => {
     const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
     client.isAborted = true;
     world.asked[0]?.(outcome);
-    expect([world.spooled.length, world.enforcer.openCalls]).toEqual([0, 0]);
+    expect([world.spooled.length, world.enforcer.openRequests]).toEqual([0, 0]);
   });
 
   it('scans for personal data no longer than a moment in one turn, and decides every request in the end', async () => {
@@ -391,7 +391,7 @@ describe('the enforcer', () => {
     send(world.enforcer, world.gate.gateId, { passport: 'x', request });
     send(world.enforcer, world.gate.gateId, { passport: 5 });
     world.spooled[0]?.owner.onWritten();
-    await until(() => world.enforcer.openCalls === 0, { what: 'no open request', timeoutMs: 1_000 });
+    await until(() => world.enforcer.openRequests === 0, { what: 'no open request', timeoutMs: 1_000 });
   });
 
   describe('with an idempotency key', () => {
@@ -487,7 +487,7 @@ describe('the enforcer', () => {
       expect(world.settling.map(({ settlement }) => settlement.kind)).toEqual(['look_up']);
       world.settling[0]?.onOutcome({ kind: 'replayed', first });
       expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
-      expect([bodies(gone), world.enforcer.openCalls]).toEqual([[], 0]);
+      expect([bodies(gone), world.enforcer.openRequests]).toEqual([[], 0]);
     });
 
     it('answers 409 where the key belongs to another request', async () => {
@@ -556,7 +556,7 @@ describe('the enforcer', () => {
       expect(bodies(client)).toEqual([
         { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
       ]);
-      expect([spooled.length, enforcer.voided, enforcer.openCalls]).toEqual([0, 1, 0]);
+      expect([spooled.length, enforcer.voided, enforcer.openRequests]).toEqual([0, 1, 0]);
     });
 
     it('voids what was refused where an earlier attempt may still be committed', async () => {
@@ -615,7 +615,7 @@ describe('the enforcer', () => {
       sent.onOutcome(outcome);
       voids[0]?.owner.onWritten();
       expect([client.replies.length, spooled.length, voids.length]).toEqual([0, 0, voided]);
-      expect([enforcer.openCalls, [...enforcer.decisions], enforcer.internalErrors]).toEqual([0, [], 0]);
+      expect([enforcer.openRequests, [...enforcer.decisions], enforcer.internalErrors]).toEqual([0, [], 0]);
     });
   });
 

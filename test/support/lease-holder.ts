@@ -6,7 +6,7 @@ import type {
   LeaseCounter,
   LeaseGrantBody,
   LeaseReturn,
-  LeaseWish,
+  LeaseRequest,
 } from '../../shared/wire/lease-call.ts';
 import type { Api, Reply } from './api.ts';
 import { connectSidecar, type TestSidecar } from './test-sidecar.ts';
@@ -19,12 +19,12 @@ export interface LeaseHolder {
   readonly holder: string;
   readonly sidecar: TestSidecar;
   call(
-    asks: readonly Partial<LeaseWish>[],
+    asks: readonly Partial<LeaseRequest>[],
     returns?: readonly Partial<LeaseReturn>[],
     change?: Partial<LeaseCall>,
   ): Promise<Reply>;
   /** Of a call that is answered 200. */
-  lease(asks: readonly LeaseWish[], returns?: readonly LeaseReturn[]): Promise<readonly LeaseGrantBody[]>;
+  lease(asks: readonly LeaseRequest[], returns?: readonly LeaseReturn[]): Promise<readonly LeaseGrantBody[]>;
 }
 
 export async function leaseHolder(
@@ -82,10 +82,10 @@ export const ofPassport = (
 /** All of `needed` or nothing. */
 export const wish = (
   counter: LeaseCounter,
-  window: LeaseWish['window'],
+  window: LeaseRequest['window'],
   needed: number,
-  change: Partial<LeaseWish> = {},
-): LeaseWish => ({
+  change: Partial<LeaseRequest> = {},
+): LeaseRequest => ({
   ...counter,
   window,
   units_min: needed,

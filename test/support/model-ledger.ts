@@ -2,7 +2,7 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
-import type { LeaseAnswer, LeaseGrantBody, LeaseWish } from '../../shared/wire/lease-call.ts';
+import type { LeaseAnswer, LeaseGrantBody, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { WindowOfCounter } from '../../sidecar/quota/held-window.ts';
 import type { LeaseBody, LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 
@@ -78,7 +78,7 @@ export class ModelLedger implements LeaseClient {
     return { grants: grants.map((grant) => ({ ...grant, left_ms: Math.max(0, grant.ends_at_ms - nowMs) })) };
   }
 
-  #grant(ask: LeaseWish): LeaseGrantBody {
+  #grant(ask: LeaseRequest): LeaseGrantBody {
     const nowMs = this.#clock.now();
     const window = windowAt(ask.window, nowMs);
     const key = `${nameOf(ask)} ${window.startsAtMs}`;

@@ -43,7 +43,7 @@ const events: Readonly<Record<RunEvent['kind'], RunEvent>> = {
   granted: { kind: 'granted' },
   refused: { kind: 'refused' },
   none: { kind: 'none', mayChange: false },
-  approval: { kind: 'approval', standing: 'approved', expiresAtMs },
+  approval: { kind: 'approval', state: 'approved', expiresAtMs },
   suspended: { kind: 'suspended', approval: { approvalId, expiresAtMs } },
   committed: { kind: 'committed' },
   replayed: { kind: 'replayed', first },
@@ -214,14 +214,14 @@ describe('a first PERMIT that was found', () => {
 describe('an approval that was looked up', () => {
   it('is what the next decision sees', () => {
     const run = runIn.looking();
-    run.on({ kind: 'approval', standing: 'approved', expiresAtMs });
+    run.on({ kind: 'approval', state: 'approved', expiresAtMs });
     expect(run.known(presenting)).toEqual({ ...presenting, approval: 'approved' });
     expect(run.decided(permit, false)).toEqual({ kind: 'settle_permit' });
   });
 
   it('that waits is answered under its own id, and opens no other', () => {
     const run = runIn.looking();
-    run.on({ kind: 'approval', standing: 'pending', expiresAtMs });
+    run.on({ kind: 'approval', state: 'pending', expiresAtMs });
     const waits = decideAt({
       constraints: { approvals: { above_usd: 0.5 } },
       request: run.known(presenting),

@@ -11,8 +11,8 @@ import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
 import type { Reservation } from '../../../../sidecar/quota/reservation.ts';
-import type { AskOutcome } from '../../../../sidecar/quota/waiters.ts';
-import type { LimitedGate, LimitedPassport } from '../../../../sidecar/quota/window-book.ts';
+import type { AskOutcome } from '../../../../sidecar/quota/wait-queue.ts';
+import type { LimitedGate, LimitedPassport } from '../../../../sidecar/quota/window-table.ts';
 import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
 import { ModelLedger } from '../../../support/model-ledger.ts';
 

@@ -51,7 +51,7 @@ describe('a replica without a snapshot', () => {
 
   it('takes nothing from a heartbeat, and finds no fault with it: by what key it is, nobody knows yet', () => {
     const { replica, service } = setUp({ isLoaded: false });
-    expect(replica.believes(service.heartbeat('global', 1))).toBe(false);
+    expect(replica.isAuthentic(service.heartbeat('global', 1))).toBe(false);
     expect(replica.lastRefusal).toBeNull();
   });
 });
@@ -276,7 +276,7 @@ describe('signing keys', () => {
     expect(announced.replica.apply(announced.service.change('global', standing(2, 'revoked')))).toBe(
       'refused',
     );
-    expect(announced.replica.believes(announced.service.heartbeat('global', 1))).toBe(false);
+    expect(announced.replica.isAuthentic(announced.service.heartbeat('global', 1))).toBe(false);
   });
 
   it('shows the keys of a change at once, and that a passport key is compromised', () => {
@@ -339,10 +339,10 @@ describe('age', () => {
   it('believes only heartbeats of its own feeds that the service signed', () => {
     const { replica, service } = setUp();
     const beat = service.heartbeat('global', 5);
-    expect(replica.believes(beat)).toBe(true);
-    expect(replica.believes({ ...beat, head: beat.head + 1 })).toBe(false);
-    expect(replica.believes({ ...beat, at_ms: 6 as UnixMillis })).toBe(false);
-    expect(replica.believes(new ModelService(ed25519, numbered.account(2)).heartbeat('account', 5))).toBe(
+    expect(replica.isAuthentic(beat)).toBe(true);
+    expect(replica.isAuthentic({ ...beat, head: beat.head + 1 })).toBe(false);
+    expect(replica.isAuthentic({ ...beat, at_ms: 6 as UnixMillis })).toBe(false);
+    expect(replica.isAuthentic(new ModelService(ed25519, numbered.account(2)).heartbeat('account', 5))).toBe(
       false,
     );
   });

@@ -3,8 +3,8 @@ import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { DurationHistogram } from '../../../shared/runtime/duration-histogram.ts';
-import type { OpenCall } from '../../../sidecar/enforce/open-calls.ts';
-import { openCalls } from '../../../sidecar/enforce/open-calls.ts';
+import type { AnswerableRequest } from '../../../sidecar/enforce/open-requests.ts';
+import { trackOpenRequests } from '../../../sidecar/enforce/open-requests.ts';
 import type { Reply } from '../../../sidecar/http/server.ts';
 
 describe('open calls', () => {
@@ -13,7 +13,7 @@ describe('open calls', () => {
 
   const monotonic = () => performance.now() as MonotonicMillis;
 
-  function call(replies: Reply[]): OpenCall & { responder: { isAborted: boolean } } {
+  function call(replies: Reply[]): AnswerableRequest & { responder: { isAborted: boolean } } {
     const responder = { isAborted: false, reply: (reply: Reply) => void replies.push(reply) };
     return { requestId: 'req_1' as RequestId, responder, openedAtMs: monotonic() };
   }
@@ -22,7 +22,7 @@ describe('open calls', () => {
     let late = 0;
     const durations = new DurationHistogram([1]);
     const clock = { now: () => 0 as never, monotonic };
-    const calls = openCalls({ clock, onLate: () => late++, durations });
+    const calls = trackOpenRequests({ clock, onLate: () => late++, durations });
     return { calls, late: () => late };
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { digestWordsOf } from '../../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../../../shared/model/time.ts';
-import { Standings } from '../../../../sidecar/replica/standings.ts';
+import { StatusTable } from '../../../../sidecar/replica/status-table.ts';
 import { numbered } from '../../../support/model-service.ts';
 
 const digest = (n: number) => digestWordsOf(numbered.passport(n));
@@ -15,7 +15,7 @@ const allSlots = 10_000;
 
 describe('standings', () => {
   it('holds the last that was set, and active for everybody else', () => {
-    const standings = new Standings();
+    const standings = new StatusTable();
     expect(standings.get(digest(1), 0)).toBe('active');
     standings.set(digest(1), 'suspended', until(null));
     expect(standings.get(digest(1), 0)).toBe('suspended');
@@ -28,13 +28,13 @@ describe('standings', () => {
   });
 
   it('holds a passport that had expired on the first day of all', () => {
-    const standings = new Standings();
+    const standings = new StatusTable();
     standings.set(digest(1), 'suspended', until(0));
     expect(standings.get(digest(1), 0)).toBe('suspended');
   });
 
   it('forgets an expired passport an hour into the day that begins with it expired, and no sooner', () => {
-    const standings = new Standings();
+    const standings = new StatusTable();
     standings.set(digest(1), 'revoked', until(expiredByDay));
     standings.set(digest(2), 'suspended', until(expiredByDay));
     standings.set(digest(3), 'revoked', until(null));
@@ -49,7 +49,7 @@ describe('standings', () => {
   });
 
   it('looks at a bounded number at a time and goes round', () => {
-    const standings = new Standings();
+    const standings = new StatusTable();
     for (let n = 0; n < 100; n++)
       standings.set(digest(n), n % 2 === 0 ? 'revoked' : 'suspended', until(expiredByDay));
     standings.sweep(at(goneAtMs), 90);
