@@ -3,8 +3,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { assertSingleCheck, parseCheckBatch } from '../../shared/wire/check-batch.ts';
 import type { LargeBody, Reply, Responder } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import type { CallHead } from './call.ts';
 import type { Enforcer } from './enforce.ts';
+import type { OpenRequestHead } from './open-request.ts';
 import { parseBatchBody } from './parse-body.ts';
 import { jsonReply } from './replies.ts';
 
@@ -18,7 +18,7 @@ interface BatchDeps {
  * they are decided in their order: all unknown passports are verified before the first decision. Their
  * answers come together, when the last one is there.
  */
-export const checkBatch = (deps: BatchDeps, head: CallHead): LargeBody => ({
+export const checkBatch = (deps: BatchDeps, head: OpenRequestHead): LargeBody => ({
   bytesMax: limits.batchBodyBytesMax,
   handle: (body, responder) => {
     try {
@@ -31,7 +31,7 @@ export const checkBatch = (deps: BatchDeps, head: CallHead): LargeBody => ({
 });
 
 interface Batch {
-  readonly head: CallHead;
+  readonly head: OpenRequestHead;
   readonly checks: readonly unknown[];
   /** Of the whole body. */
   readonly bytes: number;

@@ -55,9 +55,9 @@ export interface SectionDeps {
 
 /**
  * THE SYNCHRONOUS SECTION begins here: who asks, at which gate, with what passport, what the request says and
- * what is left are read and decided on; whoever calls then takes and records with nothing awaited in between
- * (`recordDecision`, `reserveFor`), so that one moment's state decides and is recorded. A call that had to wait
- * comes here again and is decided as a whole: whatever it saw before has aged.
+ * what is left are read and decided on; the caller then takes and records with nothing awaited in between
+ * (`recordDecision`, `reserveFor`), so that one moment's state decides and is recorded. A request that had to
+ * wait comes here again and is decided as a whole: whatever it saw before has aged.
  *
  * Null: enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key
  * or a gate that went meanwhile; nothing is taken then.

@@ -27,7 +27,6 @@ import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Answerer, type Waiting, OpenRequest, type CallHead, type Attempt } from './open-request.ts';
 import { type Authenticate, authenticator } from './callers.ts';
 import {
   decideRequest,
@@ -41,6 +40,13 @@ import {
   type SectionDeps,
 } from './decide-request.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
+import {
+  type Answerer,
+  type Attempt,
+  OpenRequest,
+  type OpenRequestHead,
+  type Waiting,
+} from './open-request.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { parseBody } from './parse-body.ts';
 import { errorReply, jsonReply } from './replies.ts';
@@ -74,12 +80,16 @@ export interface Enforcer {
    */
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
   /** The part of `handle` before the body. Throws ApiError for whom it does not serve. */
-  admit(head: Pick<RequestHead, 'authorization'>, gateId: string | null, requestId: RequestId): CallHead;
+  admit(
+    head: Pick<RequestHead, 'authorization'>,
+    gateId: string | null,
+    requestId: RequestId,
+  ): OpenRequestHead;
   /**
    * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
    */
-  ask(head: CallHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
+  ask(head: OpenRequestHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): Reply;
   /**
@@ -91,7 +101,7 @@ export interface Enforcer {
   readonly shed: number;
   /** Requests that failed by our own fault. */
   readonly internalErrors: number;
-  readonly trackOpenRequests: number;
+  readonly openRequests: number;
   /** From the whole body of a request to its answer, of decisions. */
   readonly durations: DurationHistogram;
   /** Settlements that were voided because their outcome was not known in time. */
@@ -104,8 +114,8 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
 }
 
 /**
- * The way of a call. Nearly all go straight down, in one turn of the event loop; one that has to ask goes on
- * as its run says (shared/decision/run.ts).
+ * The path of a request. Nearly all go straight down, in one turn of the event loop; one that has to wait
+ * goes on as its run says (shared/decision/run.ts).
  *
  *     handle ─> begin ──known passport─> conclude ─> decide ──plain─> recordDecision ──written─> answerDecision
  *                 └─> verifier ─> afterVerifying ─┘    ^  └─needs a run─> perform ─> leases, settlements, spool
@@ -138,7 +148,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return this.#decisions.rows();
   }
 
-  get trackOpenRequests(): number {
+  get openRequests(): number {
     return this.#open.count;
   }
 
@@ -171,7 +181,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     { authorization }: Pick<RequestHead, 'authorization'>,
     gateId: string | null,
     requestId: RequestId,
-  ): CallHead {
+  ): OpenRequestHead {
     if (this.#deps.state.accountId === null) {
       throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
     }
@@ -179,7 +189,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return { requestId, caller, gateId, authorization };
   }
 
-  ask(head: CallHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
+  ask(head: OpenRequestHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
     const open = this.#begin(head, responder);
     try {
       this.#check(open, body, token);
@@ -188,7 +198,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  #begin(head: CallHead, responder: Responder): OpenRequest {
+  #begin(head: OpenRequestHead, responder: Responder): OpenRequest {
     const open = new OpenRequest(this, head, responder, this.#deps.clock.monotonic());
     this.#open.open(open);
     return open;
@@ -339,8 +349,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   /**
-   * A call is over, and its client has not got what it has read: what was settled for others is theirs alone
-   * again.
+   * A request is over, and its client has not got what it has read: what was settled for others is theirs
+   * alone again.
    */
   #endReadings(open: OpenRequest, isAnsweredWith: boolean): void {
     if (open.waiting === null) return;
@@ -361,7 +371,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#endReadings(open, false);
   }
 
-  /** `isRead`: the reply is what the call has read. */
+  /** `isRead`: the reply is what the request has read. */
   #reply(open: OpenRequest, reply: Reply, isRead = false): void {
     const isTold = this.#open.answer(open, reply);
     this.#endReadings(open, isRead && isTold);
@@ -467,7 +477,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 }
 
-const attemptOf = (open: OpenRequest): Attempt => must(open.attempt, 'a open that is answered or waits was decided');
+const attemptOf = (open: OpenRequest): Attempt =>
+  must(open.attempt, 'a open that is answered or waits was decided');
 const needOf = ({ decision, view, request }: Attempt) => ({
   view: must(view, 'only a passport lacks units'),
   need: permitCharge(request, decision.amountMicroUsd),

@@ -29,7 +29,7 @@ export interface Attempt extends Answered {
   readonly mayBePending: boolean;
 }
 
-/** Who answers a call once the fate of its record is known. */
+/** Answers a request once it is known whether its record was written. */
 export interface Answerer {
   /** The record is written. */
   answerDecision(open: OpenRequest): void;
@@ -53,7 +53,7 @@ export interface Waiting {
 }
 
 /** What is known of a request before its body. */
-export interface CallHead {
+export interface OpenRequestHead {
   readonly requestId: RequestId;
   readonly caller: Caller;
   /** The header that the caller was found by: it is looked at again when the request is decided. */
@@ -86,7 +86,7 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   waiting: Waiting | null = null;
   readonly #answerer: Answerer;
 
-  constructor(answerer: Answerer, head: CallHead, responder: Responder, openedAtMs: MonotonicMillis) {
+  constructor(answerer: Answerer, head: OpenRequestHead, responder: Responder, openedAtMs: MonotonicMillis) {
     this.requestId = head.requestId;
     this.responder = responder;
     this.openedAtMs = openedAtMs;

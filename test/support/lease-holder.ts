@@ -5,8 +5,8 @@ import type {
   LeaseCall,
   LeaseCounter,
   LeaseGrantBody,
-  LeaseReturn,
   LeaseRequest,
+  LeaseReturn,
 } from '../../shared/wire/lease-call.ts';
 import type { Api, Reply } from './api.ts';
 import { connectSidecar, type TestSidecar } from './test-sidecar.ts';
