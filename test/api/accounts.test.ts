@@ -124,7 +124,7 @@ describe('PUT /accounts/:id', () => {
     expect((await put(accountId, { plan: 'enterprise' })).body.limits).toBe(null);
   });
 
-  it('tells every sidecar of a suspension and of its end, and of nothing else', async () => {
+  it('sends suspensions of accounts and their ends to every sidecar, and no other change of an account', async () => {
     const { accountId } = await api.createAccount();
     const before = (await api.changes('global')).length;
     await put(accountId, { status: 'suspended' });

@@ -54,7 +54,7 @@ describe('POST /api-keys', () => {
     expectError(reply, 'invalid_request', 'scopes');
   });
 
-  it('tells the sidecars of the account who the key is', async () => {
+  it('sends the new key to the sidecars of the account', async () => {
     const before = (await api.changes(feed)).length;
     const expires_at = inMs(hourMs);
     const { key, keyId } = await api.createKey({ scopes: ['gates:manage'], expires_at });
@@ -251,7 +251,7 @@ describe('DELETE /api-keys/:id', () => {
     expect(await opens(admin.key)).toBe(200);
   });
 
-  it('deletes the key for good and tells the sidecars', async () => {
+  it('deletes the key permanently and notifies the sidecars', async () => {
     const { keyId } = await api.createKey({ scopes: ['gates:read'] });
     const before = (await api.changes(feed)).length;
     const remove = () => api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });

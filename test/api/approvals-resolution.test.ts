@@ -122,7 +122,7 @@ describe('opening', () => {
     expect(await held(gateId)).toBe(25);
   });
 
-  it('knows a call that it had before by its id, also when the approval is over', async () => {
+  it('recognises a repeated settlement by its id, also after the approval has ended', async () => {
     const requestHash = freshHash();
     const first = await openAnApproval(api, { requestHash });
     const { approvalId, expiresAtMs } = first;
@@ -285,7 +285,7 @@ describe('an approval that cannot expire', () => {
 });
 
 describe('using an approval', () => {
-  it('answers what stands behind it, to the request that it is for', async () => {
+  it('answers the state of the approval to the request that it belongs to', async () => {
     const requestHash = freshHash();
     const opened = await openAnApproval(api, { requestHash });
     const { approvalId, expiresAtMs } = opened;
@@ -330,7 +330,7 @@ describe('using an approval', () => {
     expect(await consume(one.opened.approvalId, one.binding, { nowMs: endMs - 1 })).toBe('consumed');
   });
 
-  it('works once: the same PERMIT hears so again, also late, and another hears that it is used', async () => {
+  it('works once: the same PERMIT gets the same answer again, also late; another gets approval_used', async () => {
     const { opened, binding } = await approved();
     const by = attestationId();
     expect(await consume(opened.approvalId, binding, { by })).toBe('consumed');
@@ -500,7 +500,7 @@ describe('the records of a resolution', () => {
 });
 
 describe('events', () => {
-  it('tell the owner of the gate, and nobody else, of the request and of each resolution', async () => {
+  it('are sent to the owner of the gate only, for the request and for each resolution', async () => {
     const { accountId, key } = await api.createAccount();
     await subscribe(accountId);
     const stranger = await api.createAccount();
@@ -557,7 +557,7 @@ describe('the sweep', () => {
     expect(await held(gateId)).toBe(25);
   });
 
-  it('goes on when the database is back, and says once that it was away', async () => {
+  it('resumes when the database is reachable again, and logs the failure once', async () => {
     const { gateId } = await openAnApproval(api, { expiresInMs: 1_000 });
     const lines: string[] = [];
     const note = (_fields: object, text: string): void => void lines.push(text);

@@ -130,7 +130,7 @@ describe('an export as json', () => {
     expect(lines).toHaveLength(2 + 2 * end.chains + end.records);
   });
 
-  it('is refused when another program has laid it out anew', async () => {
+  it('is refused when another program has reformatted it', async () => {
     const text = await exportText(api, query('json'));
     for (const spaces of [0, 2]) {
       const anew = `${JSON.stringify(JSON.parse(text), null, spaces)}\n`;

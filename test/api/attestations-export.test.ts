@@ -176,7 +176,7 @@ describe('GET /v1/attestations/export', () => {
     await until(async () => (await exported()).status === 200, { what: 'there is room again' });
   });
 
-  it('lacks its end when the database goes away in the middle, so that no verifier takes it for whole', async () => {
+  it('lacks its end line if the database fails in the middle, so that no verifier accepts it as complete', async () => {
     const { response } = await download(origin, api.adminKey);
     const exporting = await openTransactions(api);
     expect(exporting, 'the export is under way').toHaveLength(1);

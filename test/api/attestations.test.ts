@@ -171,7 +171,7 @@ describe('GET /v1/attestations', () => {
 });
 
 describe('GET /v1/attestations/:id', () => {
-  it('answers the record as it stands in the list', async () => {
+  it('answers the same record as the list', async () => {
     const { body } = await list(`?passport_id=${passport.passport_id}&limit=1`);
     expect(await api.call({ url: `/v1/attestations/${ids[8]}` })).toMatchObject({
       status: 200,

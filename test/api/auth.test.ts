@@ -16,7 +16,7 @@ const newKey = () => makeApiKey('live', api.deps.random.bytes(apiKeyRandomBytes)
 const flipLast = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
 
 describe('who may call', () => {
-  it('refuses a call without a key, and says which scheme it wants', async () => {
+  it('refuses a request without a key, and names the authentication scheme', async () => {
     const reply = await api.call({ url: '/v1/gates', key: null });
     expectError(reply, 'unauthorized');
     expect(reply.headers['www-authenticate']).toMatch(/^Bearer/);

@@ -97,7 +97,7 @@ describe('POST /gates/:id/catalog', () => {
     expect((await api.call({ url: `/v1/gates/${gate_id}` })).headers['etag']).toBe('"7"');
   });
 
-  it('tells the sidecars each permission with its price per call in USD, and which need an approval', async () => {
+  it('sends the sidecars each permission with its price per call in USD, and which require an approval', async () => {
     const { gate_id } = await api.createGate();
     const before = (await api.changes(feed)).length;
     await publish(gate_id, [
@@ -162,7 +162,7 @@ describe('POST /gates/:id/catalog', () => {
     expect(body.permissions[0].pricing).toEqual(priced(1));
   });
 
-  it('keeps and signs what it does not know of a catalog and of a price, which then counts as none', async () => {
+  it('keeps and signs unknown members of a catalog; a price of an unknown kind counts as none', async () => {
     const own = { model: 'per_word', price_cents: 'on request', tiers: [{ upTo: 1e21, each: 0.1 }, null] };
     const catalog = {
       pricing: { plan: 'gold', monthly_usd: 9.5, note: null },
@@ -215,7 +215,7 @@ describe('POST /gates/:id/catalog', () => {
     },
   );
 
-  it('400: bounds what it does not know of a catalog', async () => {
+  it('400: bounds the unknown members of a catalog', async () => {
     const { gate_id } = await api.createGate();
     const body = { permissions: [minimal], note: 'a'.repeat(20_000) };
     expectError(await api.call({ url: `/v1/gates/${gate_id}/catalog`, body }), 'invalid_request', 'body');

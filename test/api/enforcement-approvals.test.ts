@@ -359,7 +359,7 @@ describe('a gate test', () => {
     await expectSoundStore(api);
   });
 
-  it('reads what stands behind an approval, and uses none', async () => {
+  it('reads the state of an approval without using it', async () => {
     const { gateId, jwt, approvalId, again } = await suspended();
     const presented = { ...order, approval_id: approvalId };
     expect(await test(gateId, jwt, presented)).toMatchObject({ decision: 'suspend' });

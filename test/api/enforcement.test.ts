@@ -62,7 +62,7 @@ describe('POST /gates/:id/check', () => {
     },
   );
 
-  it('answers a PERMIT whose record stands in the chain of the passport', async () => {
+  it('answers a PERMIT whose record is in the chain of the passport', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     const reply = await check(gate.gate_id, passport.jwt);

@@ -177,7 +177,7 @@ describe('a key', () => {
     expectError(await post('/api/passports', unattended, another), 'idempotency_conflict');
   });
 
-  it('stands for what a body says, not for how it is written', async () => {
+  it('compares the meaning of a body, not its formatting', async () => {
     const idempotencyKey = newKey();
     await post('/issuers', '{"name":"Acme","metadata":{"a":1.0,"b":[2]}}', idempotencyKey);
     const again = await post(

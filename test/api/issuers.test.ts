@@ -65,7 +65,7 @@ describe('POST /issuers', () => {
 });
 
 describe('the counts of an issuer', () => {
-  it('speak of its passports at the moment of reading', async () => {
+  it('count its passports at the moment of reading', async () => {
     const { issuer_id } = await api.createIssuer();
     const short = await api.issuePassport({ issuer_id, expires_in: '1d' });
     await api.issuePassport({ issuer_id });
@@ -100,7 +100,7 @@ describe('PUT /issuers/:id', () => {
     expect(await get(issuer_id)).toEqual(body);
   });
 
-  it('tells every sidecar when it suspends an issuer, and when it takes that back', async () => {
+  it('notifies every sidecar when an issuer is suspended, and when it is active again', async () => {
     const { issuer_id } = await api.createIssuer();
     const before = (await api.changes('global')).length;
     expect((await put(issuer_id, { status: 'suspended' })).body.status).toBe('suspended');

@@ -233,7 +233,7 @@ describe('what counts', () => {
     expectError(await send({ key: sidecar.key }), 'rate_limited');
   });
 
-  it('is no call of a suspended account: it hears why it is refused, and finds its windows as they were', async () => {
+  it('refuses a suspended account with its reason, and leaves its windows unchanged', async () => {
     const { key, accountId } = await account({ requests_per_minute: 1 });
     await update(accountId, { status: 'suspended' });
     for (let time = 0; time < 3; time++) {

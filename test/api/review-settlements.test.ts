@@ -62,7 +62,7 @@ describe('what a sidecar says it holds', () => {
     expect(reply.body.answers).toEqual([{ kind: 'refused', message: expect.stringContaining('held') }]);
   });
 
-  it('never stands in the way of the expiry of other approvals', async () => {
+  it('never blocks the expiry of other approvals', async () => {
     await settle(suspend(1, [heldFrom(dayStartMs() + 1)]));
     await settle(suspend(2, [heldFrom(dayStartMs() + 2)]));
     const { approvalId } = await openAnApproval(api, { expiresInMs: 1_000 });
@@ -82,7 +82,7 @@ describe('an idempotency key without a gate', () => {
       body: { passport: passport.jwt, request: { idempotency_key: 'order-1', ...request } },
     });
 
-  it('belongs to the account that asks: another one neither gets its PERMIT nor stands in its way', async () => {
+  it('belongs to one account: another account neither gets its PERMIT nor conflicts with it', async () => {
     const { key } = await api.createAccount();
     const other = await api.createAccount();
     passport = await api.issuePassport({}, key);

@@ -23,7 +23,7 @@ const standing = (id: string, is: string, expires_at: string | null) => ({
 });
 
 describe('POST /passports/:id/revoke', () => {
-  it('200: revokes, and tells every sidecar', async () => {
+  it('200: revokes, and notifies every sidecar', async () => {
     const { id, expires_at } = await api.issuePassport();
     const before = (await globalChanges()).length;
     const { status, body } = await act(id, 'revoke', { reason: 'key leaked' });
@@ -55,7 +55,7 @@ describe('POST /passports/:id/revoke', () => {
     expect(body.reason).toBe('unspecified');
   });
 
-  it('answers the first revocation again, and tells nobody twice', async () => {
+  it('answers the first revocation again, and sends no second change', async () => {
     const { id } = await api.issuePassport();
     const first = await act(id, 'revoke', { reason: 'first' });
     const changes = (await globalChanges()).length;
@@ -112,7 +112,7 @@ describe('POST /passports/:id/revoke', () => {
 });
 
 describe('POST /passports/:id/suspend and reactivate', () => {
-  it('200: go there and back, and tell every sidecar', async () => {
+  it('200: suspends and reactivates, and notifies every sidecar', async () => {
     const { id, expires_at } = await api.issuePassport();
     const before = (await globalChanges()).length;
     const suspended = await act(id, 'suspend');
@@ -126,7 +126,7 @@ describe('POST /passports/:id/suspend and reactivate', () => {
     ]);
   });
 
-  it('409: from any other state, telling nobody', async () => {
+  it('409: from any other state, without a change in the feed', async () => {
     const active = await api.issuePassport();
     const suspended = await api.issuePassport();
     const revoked = await api.issuePassport();

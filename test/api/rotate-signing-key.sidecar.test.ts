@@ -70,7 +70,7 @@ describe.each([
     }
   });
 
-  it(`blocks every passport of a compromised key within ${boundMs} ms, also those it knows, and permits new ones`, async () => {
+  it(`blocks every passport of a compromised key within ${boundMs} ms, also cached ones, and permits new ones`, async () => {
     const sidecar = await follow();
     const known = await api.issuePassport();
     const unknown = await api.issuePassport();
@@ -114,7 +114,7 @@ describe.each([{ compromised: false }, { compromised: true }])(
       expect(await lastProblem(again)).toBeNull();
     });
 
-    it('reaches a sidecar that was away meanwhile, because the old key vouched for the new one', async () => {
+    it('reaches a sidecar that was offline meanwhile, because the old key signed the new one', async () => {
       const folder = await stop(await start());
       const passport = await api.issuePassport();
       await rotateSync();
@@ -124,7 +124,7 @@ describe.each([{ compromised: false }, { compromised: true }])(
       await until(async () => (await lastProblem(again)) === null, { what: 'no problem is left' });
     });
 
-    it('leaves a state on disk that the next start believes, without the control plane', async () => {
+    it('leaves a state on disk that the next start accepts without the control plane', async () => {
       const sidecar = await start();
       const passport = await api.issuePassport();
       const kid = await rotateSync();
@@ -141,7 +141,7 @@ describe.each([{ compromised: false }, { compromised: true }])(
   },
 );
 
-it('a sidecar believes no change that is signed with a compromised key of the feeds', async () => {
+it('a sidecar accepts no change that is signed with a compromised key of the feeds', async () => {
   const sidecar = await start();
   const passport = await api.issuePassport();
   const stolen = api.deps.signingKeys.current('sync');

@@ -82,7 +82,7 @@ describe('POST /signing-keys/rotate', () => {
     expect((await jwks()).headers['cache-control']).toBe('public, max-age=30');
   });
 
-  it('tells every sidecar of both keys, the new one first, and of no private half', async () => {
+  it('sends both public keys to every sidecar, the new one first, and no private key', async () => {
     const { body } = await rotate({ purpose: 'sync' });
     const [next, previous, ...more] = await api.changes('global');
     expect(more).toEqual([]);
@@ -105,7 +105,7 @@ describe('POST /signing-keys/rotate', () => {
     expect((await jwks()).body.keys.map((key: { purpose: string }) => key.purpose)).not.toContain('sync');
   });
 
-  it('200: is answered the rotation that is under way, and begins another one after it', async () => {
+  it('200: answers the rotation in progress, and starts another one after it', async () => {
     const first = await rotate({ purpose: 'passport' });
     const second = await rotate({ purpose: 'passport' });
     expect([first.status, second.status]).toEqual([201, 200]);
@@ -227,7 +227,7 @@ describe('POST /signing-keys/rotate with compromised', () => {
     expect(third.body.previous).toMatchObject({ kid: first.body.kid, compromised: true });
   });
 
-  it('is not put off by a rotation under way, and ends the coming key with the current one', async () => {
+  it('is not delayed by a rotation in progress, and ends the next key together with the current one', async () => {
     const coming = await rotate({ purpose: 'passport' });
     const reply = await rotate({ purpose: 'passport', compromised: true });
     expect(reply.status).toBe(201);
@@ -302,7 +302,7 @@ describe('two control planes on one database', () => {
     },
   );
 
-  it('block tokens of a compromised key even before they have heard of it', async () => {
+  it('block tokens of a compromised key even before they have loaded the change', async () => {
     const gate = await api.createGate();
     const { jwt } = await api.issuePassport();
     await rotate({ purpose: 'passport', compromised: true });
@@ -311,7 +311,7 @@ describe('two control planes on one database', () => {
     expect(body).toMatchObject({ decision: 'BLOCK', reason: 'passport_unknown_key' });
   });
 
-  it('issue passports that are blocked while they have not heard of it', async () => {
+  it('issue passports that are blocked until they have loaded the change', async () => {
     const gate = await api.createGate();
     await rotate({ purpose: 'passport', compromised: true });
     const { body } = await second.call('/v1/passports', { agent_id: 'late', permissions: ['orders:create'] });

@@ -160,7 +160,7 @@ describe('the table', () => {
     for (const operation of publicOperations) expect(declared.get(normal(operation)), operation).toBe(null);
   });
 
-  it('knows every scope', () => {
+  it('accepts every scope', () => {
     expect(new Set(everyScope)).toEqual(new Set(scopes));
   });
 });

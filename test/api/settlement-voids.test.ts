@@ -339,7 +339,7 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     expect(await standing()).toBe(false);
   });
 
-  it('and the void of the PERMIT, at the same moment, leave it only where somebody may be answered with it', async () => {
+  it('and a void of the PERMIT at the same moment keep it only if a request may be answered with it', async () => {
     await lease();
     for (let round = 0; round < 6; round++) {
       const change = { idempotency_key: `order-${round}` };

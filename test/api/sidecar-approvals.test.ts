@@ -250,7 +250,7 @@ describe('an approval over two sidecars', () => {
     });
   });
 
-  it('whose outcome is not known in time is 503 and waits for nobody: its money is free, and a retry waits anew', async () => {
+  it('whose outcome is not known in time is 503: its money is free, and a retry opens a new approval', async () => {
     const { gateId, token } = await pair.setUp({
       gate: { ...constraints, spend_limits: { daily_usd: order.amount + 1 } },
     });

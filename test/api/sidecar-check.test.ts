@@ -88,7 +88,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     });
   });
 
-  it('knows a passport the second time, and nothing of what was decided the first time', async () => {
+  it('caches a verified passport, but not what was decided about it', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     await sidecar.caughtUp();

@@ -62,7 +62,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       jwt,
     ];
 
-    it('refuses whoever does not say who calls', async () => {
+    it('refuses a request without credentials', async () => {
       for (const key of wrongKeys(api.adminKey)) {
         expectError(
           await ask(`/v1/gates/${gateId}/check`, { key, body: { passport: jwt, request: order } }),

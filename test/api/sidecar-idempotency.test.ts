@@ -89,7 +89,7 @@ describe('a request with an idempotency key', () => {
     expect(permitted).toBe(39);
   });
 
-  it('is refused by no limit whose last unit a copy of it has just taken at the same sidecar', async () => {
+  it('waits for an in-flight duplicate at the same sidecar instead of failing on the limit that it is using up', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
     const request = { ...order, idempotency_key: newKey() };
     const replies = await Promise.all(Array.from({ length: 6 }, () => check(0, gateId, token, request)));
@@ -100,7 +100,7 @@ describe('a request with an idempotency key', () => {
   });
 
   it.each(['another sidecar', 'the control plane'])(
-    'is refused by no limit whose last unit a copy of it is just claiming, at %s',
+    'waits for an in-flight duplicate instead of failing on the limit that it is using up, at %s',
     async (place) => {
       const { api } = pair;
       const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
@@ -199,7 +199,7 @@ describe('a request with an idempotency key', () => {
   );
 
   describe('whose outcome is not known in time', () => {
-    it('is 503, and whatever came true after that is voided: a retry is decided anew', async () => {
+    it('is 503, and is voided if it commits after that: a retry is decided again', async () => {
       const { gateId, token, passport } = await pair.setUp({
         gate: { rate_limits: { requests_per_day: 2 } },
       });

@@ -213,7 +213,7 @@ describe('limits over two sidecars', () => {
     sidecar.removeFolder();
   });
 
-  it('are not touched by a client that went away while its lease was on its way', async () => {
+  it('are not used for a client that disconnected while its lease call was in flight', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
     const [sidecar] = pair.sidecars;
     const client = new AbortController();

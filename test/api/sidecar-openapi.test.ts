@@ -48,7 +48,7 @@ describe('the document of a sidecar', () => {
     expect(text).not.toContain('"webhooks":');
   });
 
-  it('knows no plan limits', () => {
+  it('has no plan limits', () => {
     const text = JSON.stringify(document);
     expect(text).not.toMatch(/X-RateLimit|"429"|RateLimited|rate_limited"\]/);
     // A control that must find them.

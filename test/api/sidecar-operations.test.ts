@@ -132,7 +132,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expect(body).not.toMatch(/agent-that-must-not-show|pass_|gate_[0-9a-z]{26}|key_[0-9a-z]{26}|acct_/);
   });
 
-  it('keeps deciding while the control plane is away, says so, and delivers the records when it is back', async () => {
+  it('keeps deciding while the control plane is unreachable, reports it, and ships the records afterwards', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     await sidecar.caughtUp();
@@ -250,7 +250,7 @@ describe('a sidecar', () => {
     sidecar.removeFolder();
   });
 
-  it('hears of a revocation within two seconds where there is no push', async () => {
+  it('applies a revocation within two seconds without push', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     const sidecar = await startTestSidecar({ api, bus: null });
@@ -280,7 +280,7 @@ describe('a sidecar', () => {
     sidecar.removeFolder();
   });
 
-  it('blocks what a compromised key has signed, also passports it knew', async () => {
+  it('blocks passports signed with a compromised key, also cached ones', async () => {
     const own = await startApi();
     const sidecar = await startTestSidecar({ api: own });
     const gate = await own.createGate();

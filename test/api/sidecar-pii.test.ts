@@ -36,7 +36,7 @@ describe('a gate with PII controls', () => {
 
   const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
 
-  it('that only logs permits, and says where what stands', async () => {
+  it('that only logs permits, and reports where which type of data was found', async () => {
     const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'log_only' } } });
     const { body } = await check(0, gateId, token, personal);
     expect(body).toEqual({

@@ -39,7 +39,7 @@ it('a sidecar that starts again and again leaves a bounded number of epochs, and
   expect(stored.filter((id) => id === records[0]?.id)).toHaveLength(1);
 });
 
-it('a sidecar that was not heard of for a month is forgotten with its epochs, and may come back', async () => {
+it('a sidecar that has not connected for a month is deleted with its epochs, and may connect again', async () => {
   const [gone, kept] = [await connectSidecar(api), await connectSidecar(api)];
   for (const each of [gone, kept]) await each.send(1, [recordOf(api, { gateId, passport })]);
   await api.deps.sql`

@@ -200,7 +200,7 @@ describe('startSidecar', () => {
       expect(rows).toHaveLength(2);
     });
 
-    it('starts a thread again that fails by our own fault, and goes on serving meanwhile', async () => {
+    it('restarts a thread that fails with an internal error, and keeps serving meanwhile', async () => {
       const { port } = await start({ SIDECAR_THREADS: '2' });
       await allReady(port);
       const before = threads.length;

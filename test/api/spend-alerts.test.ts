@@ -53,7 +53,7 @@ async function alertsAbout(id: string): Promise<Reply['body'][]> {
 }
 
 describe('spend_limit.approaching', () => {
-  it('is told when what PERMITs have spent reaches four fifths of a limit, and once', async () => {
+  it('is sent once, when the spend of PERMITs reaches four fifths of a limit', async () => {
     const gateId = await gateOf({ daily_usd: 10 });
     await ship(permit(gateId, 7.999999));
     expect(await alertsAbout(gateId)).toEqual([]);
@@ -82,7 +82,7 @@ describe('spend_limit.approaching', () => {
     expect(await alertsAbout(elsewhere)).toMatchObject([{ spent_usd: 9 }]);
   });
 
-  it('is told once for each window, at the fraction that the gate names', async () => {
+  it('is sent once for each window, at the fraction that the gate sets', async () => {
     const gateId = await gateOf({ daily_usd: 10, monthly_usd: 20, alert_at: 0.5 });
     await ship(permit(gateId, 4), permit(gateId, 2));
     await ship(permit(gateId, 4.5));
@@ -92,7 +92,7 @@ describe('spend_limit.approaching', () => {
     ]);
   });
 
-  it('is told again in the next window', async () => {
+  it('is sent again in the next window', async () => {
     const gateId = await gateOf({ daily_usd: 10 });
     const nowMs = api.deps.clock.now();
     await ship(permit(gateId, 9, { timestamp_ms: nowMs - dayMs }));
@@ -112,7 +112,7 @@ describe('spend_limit.approaching', () => {
     expect(await alertsAbout(gateId)).toMatchObject([{ passport_id: passport.passport_id, spent_usd: 8 }]);
   });
 
-  it('is told to the passport’s account about its own limit, across all gates', async () => {
+  it('is sent to the passport’s account for its own limit, across all gates', async () => {
     const stranger = await api.createAccount();
     const webhookId = await subscribe(stranger.key);
     const visitor = await api.issuePassport(
@@ -173,7 +173,7 @@ describe('spend_limit.approaching', () => {
     expect(await alertsAbout(gateId)).toHaveLength(1);
   });
 
-  it('is given to nobody for a record that comes long after its window has ended', async () => {
+  it('is not sent for a record that arrives long after its window has ended', async () => {
     const gateId = await gateOf({ daily_usd: 10 });
     const databaseNowMs = Date.now();
     await ship(permit(gateId, 9, { timestamp_ms: databaseNowMs - limits.spendCountedMs - 2 * dayMs }));

@@ -221,7 +221,7 @@ describe('POST /v1/sync/attestations', () => {
       expect(reply.body.error.code).toBe('connection_unknown');
     });
 
-    it('tells a sidecar to connect anew where the database was restored and lacks its connection', async () => {
+    it('makes a sidecar reconnect if the database was restored and lacks its connection', async () => {
       const own = await connectSidecar(api);
       const records = [permit()];
       await api.deps.sql`
@@ -264,7 +264,7 @@ describe('POST /v1/sync/attestations', () => {
         'gate_id is not a gate of the account of this sidecar',
       ));
 
-    it('a passport whose token was not shown', () =>
+    it('a passport whose token was not presented', () =>
       expectTakenApart(
         permit({ token_hash: 'ab'.repeat(32) }),
         'token_hash does not show that this sidecar has seen the token of passport_id',
@@ -312,7 +312,7 @@ describe('POST /v1/sync/attestations', () => {
       );
     });
 
-    it('an id that stands in the batch twice', async () => {
+    it('an id that is in the batch twice', async () => {
       const own = await connectSidecar(api);
       const record = permit();
       expectRefused(await own.send(1, [record, record]), [
@@ -365,7 +365,7 @@ describe('POST /v1/sync/attestations', () => {
     });
   });
 
-  it('tells the log about records that were given up or refused', async () => {
+  it('logs records that were lost or refused', async () => {
     const metrics = async () =>
       (await api.deps.metrics.getSingleMetric('agent_trust_ingested_records_total')?.get())?.values;
     const countOf = async (outcome: string) =>

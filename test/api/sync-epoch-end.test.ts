@@ -208,7 +208,7 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([6, 6]);
   });
 
-  it('knows what settlements took, and lets none become true that comes after it', async () => {
+  it('counts the units that settlements took, and commits none that arrives after it', async () => {
     const { gateId, sidecar, own, permit, counted } = await leased();
     const settle = async (key: string) => {
       const record = permit(2);

@@ -235,7 +235,7 @@ describe('a lease call', () => {
     it.each([
       ['a hole', 4],
       ['a number of long ago', 1],
-    ])('and %s is told that its holder is not known', async (_, seq) => {
+    ])('and %s is answered holder_unknown', async (_, seq) => {
       const rate = ofGate('gate_rate', await gateOf(10));
       const own = await leaseHolder(api);
       await own.lease([wish(rate, 'minute', 1)]);
@@ -291,7 +291,7 @@ describe('a lease call', () => {
       expect(only(await own.lease([wish(ofGate('gate_rate', gateId), 'minute', 1)]))).toMatchObject(refused);
     });
 
-    it('of a passport whose token was not shown', async () => {
+    it('of a passport whose token was not presented', async () => {
       const limited = await api.issuePassport({ constraints: { rate_limits: { requests_per_minute: 9 } } });
       const gateId = await rateGate({ requests_per_minute: 9, per: 'passport' });
       const own = await leaseHolder(api);
@@ -456,7 +456,7 @@ describe('several holders', () => {
     expect(used).toBeGreaterThanOrEqual(0.98 * limit);
   });
 
-  it('never wait for each other in a circle while they give back and ask crosswise', async () => {
+  it('never deadlock while they return and request units of each other’s windows', async () => {
     const gates = await Promise.all(Array.from({ length: 8 }, () => gateOf(1_000)));
     const counters = gates.map((gateId) => ofGate('gate_rate', gateId));
     const holders = await Promise.all(Array.from({ length: 6 }, () => leaseHolder(api)));

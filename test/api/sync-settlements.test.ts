@@ -302,7 +302,7 @@ describe('a permit with an approval', () => {
     );
   });
 
-  it('that does not fit is told why, and takes nothing', async () => {
+  it('that contradicts the database is refused with the reason, and takes nothing', async () => {
     const approvalId = await approved();
     const tell = async (change: object) => {
       const record = permitRecord(change);
@@ -437,7 +437,7 @@ describe('a suspend', () => {
 });
 
 describe('a look-up', () => {
-  it('says what stands behind an approval', async () => {
+  it('answers the state of an approval', async () => {
     await lease(25_000_000);
     const call = suspend();
     await answerTo(call);
@@ -455,7 +455,7 @@ describe('a look-up', () => {
     expect(await answerTo(lookUp())).toEqual(nothing);
   });
 
-  it('tells of an approval that refuses the request before it tells of the key', async () => {
+  it('answers an approval that refuses the request before a PERMIT of the key', async () => {
     const approvalId = await approved();
     expect(await answerTo(permit({ approval_id: approvalId }))).toEqual({ kind: 'committed' });
     const about = (change: object) => answerTo(lookUp({ idempotency_key: 'order-1', ...change }));
@@ -573,7 +573,7 @@ describe('a settlement that is not well formed', () => {
     ]);
   });
 
-  it('that nobody wants any more is not begun, and harms no other of its call', async () => {
+  it('that is too old is not begun, and does not affect the others of its call', async () => {
     const body = settlementCall(permit());
     const late = settlementCall({ ...permit({ idempotency_key: 'order-2' }, permitRecord()), wanted_ms: 0 });
     const held = await api.deps.sql.begin(async (tx) => {

@@ -254,7 +254,7 @@ describe('GET /v1/sync/snapshot', () => {
     expect(standing(longExpired)).toBeUndefined();
   });
 
-  it('stands at the revisions it names: what comes after them is all that is missing', async () => {
+  it('contains everything up to its revisions: only later changes are missing', async () => {
     const { snapshot } = await snapshotOf();
     const gate = await api.createGate({}, accountKey);
     const { answer } = await changes(await connected(), {
@@ -378,7 +378,7 @@ describe('GET /v1/sync/changes', () => {
     expect(reply.body.error.message).toContain('sidecar_id');
   });
 
-  it("knows no connection of another account's sidecar, and none that is not there (any more)", async () => {
+  it("rejects a connection of another account's sidecar, and one that is unknown or expired", async () => {
     const mine = await connected();
     expectUnknown((await changes(mine, {}, api.adminKey)).reply);
     await api.deps.sql`DELETE FROM sidecars WHERE sidecar_id = ${mine.sidecar_id}`;
@@ -448,7 +448,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     expect(await seen()).toEqual({ revision: late, sidecars: 2, acknowledged: 1, silent: [] });
   });
 
-  it('speaks of the sidecars that serve the passports of the account, and of no stranger’s', async () => {
+  it('counts the sidecars that serve the passports of the account, and no others', async () => {
     await forgetOthers();
     const stranger = await api.createAccount();
     const host = await api.createAccount();
@@ -518,7 +518,7 @@ describe('POST /v1/sync/ack, and who waits for it', () => {
     expect((await seen()).acknowledged).toBe(0);
   });
 
-  it('believes no acknowledgement of what is not in its history, and takes back what came before it', async () => {
+  it('accepts no acknowledgement of an unknown position, and withdraws the earlier one', async () => {
     await forgetOthers();
     const sidecar = await connected();
     await ack(sidecar, late + 1_000, 'of-another-history');

@@ -18,7 +18,7 @@ const gateFrom = (templateId: string, body: object = {}) =>
   api.call({ url: '/v1/gates', body: { name: 'Orders', template_id: templateId, ...body } });
 
 describe('built-in templates', () => {
-  it.each(builtIn)('%s is there for everybody', async (templateId) => {
+  it.each(builtIn)('%s needs no key', async (templateId) => {
     const other = await api.createAccount();
     const reply = await api.call({ url: `/v1/templates/${templateId}`, key: other.key });
     expect(reply.status).toBe(200);

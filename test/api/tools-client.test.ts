@@ -111,7 +111,7 @@ describe.each(revisions)('the official client, revision $revision', ({ revision,
     });
     afterAll(() => client.close());
 
-    it('speaks that revision', () => {
+    it('uses that protocol revision', () => {
       expect(client.getNegotiatedProtocolVersion()).toBe(revision);
       expect(client.getServerVersion()).toMatchObject({ name: 'agent-trust' });
       expect(client.getInstructions()).toMatch(/Ask a person/);

@@ -331,7 +331,7 @@ describe('the protocol', () => {
     });
   });
 
-  it.each(['__proto__', 'constructor', 'toString'])('knows no tool named %s', async (name) => {
+  it.each(['__proto__', 'constructor', 'toString'])('has no tool named %s', async (name) => {
     expect(await message(await tools.call(token, name))).toMatchObject({ error: { code: -32_602 } });
   });
 

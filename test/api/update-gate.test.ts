@@ -63,7 +63,7 @@ describe('PUT /gates/:id', () => {
     expect(reply.body.name).toBe('New');
   });
 
-  it('tells the sidecars the whole gate, under the next version', async () => {
+  it('sends the whole gate to the sidecars, under the next version', async () => {
     const { id } = await api.createGate({ constraints });
     const before = (await api.changes(feed)).length;
     await put(id, { trust_level: 'L3' });
@@ -189,7 +189,7 @@ describe('If-Match', () => {
 });
 
 describe('DELETE /gates/:id', () => {
-  it('200: then the gate is gone, and the sidecars know', async () => {
+  it('200: deletes the gate, also at the sidecars', async () => {
     const { id } = await api.createGate();
     const before = (await api.changes(feed)).length;
     const remove = () => api.call({ method: 'DELETE', url: `/v1/gates/${id}` });

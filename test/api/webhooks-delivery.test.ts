@@ -167,7 +167,7 @@ describe('a delivery', () => {
     },
   );
 
-  it('to where nobody listens has failed, with a reason', async () => {
+  it('to a port that is closed has failed, with a reason', async () => {
     await receiver.close();
     const hook = await hookAt(receiver);
     await cause();
@@ -286,7 +286,7 @@ describe('an endpoint', () => {
     expect(verifiedAll(receiver, hook.secret).map(({ id }) => id)).toContain(first.event_id);
   });
 
-  it('that its owner disables keeps what is under way to it, and gets the rest when it is enabled', async () => {
+  it('that its owner disables finishes attempts in flight, and gets the rest when it is enabled', async () => {
     fail(500);
     const hook = await hookAt(receiver);
     const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
@@ -555,7 +555,7 @@ describe('a long log', () => {
 });
 
 describe('a replica that is stopped', () => {
-  it('gives back what is under way, for another to send at once', async () => {
+  it('releases deliveries in flight, for another replica to send at once', async () => {
     receiver.answer(() => undefined);
     const hook = await hookAt(receiver);
     await cause();

@@ -97,7 +97,7 @@ describe('passport.revoked', () => {
 });
 
 describe('a decision of the control plane', () => {
-  it('is told to the account of the gate and to that of the passport', async () => {
+  it('is sent to the account of the gate and to that of the passport', async () => {
     const { gate_id } = await api.createGate({ constraints: { trusted_issuers: ['*'] } }, own.key);
     const passport = await api.issuePassport({}, other.key);
     const { attestation_id } = await check(gate_id, passport.jwt, own.key);
@@ -116,7 +116,7 @@ describe('a decision of the control plane', () => {
     expect([one.event_id, one.payload]).toEqual([same.event_id, same.payload]);
   });
 
-  it('is told once where both are one account', async () => {
+  it('is sent once if both are the same account', async () => {
     const { gate_id } = await api.createGate({}, own.key);
     const passport = await api.issuePassport({ permissions: ['orders:read'] }, own.key);
     const { attestation_id } = await check(gate_id, passport.jwt, own.key);
@@ -136,7 +136,7 @@ describe('a decision of the control plane', () => {
     expect(await got(otherHook)).toEqual([]);
   });
 
-  it('about a token that does not verify is told to the account of the gate, without a passport', async () => {
+  it('about a token that does not verify is sent to the account of the gate, without a passport', async () => {
     const { gate_id } = await api.createGate({}, own.key);
     const { attestation_id } = await check(gate_id, 'no token', own.key);
     expect((await got(ownHook)).slice(1)).toEqual([
@@ -154,7 +154,7 @@ describe('a decision of the control plane', () => {
     ]);
   });
 
-  it('without a gate is told to the account of the passport alone', async () => {
+  it('without a gate is sent to the account of the passport only', async () => {
     const { jwt } = await api.issuePassport({}, other.key);
     const body = { passport: jwt, request: {} };
     await api.call({ url: '/v1/enforce', body, key: own.key });
@@ -164,7 +164,7 @@ describe('a decision of the control plane', () => {
     ]);
   });
 
-  it('is not told of a gate test', async () => {
+  it('is not sent for a gate test', async () => {
     const { gate_id } = await api.createGate({}, own.key);
     const { jwt } = await api.issuePassport({}, own.key);
     const body = { passport_token: jwt, requested_action: 'orders:create' };
@@ -174,7 +174,7 @@ describe('a decision of the control plane', () => {
 });
 
 describe('decisions that a sidecar ships', () => {
-  it('are told with the batch, exactly as often as they are stored', async () => {
+  it('are sent with the batch, exactly as often as they are stored', async () => {
     const accountId = (await api.deps.sql`SELECT account_id FROM accounts WHERE is_operator`)[0]?.[
       'account_id'
     ];

@@ -129,7 +129,7 @@ describe('the endpoints of a suspended account', () => {
   const standing = (status: 'active' | 'suspended') =>
     api.call({ method: 'PUT', url: `/v1/accounts/${accountId}`, body: { status } });
 
-  it('are told nothing; what happens meanwhile waits until the account is active again', async () => {
+  it('get nothing; their events wait until the account is active again', async () => {
     await api.createGate({}, key);
     const passport = await api.issuePassport({}, key);
     const other = await subscribe(api, { url: 'https://it.example/', events: ['passport.denied'] }, key);

@@ -111,7 +111,7 @@ describe.each(adapters)('$name: closing', (adapter) => {
     await closing;
   });
 
-  it('gives up after the drain time, and says so to whoever would still answer', async () => {
+  it('gives up after the drain time, and aborts the requests that are still open', async () => {
     const server = await start(adapter);
     const client = await server.connect();
     await client.send(request('POST /held', { body: 'a' }));

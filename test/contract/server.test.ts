@@ -27,7 +27,7 @@ describe('chooseServer', () => {
   });
 });
 
-describe.each(adapters)('$name: what the handler is told', (adapter) => {
+describe.each(adapters)('$name: what the handler receives', (adapter) => {
   const headOf = async (text: string, headerNames: readonly string[] = []) => {
     const server = await start(adapter, { headerNames });
     const client = await server.connect();
@@ -347,7 +347,7 @@ describe.each(adapters)('$name: a handler that fails', (adapter) => {
     expect(answer?.headers.has('x-forged')).toBe(false);
   });
 
-  it('by replying twice is told so, and the client gets the first', async () => {
+  it('by replying twice gets an error, and the client gets the first reply', async () => {
     const server = await start(adapter);
     const client = await server.connect();
     await client.send(request('POST /held', { body: '' }));

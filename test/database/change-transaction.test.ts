@@ -75,7 +75,7 @@ describe('changeTransaction', () => {
     expect(next).toBe(before + 1);
   });
 
-  it('hands back what the work returns, an array of promises included', async () => {
+  it('returns what the work returns, an array of promises included', async () => {
     const result = await changeTransaction(api.deps, async () => [1, 2] as const);
     expect(result).toEqual([1, 2]);
   });

@@ -32,7 +32,7 @@ describe('a replica that follows the signing keys', () => {
     rotateSigningKey(api.deps, await operatorCaller(api.deps), { purpose: 'passport', isCompromised: true });
   const signsWith = () => second.deps.signingKeys.current('passport').kid;
 
-  it('signs with the new one as soon as the push tells of it', async () => {
+  it('signs with the new key as soon as it is pushed', async () => {
     let looks = 0;
     const { signingKeys } = second.deps;
     const reload = () => signingKeys.reload().then(() => void looks++);

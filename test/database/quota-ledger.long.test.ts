@@ -108,7 +108,7 @@ describe('the quota ledger', () => {
     );
   });
 
-  it('gives out no more than the limit, and accounts for every unit, whoever asks and gives back at once', async () => {
+  it('grants no more than the limit, and accounts for every unit, under concurrent requests and returns', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(asks, { minLength: 6, maxLength: 20 }),

@@ -48,7 +48,7 @@ describe('waitForDatabase', () => {
     }
   });
 
-  it('ends early when it is told to', async () => {
+  it('ends early when it is aborted', async () => {
     const stopping = new AbortController();
     const url = 'postgres://user:hunter2@127.0.0.1:1/nothing';
     await expect(wait(url, { onWarn: () => stopping.abort(), signal: stopping.signal })).rejects.toThrow(

@@ -97,7 +97,7 @@ describe('the story of an approval', () => {
     return { gateId, passport, order, approvalId, approved: { ...order, approval_id: approvalId } };
   }
 
-  it('of two resolvers at once one is heard, whichever control plane they ask, and the word is on record', async () => {
+  it('of two simultaneous resolutions one wins, at any control plane, and is on record', async () => {
     const { gateId, approvalId } = await suspended();
     const said = await Promise.all([
       resolve(controlPlanes[0], approvalId, 'approve'),

@@ -156,7 +156,7 @@ describe('with a service that runs', () => {
     for (const args of checks) expect((await ended(args, settings)).code).toBe(0);
   });
 
-  it('tells which program it is about: one that is not there, one that is not ready', async () => {
+  it('names the program: one that does not answer, one that is not ready', async () => {
     const elsewhere = { ...settings, SIDECAR_PORT: nobody['SIDECAR_PORT'] ?? '' };
     expect((await ended(['healthcheck'], elsewhere)).stdout).toBe('control-plane: ready\n');
     expect((await ended(['healthcheck', 'sidecar'], elsewhere)).code).toBe(1);

@@ -139,7 +139,7 @@ describe('a sidecar that was stopped', () => {
     await sidecar.stop();
   });
 
-  it('goes by the age of its state where the control plane is away, and counts the sleep of its machine', async () => {
+  it('decides by the age of its state while the control plane is unreachable, and counts the sleep of its machine', async () => {
     const gateway = await world.startControlPlane();
     const sidecar = await world.startSidecar({
       NODE_OPTIONS: preload,
@@ -164,7 +164,7 @@ describe('a sidecar that was stopped', () => {
 });
 
 describe('a sidecar that starts while the control plane is away', () => {
-  it('goes by the clock of its machine, at gates that decide on an old state only, until it hears of the true time', async () => {
+  it('goes by the clock of its machine, at gates that decide on an old state only, until it gets the true time', async () => {
     const gateway = await world.startControlPlane();
     const aheadMs = -30 * secondMs;
     const sidecar = await world.startSidecar({ ...clockAhead(aheadMs), CONTROL_PLANE_URL: gateway.origin });

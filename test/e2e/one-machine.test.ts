@@ -126,7 +126,7 @@ describe('everything on one machine', () => {
     expect(existsSync(dataDir())).toBe(false);
   });
 
-  it('tells how to begin with --help', async () => {
+  it('describes the first steps with --help', async () => {
     const help = programs.start(['--help'], {});
     expect(await help.exited).toBe(0);
     for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATABASE_URL', 'MASTER_KEY']) {

@@ -129,7 +129,7 @@ describe('the ground of a spool', () => {
     120_000,
   );
 
-  it('is missed within a second or so where nobody asks', async () => {
+  it('is detected within about a second without requests', async () => {
     const dataDir = newFolder();
     const sidecar = await world.startSidecar({ DATA_DIR: dataDir });
     expect((await readyz(sidecar)).status).toBe(200);

@@ -89,7 +89,7 @@ const timed = async <T>(work: () => Promise<T>): Promise<{ readonly result: T; r
 };
 
 describe('a database that falls silent', () => {
-  it('costs the calls in flight a 503, and the next ones are served when it speaks again', async () => {
+  it('costs the requests in flight a 503, and serves the next ones when the database answers again', async () => {
     expect((await api.call({ url: '/v1/gates' })).status).toBe(200);
     link.freeze();
     const [call, ready] = await Promise.all([

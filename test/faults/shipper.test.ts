@@ -375,7 +375,7 @@ describe('shipper', () => {
     expect(await finish(spool, shipper)).toBe(true);
   });
 
-  it('does not believe a control plane that has records of this start which were never made', async () => {
+  it('rejects an answer that claims records of this start which were never written', async () => {
     const spool = await openTestSpool(folder.path);
     const shipper = ship(spool, {
       client: { shipAttestations: async () => ({ kind: 'taken', nextSeq: 100 }) },

@@ -91,7 +91,7 @@ function expectNothingLost(outcome: Outcome, what: string): void {
 
 describe.each([0, 20])('a spool with fsyncMs %i, when one file operation goes wrong', (fsyncMs) => {
   it.each(['failed', 'failed but persisted', 'short'] as const)(
-    '"%s": loses nothing it promised',
+    '"%s": loses no record that was acknowledged',
     async (mode) => {
       for (let failAt = 1; ; failAt++) {
         expect(failAt).toBeLessThan(operationsMax);

@@ -65,7 +65,7 @@ describe('startControlPlane', () => {
     expect(new Set(answers).size).toBe(1);
   });
 
-  it('hears of a signing key that another replica has rotated, without a push', async () => {
+  it('loads a signing key that another replica has rotated, without a push', async () => {
     const key = `at_live_${'k'.repeat(40)}`;
     const startOne = (name: string) => start({ DATA_DIR: join(folder.path, name), ADMIN_API_KEY: key });
     const [first, second] = await Promise.all([startOne('a'), startOne('b')]);
@@ -94,7 +94,7 @@ describe('startControlPlane', () => {
     await start();
   });
 
-  it('names the port that somebody else has', async () => {
+  it('names the port that is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address();
@@ -112,7 +112,7 @@ describe('startControlPlane', () => {
 });
 
 describe('startAllInOne', () => {
-  it('goes no further once it is told to end, and stops what it had started', async () => {
+  it('starts nothing more after SIGTERM, and stops what it had started', async () => {
     const database = await testDatabase({ isEmpty: true });
     const folder = temporaryFolder();
     const ending = new AbortController();
@@ -162,7 +162,7 @@ describe('the command', () => {
     return { child, ended, said: (what: string) => stderr.includes(what) };
   }
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(await run(['--version']).ended).toMatchObject({ code: 0, out: `${version}\n` });
   });
@@ -215,12 +215,12 @@ describe('the command', () => {
     );
   });
 
-  it('names a command that it does not know, and the one that was probably meant', async () => {
+  it('names an unknown command, and the one that was probably meant', async () => {
     const { err } = await run(['sidekar']).ended;
     expect(err).toMatch(/^agent-trust: unknown command 'sidekar'\n\(Did you mean sidecar\?\)\n/);
   });
 
-  it('ends at once and with 0 when it is told to while it waits for the database', async () => {
+  it('ends at once with exit code 0 on SIGTERM while it waits for the database', async () => {
     const { child, ended, said } = run(['control-plane'], {
       DATABASE_URL: nobodyThere,
       MASTER_KEY: masterKey(1),

@@ -136,7 +136,7 @@ describe('the client of the control plane', () => {
     await expect(client.ack(position)).rejects.toThrow('more than');
   });
 
-  it('ships a batch as the bytes it is and tells what it was answered', async () => {
+  it('ships a batch byte for byte and returns the answer', async () => {
     json(200, { next_seq: 3 });
     expect(await client.shipAttestations(Buffer.from('{"records":[]}'))).toEqual({
       kind: 'taken',
@@ -149,7 +149,7 @@ describe('the client of the control plane', () => {
     await expect(client.shipAttestations(Buffer.from('{}'))).rejects.toMatchObject({ status: 503 });
   });
 
-  it('forgets a connection that the control plane does not know, so that it is made anew, and no newer one', async () => {
+  it('drops a connection that the control plane does not know, but no newer one', async () => {
     await connected();
     error(409, 'connection_unknown');
     await expect(client.changes(position, 0, noSignal)).rejects.toMatchObject({ isSuperseded: false });
@@ -173,12 +173,12 @@ describe('the client of the control plane', () => {
     expect(client.connection).toBe(newer);
   });
 
-  it('throws where nobody answers', async () => {
+  it('throws if there is no answer', async () => {
     answer = (request) => request.socket.destroy();
     await expect(client.snapshot()).rejects.toThrow();
   });
 
-  it('ends a call under way when it is closed', async () => {
+  it('ends a call in flight when it is closed', async () => {
     let hasArrived: () => void = () => undefined;
     const arrival = new Promise<void>((resolve) => {
       hasArrived = resolve;

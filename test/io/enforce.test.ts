@@ -336,7 +336,7 @@ describe('the enforcer', () => {
     expect(world.spooled).toHaveLength(0);
   });
 
-  it('answers internal_error, once, when something of ours breaks, and says nothing of it', () => {
+  it('answers internal_error once on an unexpected exception, without its details', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = { kind: 'nonsense' } as never;
@@ -454,7 +454,7 @@ describe('the enforcer', () => {
       expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
     });
 
-    it('waits for a copy before a limit refuses it, and asks nobody then for a client that went away', async () => {
+    it('waits for a duplicate before a limit refuses it, and sends no look-up for a client that disconnected', async () => {
       const window = windowAt('day', now);
       const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
       let leave = (): void => undefined;
@@ -529,7 +529,7 @@ describe('the enforcer', () => {
       expect([spooled.length, voids.length]).toEqual([1, 0]);
     });
 
-    it('blocks for what the control plane knew first', async () => {
+    it('blocks for a reason that the control plane found first', async () => {
       const { sent, client, spooled } = await permitted();
       sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
       spooled[0]?.owner.onWritten();
@@ -636,7 +636,7 @@ describe('the enforcer', () => {
     expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'domain_missing' });
   });
 
-  it('decides nothing on an approval before it is known what stands behind it', async () => {
+  it('decides nothing on an approval before its state is known', async () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());

@@ -115,7 +115,7 @@ describe('a name', () => {
     await expect(found()).rejects.toThrow(TargetRefused);
   });
 
-  it('whose look-up fails is no refusal, and no crash', async () => {
+  it('whose look-up fails is an error of the attempt, not a crash', async () => {
     const resolve = async () => {
       throw Object.assign(new Error('queryA ENOTFOUND hook.example'), { code: 'ENOTFOUND' });
     };
@@ -214,7 +214,7 @@ describe('with a receiver', () => {
     server.close();
   });
 
-  it('sends what it is told to send', async () => {
+  it('sends the given body and headers', async () => {
     const { request } = guard({ allowPrivate: true });
     await request(receiver.url, { ...once, headers: { 'x-one': '1' }, body: '{"ä":1}' });
     const [one] = receiver.received;

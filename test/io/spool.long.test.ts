@@ -55,7 +55,7 @@ const segmentsOf = (disk: TemporaryFolder): string[] =>
     .map((name) => join(disk.path, name));
 
 describe('a spool that is opened again', () => {
-  it('has every record whose owner was told, in order, none twice', async () => {
+  it('has every record whose owner was notified, in order, none twice', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (played) => {
         const { records, disk } = await crashAfter(played);

@@ -43,7 +43,7 @@ const watchedFiles = () => faultyFiles({ failAt: Number.POSITIVE_INFINITY, failu
 const epochFolders = () => readdirSync(folder.path).filter((name) => /^\d{8}-/.test(name));
 
 describe('spool', () => {
-  it('writes all records of one event-loop turn with one call, and tells their owners afterwards', async () => {
+  it('writes all records of one event-loop turn with one call, then notifies their owners', async () => {
     const files = watchedFiles();
     const spool = await openTestSpool(folder.path, { files });
     const told: string[] = [];
@@ -84,7 +84,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('with fsyncMs 0 tells an owner only after content and name of the file are durable', async () => {
+  it('with fsyncMs 0 notifies an owner only after content and name of the file are durable', async () => {
     const files = watchedFiles();
     const spool = await openTestSpool(folder.path, { files, fsyncMs: 0 });
     await appendTurn(spool, [spooledRecord()]);
@@ -251,7 +251,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('tells the other owners when one of them throws', async () => {
+  it('notifies the other owners when one of them throws', async () => {
     const spool = await openTestSpool(folder.path);
     let isTold = false;
     spool.append(spooledRecord(), {

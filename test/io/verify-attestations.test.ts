@@ -61,7 +61,7 @@ describe('agent-trust attestations verify', () => {
     expect(await run('-', { stdin: lines.slice(0, -1).join('') })).toMatchObject({ code: 5 });
   });
 
-  it('takes an export as json, by what stands in it and not by its name', async () => {
+  it('recognises an export as json by its content, not by its name', async () => {
     for (const name of ['good.json', 'good.txt']) {
       expect(await run(fileOf(name, json))).toMatchObject({
         code: 0,

@@ -28,7 +28,7 @@ describe('the verification threads', () => {
     expect([0, 1, 2].map((i) => isValidAt(valid, i))).toEqual([false, true, false]);
   });
 
-  it('are replaced on demand: what was under way is rejected, what comes next is answered', async () => {
+  it('are replaced on demand: tasks in flight are rejected, later ones are answered', async () => {
     pool = verifyPool({ threads: 1, logger: silentLogger });
     const underWay = pool.verify([job({ isValid: true })]);
     pool.restart();

@@ -115,7 +115,7 @@ const upwardImports = (all: readonly Arrow[]): string[] =>
 const isPure = (path: string) => path.startsWith('shared/') && pureRooms.includes(roomOf(path));
 
 describe('architecture', () => {
-  it('finds the sources it speaks about', () => {
+  it('finds the sources that it checks', () => {
     expect(sources.length).toBeGreaterThan(20);
     expect(arrows.length).toBeGreaterThan(50);
   });

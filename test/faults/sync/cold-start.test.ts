@@ -45,7 +45,7 @@ function tamper(name: string, change: (text: string) => string): void {
 }
 
 describe('a start while the control plane is away', () => {
-  it('decides on what was known last, changes after the snapshot included, and says that nobody knows its age', async () => {
+  it('decides on the last known state, changes after the snapshot included, and reports an unknown age', async () => {
     const after = await again();
     await after.following.ready;
     expect(after.replica.globalRevision).toBe(applied);

@@ -122,7 +122,7 @@ describe('while the control plane is away', () => {
 });
 
 describe('a database that was restored', () => {
-  it('takes the sidecars back to what it knows', async () => {
+  it('resets the sidecars to its own state', async () => {
     service = await startFollowed('none');
     const follower = await service.follow();
     await revokeSomebody();
@@ -186,7 +186,7 @@ describe('a sync key that was replaced while the sidecar was away', () => {
     expect(again.replica.refusedCount).toBe(0);
   });
 
-  it('is not trusted where nobody vouched for it', async () => {
+  it('is not trusted without a signature of a trusted key', async () => {
     service = await startFollowed('none');
     const before = await service.follow();
     await before.isUpToDate();

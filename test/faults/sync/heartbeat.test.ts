@@ -66,7 +66,7 @@ const start = () => {
 };
 
 describe('the heartbeat', () => {
-  it('tells the global feed, and each account that has a connected sidecar, its head, signed', async () => {
+  it('publishes signed heads to the global feed and to each account with a connected sidecar', async () => {
     // Connected for as long as this test may take.
     await api.deps.sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms + 60000`;
     const startedAtMs = api.deps.clock.now();
@@ -86,7 +86,7 @@ describe('the heartbeat', () => {
     }
   });
 
-  it('leaves an account out whose last sidecar has fallen silent', async () => {
+  it('skips an account whose last sidecar has disconnected', async () => {
     await api.deps.sql`
       UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarConnectedMs + 1}`;
     start();
@@ -94,7 +94,7 @@ describe('the heartbeat', () => {
     expect(new Set(beats.map((beat) => beat.feed_id))).toEqual(new Set([globalFeed]));
   });
 
-  it('stays away while heads cannot be read, says so once, and comes back', async () => {
+  it('pauses while heads cannot be read, logs it once, and resumes', async () => {
     await api.deps.sql`ALTER TABLE feeds RENAME TO feeds_away`;
     start();
     const failed = async () =>

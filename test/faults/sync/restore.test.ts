@@ -75,7 +75,7 @@ describe('a failover that loses two changes which the sidecar has applied', () =
     expect(new Set(statusesAt(follower, [kept, ...revoked]))).toEqual(new Set(['revoked']));
   });
 
-  it('and whoever waits for the next revocation is not told that it is in force before it is', async () => {
+  it('and a wait for the next revocation does not end before it is in force', async () => {
     const { follower } = await failOver('same process');
     const passportId = await issue();
     await revoke(await issue());
@@ -92,7 +92,7 @@ describe('a database that was restored to before a sidecar had connected', () =>
   it.each([
     ['an older connection', `UPDATE sidecars SET connection_id = '1.older', connected_at_ms = 1`],
     ['no connection', 'DELETE FROM sidecars'],
-  ])('knows %s: the sidecar connects anew by itself', async (_what, restore) => {
+  ])('recognises %s: the sidecar reconnects by itself', async (_what, restore) => {
     service = await startFollowed('none');
     const follower = await service.follow();
     await follower.isUpToDate();
@@ -149,7 +149,7 @@ describe('a sidecar that was away for longer than changes are kept', () => {
     return { revoked, again: () => service.follow({ folder: before.folder, sidecarId: before.sidecarId }) };
   }
 
-  it('believes the snapshot after an ordinary rotation, and trusts the new key from then on', async () => {
+  it('accepts the snapshot after an ordinary rotation, and trusts the new key from then on', async () => {
     const { revoked, again } = await awayWhile(false);
     const follower = await again();
     await follower.following.ready;
@@ -161,7 +161,7 @@ describe('a sidecar that was away for longer than changes are kept', () => {
     expect(statusAt(follower, next)).toBe('revoked');
   });
 
-  it('believes nothing after a compromise, and decides nothing on what it has on disk', async () => {
+  it('accepts nothing after a compromise, and decides nothing on its state on disk', async () => {
     const { again } = await awayWhile(true);
     const follower = await again();
     await until(() => follower.replica.refusedCount > 1, { what: 'the snapshot is refused' });

@@ -17,7 +17,7 @@ describe('docs/verify.md', () => {
     expect(withExample(page)).toBe(page);
   });
 
-  it('shows an example that both verifiers accept, as it stands on the page', () => {
+  it('shows an example that both verifiers accept, exactly as on the page', () => {
     const jwks: unknown = JSON.parse(fencedBlock(page, 'json'));
     const file = fencedBlock(page, 'jsonl');
     expect(verifyExport(Buffer.from(file), jwks)).toEqual({ chains: 2, records: 3 });

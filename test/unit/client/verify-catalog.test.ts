@@ -153,7 +153,7 @@ describe('verifyCatalog', () => {
     );
   });
 
-  it('believes keys of its own purpose only', () => {
+  it('trusts keys of its own purpose only', () => {
     for (const other of [ofPassports, ofAttestations, unpublished]) {
       expect(faultOf(published(other))).toBe('unknown_key');
     }
@@ -294,7 +294,7 @@ describe('serviceKeys', () => {
     },
   );
 
-  it('passes over keys of kinds that it does not know', () => {
+  it('ignores keys of unknown types', () => {
     expect(serviceKeys({ keys: [{ kty: 'RSA', n: 'x', e: 'y' }] })).not.toBe(null);
   });
 });

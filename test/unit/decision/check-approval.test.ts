@@ -114,7 +114,7 @@ describe("a passport's own rule", () => {
   });
 
   it.each<PresentedApproval>(['unasked', 'pending', 'approved', 'used'])(
-    'takes no approval without a gate, whatever stands behind it: %s',
+    'accepts no approval without a gate, whatever its state: %s',
     (approval) => {
       expect(decideWithoutGate(approval)).toMatchObject({ reason: 'approval_mismatch', unknown: null });
     },

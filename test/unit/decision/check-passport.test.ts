@@ -7,7 +7,7 @@ const here = { mode: 'live' } as const;
 
 /** What the cases cannot show: there, a compromised key already stops the token before it is a passport. */
 describe('checkPassport', () => {
-  it('does not believe a remembered passport whose key was compromised, its times included', () => {
+  it('rejects a cached passport whose key was compromised, its times included', () => {
     const standing = aStanding({ isKeyCompromised: true, status: 'revoked' });
     const expired = { ...aPassport(), expiresAtS: 1 as UnixSeconds };
     expect(checkPassport(aPassport(), standing, here, nowMs)).toBe('passport_unknown_key');

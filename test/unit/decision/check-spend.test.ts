@@ -135,7 +135,7 @@ describe('a limit on the sum of amounts', () => {
     });
   });
 
-  it('comes after the limit on one transaction, which asks nobody', () => {
+  it('comes after the limit on one transaction, which needs no ledger', () => {
     expect(decideWith(50.01, [day({ available: 0 }), month])).toMatchObject({
       reason: 'spend_limit_exceeded',
       unknown: null,
@@ -143,7 +143,7 @@ describe('a limit on the sum of amounts', () => {
     });
   });
 
-  it('asks nothing of a request for no money', () => {
+  it('is not checked for a request without money', () => {
     const empty = [day({ available: 0 }), aWindow({ limit: 0, available: 0 })];
     expect(decideWith(0, empty)).toMatchObject({ outcome: 'PERMIT', charge: { moneyMicroUsd: 0 } });
   });

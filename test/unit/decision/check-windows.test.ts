@@ -57,7 +57,7 @@ describe('missedWindow', () => {
       expect(missedWindow(windows, 1, 'requests')).toMatchObject({ limit: 0, resetAtMs: null });
   });
 
-  it('asks nobody where one window is known to be missed', () => {
+  it('needs no units if one window is known to be missed', () => {
     for (const windows of [
       [unasked, spent()],
       [spent(), unasked],

@@ -45,7 +45,7 @@ describe('finding personal data', () => {
     ['我的号码是13912345678', '13912345678'],
     ['Mi número es 655 123 456', '655 123 456'],
     ['meu número é (21) 99876-5432', '(21) 99876-5432'],
-  ])('hears the announcement of a phone number in %j', (text, number) =>
+  ])('recognises the announcement of a phone number in %j', (text, number) =>
     expect(found(text)).toEqual([`phone ${number}`]),
   );
 
@@ -64,7 +64,7 @@ describe('finding personal data', () => {
     'commande n° 01 42 68 53 00',
     'pedido 612 34 56 78',
     'SIN 046 454 286',
-  ])('hears none in %j', (text) => expect(found(text)).toEqual([]));
+  ])('recognises none in %j', (text) => expect(found(text)).toEqual([]));
 
   it('takes numbers that a hyphen joins to more for identifiers, not for social security numbers', () => {
     expect(found('lot 457-55-5462-A')).toEqual([]);

@@ -29,7 +29,7 @@ describe('folding a text', () => {
     expect(new Set(counts).size).toBe(1);
   });
 
-  it('makes hyphens of dashes and takes out what nobody sees', () => {
+  it('turns dashes into hyphens and removes invisible characters', () => {
     expect(foldText('1\u20112\u20133\u22124')).toBe('1-2-3-4');
     expect(foldText('\u202a+4\u200b9\u00ad 3\u202c')).toBe('+49 3');
     expect(foldText('👩\u200d💻')).toBe('👩\u200d💻');

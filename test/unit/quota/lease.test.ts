@@ -24,7 +24,7 @@ function leaseWith(granted: number, change: Partial<LeaseGrant> = {}): Lease {
 }
 
 describe('a lease', () => {
-  it('has nothing, and knows of no window, before its first grant', () => {
+  it('has no units and no window before its first grant', () => {
     const lease = new Lease(100, 0);
     expect(lease).toMatchObject({ limit: 100, available: 0, used: 0, startsAtMs: null, endsAtMs: null });
     expect(() => lease.take(1)).toThrow('no more is taken than is there');
@@ -45,12 +45,12 @@ describe('a lease', () => {
     expect(lease).toMatchObject({ available: 5, taken: 3, granted: 8, used: 15 });
   });
 
-  it('tells how much is used, by others too, from an answer that grants nothing', () => {
+  it('learns how much is used, by others too, from an answer that grants nothing', () => {
     const lease = leaseWith(0, { leased: 90, unitsNeeded: 20 });
     expect(lease).toMatchObject({ available: 0, used: 90, endsAtMs: startsAtMs + minuteMs });
   });
 
-  it('takes back what a decision did not need after all', () => {
+  it('takes back units that a decision did not use', () => {
     const lease = leaseWith(5);
     lease.take(4);
     lease.giveBack(3, lease.holding, 50);
@@ -65,7 +65,7 @@ describe('a lease', () => {
     expect(lease).toMatchObject({ available: 1, taken: 0, granted: 1, used: 4 });
   });
 
-  it('holds back what is on its way to the ledger, until that has answered', () => {
+  it('counts units that are being returned until the ledger has answered', () => {
     const lease = leaseWith(5);
     const returning = lease.startReturn(4);
     expect(lease).toMatchObject({ available: 1, returning: 4, granted: 5 });
@@ -91,7 +91,7 @@ describe('the end of a lease', () => {
     expect(lease).toMatchObject({ available: 0, startsAtMs: null });
   });
 
-  it('is the earliest of which a grant tells, as grantors have different clocks', () => {
+  it('is the earliest end of any grant, as grantors have different clocks', () => {
     const lease = leaseWith(5, { leftMs: 1_000 });
     lease.grant(grantOf(5, { leftMs: 2_000 }), 10);
     lease.endIfOver(1_000);
@@ -104,7 +104,7 @@ describe('the end of a lease', () => {
     expect(lease).toMatchObject({ available: 2, granted: 2, startsAtMs: nextMinute.startsAtMs });
   });
 
-  it('leaves units of an earlier window alone: a grantor whose clock is behind gave them', () => {
+  it('ignores units of an earlier window, granted by a control plane whose clock is behind', () => {
     const lease = leaseWith(2, nextMinute);
     lease.grant(grantOf(50), 10);
     expect(lease).toMatchObject({ available: 2, granted: 2, startsAtMs: nextMinute.startsAtMs });
@@ -231,7 +231,7 @@ describe('what a lease wants ahead', () => {
 });
 
 describe('what goes back', () => {
-  it('is at once what nobody took, without what is wanted ahead', () => {
+  it('is at once all unused units, except those leased ahead', () => {
     const lease = leaseWith(0, { leased: near });
     demandOf(lease, 0, 400);
     const asked = { unitsNeeded: 1, unitsAhead: 200 };
@@ -240,7 +240,7 @@ describe('what goes back', () => {
     expect(lease.spare).toBeLessThan(50);
   });
 
-  it('is at once all that nobody took, where the ledger has nothing to give ahead', () => {
+  it('is at once all unused units, if the ledger grants nothing ahead', () => {
     const lease = leaseWith(0, { leased: near });
     demandOf(lease, 0, 400);
     const asked = { unitsNeeded: 1, unitsAhead: 200 };
@@ -260,7 +260,7 @@ describe('what goes back', () => {
     );
   });
 
-  it('is what nobody has needed for a while', () => {
+  it('is what has not been needed for a while', () => {
     const lease = leaseWith(100);
     lease.take(30);
     expect(lease.takeSurplus(limits.leaseIdleMs - 1)).toBe(0);

@@ -159,14 +159,14 @@ describe('parseSettings', () => {
     }
   });
 
-  it('wants MASTER_KEY beside DATABASE_URL, and only there', () => {
+  it('requires MASTER_KEY with DATABASE_URL, and only then', () => {
     expect(problemsOf(() => controlPlane({ DATABASE_URL: 'postgres://db/trust' }))).toEqual([
       expect.stringMatching(/^MASTER_KEY must be set/),
     ]);
     expect(problemsOf(() => controlPlane({ DATABASE_URL: '', MASTER_KEY: '' }))).toEqual([]);
   });
 
-  it('wants to know the control plane of a sidecar on its own', () => {
+  it('requires CONTROL_PLANE_URL for a sidecar on its own', () => {
     expect(problemsOf(() => parseSidecarSettings({}))).toEqual([
       expect.stringMatching(/^CONTROL_PLANE_URL must be set/),
       expect.stringMatching(/^SIDECAR_API_KEY must be set/),

@@ -26,7 +26,7 @@ describe('open calls', () => {
     return { calls, late: () => late };
   }
 
-  it('answers a call that nobody answered, after its deadline and not before', () => {
+  it('answers a request that is still open after its deadline, and not before', () => {
     const { calls, late } = setUp();
     const replies: Reply[] = [];
     calls.open(call(replies));
@@ -66,7 +66,7 @@ describe('open calls', () => {
     calls.stop();
   });
 
-  it('forgets a call whose client has gone', () => {
+  it('drops a request whose client has disconnected', () => {
     const { calls } = setUp();
     const gone = call([]);
     calls.open(gone);

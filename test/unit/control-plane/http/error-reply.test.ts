@@ -8,7 +8,7 @@ const withCode = (code: string, more: object = {}) =>
 const postgresError = (code: string) => Object.assign(withCode(code), { name: 'PostgresError' });
 
 describe('toApiError', () => {
-  it('leaves an error of ours alone', () => {
+  it('passes an internal error on unchanged', () => {
     const error = new ApiError('gate_not_found');
     expect(toApiError(error)).toBe(error);
   });
@@ -39,7 +39,7 @@ describe('toApiError', () => {
     expect(toApiError(postgresError(code)).code).toBe(answered);
   });
 
-  it('tells the missing socket of the database from a missing file', () => {
+  it('distinguishes the missing socket of the database from a missing file', () => {
     expect(toApiError(withCode('ENOENT', { syscall: 'connect' })).code).toBe('service_unavailable');
     expect(toApiError(withCode('ENOENT', { syscall: 'open' })).code).toBe('internal_error');
   });

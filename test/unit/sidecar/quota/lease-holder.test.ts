@@ -98,7 +98,7 @@ function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport =
 const turn = () => vi.advanceTimersByTimeAsync(2);
 
 describe('a request', () => {
-  it('that draws on no window has an empty view, and asks nobody', () => {
+  it('that draws on no window has an empty view, and needs no units', () => {
     const view = holder.view(gateWith(), plain);
     expect(view).toMatchObject({ spend: [], rate: [] });
     holder.take(view, oneRequest);
@@ -170,7 +170,7 @@ describe('a request', () => {
     expect(second).toEqual(['refused']);
   });
 
-  it('takes nothing where one window has too little, and says so as its own fault', async () => {
+  it('takes nothing if one window has too few units, and throws an assertion', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 10), limitOf('gate_spend', 'day', 100));
     request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
     await turn();
@@ -189,7 +189,7 @@ describe('requests that wait', () => {
     expect(ledger.calls[0]?.asks).toMatchObject([{ units_min: 1, units_needed: 50 }]);
   });
 
-  it('come after the call under way, together', async () => {
+  it('are sent together after the call in flight', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 20));
     const first = request(gate, oneRequest);
@@ -209,7 +209,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual([['granted'], ['refused']]);
   });
 
-  it('hear of too little only if it is too little for them: [60, 10] with 55 left', async () => {
+  it('are refused only if too little is left for them: [60, 10] with 55 left', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     request(gate, money(45));
     await turn();
@@ -221,7 +221,7 @@ describe('requests that wait', () => {
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(55);
   });
 
-  it('that are refused see how much is used, settled for them and for nobody else', async () => {
+  it('that are refused see how much is used, in a view that is final for them only', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     request(gate, money(90));
     await turn();
@@ -326,7 +326,7 @@ describe('requests that wait', () => {
     expect(ledger.calls.length).toBeLessThanOrEqual(secondMs / limits.leaseDryPauseMs + 2);
   });
 
-  it('hear that nothing is known where the control plane has no such limit', async () => {
+  it('are answered late if the control plane has no such limit', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.limits.clear();
     const heard = request(gate, oneRequest);
@@ -334,7 +334,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual(['late']);
   });
 
-  it('hear so after a second where no answer comes, and what comes then serves others', async () => {
+  it('are answered late after a second without an answer; a later answer serves others', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, limits.quotaWaitMsMax + 150));
     const heard = request(gate, oneRequest);
@@ -347,7 +347,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual(['late']);
   });
 
-  it('are bounded: one too many hears so in the next turn', async () => {
+  it('are bounded: one too many is answered in the next turn', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000_000));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 100));
     const heard = Array.from({ length: limits.leaseWaitersMax + 1 }, () => request(gate, oneRequest));
@@ -372,7 +372,7 @@ describe('requests that wait', () => {
   });
 });
 
-describe('a process that stood still past the end of its window', () => {
+describe('a process that was stopped past the end of its window', () => {
   /** The clocks go on, and nothing runs: as between SIGSTOP and SIGCONT. */
   let stoodStillMs = 0;
   const standStill = (ms: number) => {
@@ -417,7 +417,7 @@ describe('a process that stood still past the end of its window', () => {
 });
 
 describe('a window that is dry', () => {
-  it('refuses nobody any more when it has ended before its answer came', async () => {
+  it('refuses no request if it has ended before its answer came', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1));
     ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
     vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
@@ -427,7 +427,7 @@ describe('a window that is dry', () => {
     expect(heard).toEqual(['granted']);
   });
 
-  it('holds up nobody in the window that follows', async () => {
+  it('does not delay requests of the next window', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1));
     ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
     vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
@@ -479,7 +479,7 @@ describe('a call', () => {
     };
   };
 
-  it('whose answer was lost is sent again under its number, and moves nothing twice', async () => {
+  it('whose answer was lost is repeated under the same number, and moves nothing twice', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.afterwards = answerLost(1);
     const heard = request(gate, oneRequest);
@@ -500,7 +500,7 @@ describe('a call', () => {
     expect(ledger.calls.map(({ seq }) => seq)).toEqual([1]);
   });
 
-  it('goes on within 250 ms when a control plane that was away for long is back', async () => {
+  it('resumes within 250 ms when a control plane is reachable again after a long outage', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.before = () => {
       throw new Error('away');
@@ -532,7 +532,7 @@ describe('a call', () => {
     expect(holder.counts.failures).toBe(1);
   });
 
-  it('is the only one under way, also where somebody who is served as it begins has another need', async () => {
+  it('is the only one in flight, also if a request served at its start has another need', async () => {
     const dry = gateWith(limitOf('gate_spend', 'day', 10));
     const second = gateWith(limitOf('gate_rate', 'hour', 10));
     const third = gateWith(limitOf('gate_rate', 'day', 10));
@@ -571,7 +571,7 @@ describe('a call', () => {
     expect(ledger.calls.map(({ asks }) => asks.length)).toEqual([limits.leasesPerCallMax, 10]);
   });
 
-  it('of a holder that is unknown ends everything that it held, and those who wait are leased for under another name', async () => {
+  it('of an unknown holder ends all its leases, and waiting requests are served under a new holder', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 50), limitOf('gate_spend', 'day', 100));
     request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
     await turn();
@@ -615,7 +615,7 @@ describe('a charge that was reserved', () => {
     expect(() => holder.keep(taken)).toThrow('once');
   });
 
-  it('goes back to the ledger at once when it was given back and nobody here wants it', async () => {
+  it('returns to the ledger at once if it was given back and no request needs it', async () => {
     const { gate, taken } = await reserved(30);
     holder.giveBack(taken);
     await turn();
@@ -623,7 +623,7 @@ describe('a charge that was reserved', () => {
     expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 0 }]);
   });
 
-  it('is named as the ledger knows it, and is not ours any more once it was passed on', async () => {
+  it('is named as in the ledger, and is no longer held once it was passed on', async () => {
     const { gate, taken } = await reserved(30);
     expect(taken.held()).toEqual([
       {
@@ -754,7 +754,7 @@ describe('units ahead of need', () => {
 });
 
 describe('what is known', () => {
-  it('is bounded: a window that nobody would miss makes room for another', async () => {
+  it('is bounded: an unused window makes room for another', async () => {
     await holder.stop();
     holder = newHolder(3);
     const gate = gateWith(limitOf('gate_rate', 'minute', 5, 'passport'));
@@ -771,7 +771,7 @@ describe('what is known', () => {
     expect(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' })).toBe(11);
   });
 
-  it('of a window that somebody waits for, or may get something back of, is kept', async () => {
+  it('of a window with waiting requests or open reservations is kept', async () => {
     await holder.stop();
     holder = newHolder(1);
     const gate = gateWith(limitOf('gate_spend', 'day', 500, 'passport'));
@@ -792,7 +792,7 @@ describe('what is known', () => {
 });
 
 describe('a holder that stops', () => {
-  it('gives back all that is not taken, and tells those who wait', async () => {
+  it('returns all unused units, and answers the waiting requests', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     holder.giveBack(await reserve(gate, 70));
     holder.take(holder.view(gate, plain), money(25));
@@ -805,7 +805,7 @@ describe('a holder that stops', () => {
     expect(late).toEqual(['late']);
   });
 
-  it('waits for the call under way, and gives back what that brings', async () => {
+  it('waits for the call in flight, and returns the units that it brings', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 50));
     request(gate, money(70));
@@ -816,7 +816,7 @@ describe('a holder that stops', () => {
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
   });
 
-  it('does not wait for a control plane that is away', async () => {
+  it('does not wait for a control plane that is unreachable', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     ledger.before = () => new Promise(() => undefined);
     request(gate, money(70));

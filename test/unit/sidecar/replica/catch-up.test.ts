@@ -33,7 +33,7 @@ afterEach(() => {
 });
 
 describe('an event loop', () => {
-  it('decides while it runs, also where nobody asks it for long', () => {
+  it('decides while it runs, also after a long time without requests', () => {
     expect(catchUp.mayDecide).toBe(true);
     vi.advanceTimersByTime(10 * limits.loopStopMsMax);
     expect(catchUp.mayDecide).toBe(true);
