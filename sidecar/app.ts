@@ -5,10 +5,13 @@ import { limits } from '../shared/model/limits.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
+import { authzenConfiguration } from './authzen/configuration.ts';
+import { echoRequestId } from './authzen/echo-request-id.ts';
+import { evaluate } from './authzen/evaluate.ts';
 import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
-import { type Route, routeOf } from './http/routes.ts';
+import { isAuthzenPath, type Route, routeOf } from './http/routes.ts';
 import type { BodyHandler, LargeBody, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
 import { type Observed, readinessOf } from './operations/readiness.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
@@ -17,6 +20,8 @@ export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   readonly observed: Observed;
+  /** Of this sidecar, as its callers reach it; known once it listens. */
+  readonly origin: () => string;
   /** What `/openapi.json` answers, as it is sent. */
   readonly openApi: string;
   /** The text of `/metrics`, with the content type that says its version. */
@@ -30,7 +35,7 @@ export interface SidecarAppDeps {
  * The sidecar's HTTP surface, for a server to serve. It listens nowhere and owns nothing that would have to
  * be closed.
  */
-export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse'> {
+export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse' | 'headerNamesOf'> {
   /** From now on `/readyz` answers 503, so that nobody sends more; what comes is still answered. */
   startDraining(): void;
 }
@@ -54,6 +59,11 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       case 'check_batch':
         refuseWhereDisowned(observed.following.mustNotServe);
         return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
+      case 'evaluation':
+      case 'evaluations':
+        return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, requestId));
+      case 'authzen_configuration':
+        return jsonReply(200, authzenConfiguration(deps.origin()), requestId);
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);
       case 'readyz': {
@@ -78,22 +88,39 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     }
   };
 
+  const admitEvaluation = (
+    kind: 'evaluation' | 'evaluations',
+    head: RequestHead,
+    requestId: RequestId,
+  ): Reply | LargeBody => {
+    try {
+      refuseWhereDisowned(observed.following.mustNotServe);
+      const { gateId: _, ...evaluator } = enforcer.admit(head, null, requestId);
+      return evaluate(deps, evaluator, kind === 'evaluations');
+    } catch (error) {
+      return expected(error, requestId);
+    }
+  };
+
   return {
     handler: (head) => {
       const requestId = newRequestId();
       try {
         return serve(routeOf(head), head, requestId);
       } catch (error) {
-        if (error instanceof ApiError) return errorReply(error, requestId);
-        throw error;
+        return expected(error, requestId);
       }
     },
+    headerNamesOf: (path) => (isAuthzenPath(path) ? authzenHeaders : noHeaders),
     refuse: (refusal, bodyBytesMax) => errorReply(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;
     },
   };
 }
+
+const noHeaders: readonly string[] = [];
+const authzenHeaders: readonly string[] = ['x-request-id'];
 
 /** What the server refuses by itself, in the control plane's words. */
 const refusals = {
@@ -114,6 +141,12 @@ const refusals = {
   invalid_request: () => new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' }),
   internal_error: () => new ApiError('internal_error'),
 } as const satisfies Readonly<Record<Refusal, (bytesMax?: number) => ApiError>>;
+
+/** An error of the catalogue is an answer; any other is a fault of ours, and the server's to answer. */
+function expected(error: unknown, requestId: RequestId): Reply {
+  if (error instanceof ApiError) return errorReply(error, requestId);
+  throw error;
+}
 
 /** Its state grows old for ever, and its records would wait: somebody has to see to it. */
 function refuseWhereDisowned(mustNotServe: string | null): void {

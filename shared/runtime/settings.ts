@@ -144,10 +144,10 @@ export const settings = {
     read: origin,
   }),
   GATE_HOST: setting({
-    of: ['control-plane'],
+    of: ['control-plane', 'sidecar'],
     default: null,
     defaultDoc: 'from SIDECAR_HOST and SIDECAR_PORT',
-    doc: 'Origin of the sidecar as resource servers reach it, for the gate_url of gates.',
+    doc: 'Origin of the sidecar as resource servers reach it, for the gate_url of gates and the AuthZEN metadata.',
     read: origin,
   }),
   WEBHOOK_ALLOW_PRIVATE: setting({

@@ -35,7 +35,7 @@ interface Connection {
 }
 
 function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Server {
-  const reader = new HeadReader(options.headerNames ?? []);
+  const reader = new HeadReader(options.headerNamesOf);
   const connections = new WeakMap<Duplex, Connection>();
   const connectionOf = (socket: Duplex) => must(connections.get(socket), 'a request comes over a connection');
 
@@ -109,7 +109,7 @@ function readHead(exchange: Exchange<ServerResponse>, reader: HeadReader, req: I
   exchange.method = req.method ?? '';
   exchange.path = queryAt === -1 ? target : target.slice(0, queryAt);
   exchange.query = queryAt === -1 ? '' : target.slice(queryAt + 1);
-  reader.begin();
+  reader.begin(exchange.path);
   for (let index = 0; index + 1 < req.rawHeaders.length; index += 2) {
     reader.see((req.rawHeaders[index] ?? '').toLowerCase(), req.rawHeaders[index + 1] ?? '');
   }

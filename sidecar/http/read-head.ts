@@ -11,21 +11,23 @@ const noHeaders: readonly string[] = Object.freeze([]);
  * costs no closure; adapters use it synchronously.
  */
 export class HeadReader {
-  readonly #names: readonly string[];
+  readonly #namesOf: (path: string) => readonly string[];
+  #names = noHeaders;
   #authorization: string | null = null;
   #contentLength: string | null = null;
   #problem: FramingProblem | null = null;
   #headers: (string | null)[] | null = null;
 
-  /** `names`: the further headers to keep, in lower case. */
-  constructor(names: readonly string[]) {
-    this.#names = names;
+  /** `namesOf`: the further headers to keep of a request to a path, in lower case. Default none. */
+  constructor(namesOf: (path: string) => readonly string[] = () => noHeaders) {
+    this.#namesOf = namesOf;
   }
 
-  begin(): void {
+  begin(path: string): void {
     this.#authorization = null;
     this.#contentLength = null;
     this.#problem = null;
+    this.#names = this.#namesOf(path);
     this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
   }
 

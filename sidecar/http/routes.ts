@@ -8,6 +8,9 @@ export type Route =
   | { readonly kind: 'check'; readonly gateId: string }
   | { readonly kind: 'check_batch'; readonly gateId: string }
   | { readonly kind: 'enforce' }
+  | { readonly kind: 'evaluation' }
+  | { readonly kind: 'evaluations' }
+  | { readonly kind: 'authzen_configuration' }
   | { readonly kind: 'livez' }
   | { readonly kind: 'readyz' }
   | { readonly kind: 'metrics' }
@@ -18,7 +21,10 @@ const checkSuffix = '/check';
 const batchSuffix = '/check/batch';
 
 const enforce: Route = { kind: 'enforce' };
+const evaluation: Route = { kind: 'evaluation' };
+const evaluations: Route = { kind: 'evaluations' };
 const operations: ReadonlyMap<string, Route> = new Map([
+  ['/.well-known/authzen-configuration', { kind: 'authzen_configuration' }],
   ['/livez', { kind: 'livez' }],
   ['/readyz', { kind: 'readyz' }],
   ['/metrics', { kind: 'metrics' }],
@@ -38,6 +44,8 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
     const batched = gateIdBefore(batchSuffix, path);
     if (batched !== null) return { kind: 'check_batch', gateId: readGateId(batched) };
     if (path === '/v1/enforce') return enforce;
+    if (path === '/access/v1/evaluation') return evaluation;
+    if (path === '/access/v1/evaluations') return evaluations;
   }
   const found = method === 'GET' || method === 'HEAD' ? operations.get(path) : undefined;
   if (found !== undefined) return found;
@@ -81,3 +89,7 @@ function decode(part: string): string {
     });
   }
 }
+
+/** Of these addresses the caller's own request id is read and sent back (OpenID AuthZEN 1.0 §10.1). */
+export const isAuthzenPath = (path: string): boolean =>
+  path === '/access/v1/evaluation' || path === '/access/v1/evaluations';

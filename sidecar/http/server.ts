@@ -13,7 +13,10 @@ export interface RequestHead {
    * it passes for the whole.
    */
   readonly authorization: string;
-  /** The values of `ListenOptions.headerNames`, in that order; '' if absent, joined like `authorization`. */
+  /**
+   * The values of `ListenOptions.headerNamesOf` its path, in that order; '' if absent, joined like
+   * `authorization`.
+   */
   readonly headers: readonly string[];
   /**
    * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it
@@ -88,8 +91,11 @@ export interface ListenOptions {
    * connection is closed without an answer if it does.
    */
   readonly refuse: (refusal: Refusal, bodyBytesMax?: number) => Reply;
-  /** Further headers that the handler reads, in lower case. Default none. */
-  readonly headerNames?: readonly string[];
+  /**
+   * Further headers that the handler reads of a request to this path, in lower case. Default none: nearly all
+   * requests need no others, and gathering them costs each request a pass over their names.
+   */
+  readonly headerNamesOf?: (path: string) => readonly string[];
   /** Told of every answer that the adapter writes. It must not throw. */
   readonly onAnswer?: (status: number) => void;
   readonly logger: Logger;

@@ -53,7 +53,7 @@ export const uwsServer: ServerPort = {
 };
 
 function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): TemplatedApp {
-  const reader = new HeadReader(options.headerNames ?? []);
+  const reader = new HeadReader(options.headerNamesOf);
   const turns = new WaitingTurns();
   const noteDrop = dropNoter(options.logger);
   const caught = (error: unknown) =>
@@ -135,7 +135,7 @@ function readHead(exchange: Exchange<HttpResponse>, reader: HeadReader, req: Htt
   exchange.method = req.getCaseSensitiveMethod();
   exchange.path = req.getUrl();
   exchange.query = req.getQuery() ?? '';
-  reader.begin();
+  reader.begin(exchange.path);
   req.forEach(reader.see);
 }
 

@@ -5,6 +5,7 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import { originOf } from '../../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../../shared/runtime/teardown.ts';
 import { buildSidecar } from '../app.ts';
 import { startShipper } from '../attest/shipper.ts';
@@ -34,6 +35,8 @@ export interface OneSidecarOptions {
   readonly controlPlane: { readonly origin: string; readonly apiKey: string };
   readonly fsyncMs: number;
   readonly server: ServerPort;
+  /** As its callers reach it; null: the address that it listens on. */
+  readonly origin: string | null;
   readonly listener: { readonly host: string; readonly port: number; readonly exclusive: boolean };
   /** Null: it follows by long polls. Stays its owner's. */
   readonly bus: Bus | null;
@@ -181,9 +184,11 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     },
     options.measuresProcess,
   );
+  let origin = '';
   const app = buildSidecar({
     enforcer,
     verifier,
+    origin: () => origin,
     observed: { replica, following, spool, shipper, server, ed25519 },
     openApi,
     metrics: {
@@ -198,9 +203,11 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     ...options.listener,
     handler: app.handler,
     refuse: app.refuse,
+    ...(app.headerNamesOf !== undefined && { headerNamesOf: app.headerNamesOf }),
     onAnswer: countAnswer(answers),
     logger,
   });
+  origin = options.origin ?? originOf({ host: options.listener.host, port: listening.port });
   started.add('HTTP', () => listening.close());
   const startDraining = () => {
     app.startDraining();

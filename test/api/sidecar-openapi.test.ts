@@ -34,6 +34,9 @@ describe('the document of a sidecar', () => {
 
   it('has the operations that a sidecar serves, and itself as the only server', () => {
     expect(operationsOf(document).map(({ key }) => key)).toEqual([
+      'GET /.well-known/authzen-configuration',
+      'POST /access/v1/evaluation',
+      'POST /access/v1/evaluations',
       'GET /livez',
       'GET /metrics',
       'GET /openapi.json',

@@ -29,7 +29,7 @@ describe('chooseServer', () => {
 
 describe.each(adapters)('$name: what the handler receives', (adapter) => {
   const headOf = async (text: string, headerNames: readonly string[] = []) => {
-    const server = await start(adapter, { headerNames });
+    const server = await start(adapter, { headerNamesOf: () => headerNames });
     const client = await server.connect();
     await client.send(text);
     return JSON.parse((await client.next())?.body ?? 'null');

@@ -3,6 +3,7 @@ import type { Answer, Document, Operation, Reference, Schema } from '../../contr
 import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
+import { authzenOperations, authzenSchemas } from './authzen-operations.ts';
 
 /**
  * The document of a sidecar, made of the control plane's published one: the operations that a sidecar serves
@@ -15,6 +16,7 @@ export function sidecarDocument(published: Document): Document {
     withoutPlanLimits(must(published.paths[path]?.[method], `${method} ${path} is published`));
   const check = shared('post', '/v1/gates/{id}/check');
   const paths = {
+    ...authzenOperations(check),
     '/livez': { get: shared('get', '/livez') },
     '/metrics': { get: withMetricsFailure(shared('get', '/metrics')) },
     '/openapi.json': { get: documentOperation },
@@ -30,7 +32,7 @@ export function sidecarDocument(published: Document): Document {
   const components = {
     ...published.components,
     responses: Object.fromEntries(responses),
-    schemas: { ...published.components.schemas, Readiness: readinessSchema },
+    schemas: { ...published.components.schemas, ...authzenSchemas, Readiness: readinessSchema },
   };
   return {
     openapi: published.openapi,

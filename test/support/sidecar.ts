@@ -91,6 +91,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     controlPlane: { origin: link.origin, apiKey: key },
     fsyncMs: 50,
     server: options.adapter ?? (await chooseServer(process.env, 'uws')),
+    origin: null,
     listener: { host: '127.0.0.1', port: 0, exclusive: true },
     bus: options.bus === undefined ? api.deps.bus : options.bus,
     verifyThreads: 1,

@@ -61,7 +61,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   sidecar: [
     ['attest', 'http', 'quota', 'replica', 'verify'],
     ['enforce'],
-    ['operations'],
+    ['authzen', 'operations'],
     ['app.ts'],
     ['startup'],
     ['threads'],

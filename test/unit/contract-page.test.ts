@@ -34,10 +34,12 @@ const missing = (names: Iterable<string>): string[] => [...new Set(names)].filte
 /** Names of the members of every schema below, and of every parameter. */
 function namesIn(value: unknown): readonly string[] {
   if (typeof value !== 'object' || value === null) return [];
-  const { properties, in: where, name } = value as Record<string, unknown>;
-  const members = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const { properties, in: where, name, ...others } = value as Record<string, unknown>;
   const parameter = typeof where === 'string' && typeof name === 'string' ? [name] : [];
-  return [...members, ...parameter, ...Object.values(value).flatMap(namesIn)];
+  const inside = Object.values(others).flatMap(namesIn);
+  if (typeof properties !== 'object' || properties === null) return [...parameter, ...inside];
+  // The keys of this object are fields; one of them may be called `properties` itself.
+  return [...Object.keys(properties), ...Object.values(properties).flatMap(namesIn), ...parameter, ...inside];
 }
 
 describe('docs/contract.md', () => {

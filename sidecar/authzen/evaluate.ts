@@ -1,0 +1,104 @@
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { assertSingleCheck } from '../../shared/wire/check-batch.ts';
+import { assertSafeJson } from '../../shared/wire/json.ts';
+import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
+import type { OpenRequestHead } from '../enforce/open-request.ts';
+import { parseBatchBody } from '../enforce/parse-body.ts';
+import { jsonReply } from '../enforce/replies.ts';
+import type { LargeBody, Reply, Responder } from '../http/server.ts';
+import type { TokenOutcome } from '../verify/verifier.ts';
+import { readEvaluation, readEvaluations, type Semantic } from './read-evaluation.ts';
+
+/** The caller of an evaluation. The gate is in its body. */
+type Evaluator = Omit<OpenRequestHead, 'gateId'>;
+
+/**
+ * `POST /access/v1/evaluation` and `/access/v1/evaluations` (OpenID AuthZEN Authorization API 1.0 §6 and §7;
+ * contract §16): `check` in other words. `decision` is true for a PERMIT and for nothing else, and `context`
+ * is the answer of `check`. Every evaluation is recorded, charged and limited as a check is.
+ */
+export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
+  bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
+  handle: (body, responder) => {
+    try {
+      const parsed = parseBatchBody(body);
+      const evaluations = isBoxcar ? readEvaluations(parsed) : null;
+      if (evaluations === null) {
+        assertSafeJson(parsed);
+        evaluateOne(deps, evaluator, parsed, responder);
+        return;
+      }
+      const { bodies, semantic } = evaluations;
+      new ChecksInOrder(deps, {
+        items: bodies.map((each) => itemOf(evaluator, each, body.byteLength)),
+        requestId: evaluator.requestId,
+        responder,
+        ...(semantic === 'execute_all' ? {} : { endsWith: (reply: Reply) => ends(semantic, reply) }),
+        onEnd: (replies) => {
+          const answers = replies.map(evaluationJson).join(',');
+          responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, evaluator.requestId));
+        },
+      }).begin();
+    } catch (error) {
+      responder.reply(deps.enforcer.failure(error, evaluator.requestId));
+    }
+  },
+});
+
+/** Where there is no decision, the answer is the error, with its status. */
+function evaluateOne(deps: InOrderDeps, evaluator: Evaluator, body: unknown, responder: Responder): void {
+  new ChecksInOrder(deps, {
+    items: [itemOf(evaluator, body, 0)],
+    requestId: evaluator.requestId,
+    responder,
+    onEnd: ([reply]) => {
+      if (reply === undefined) return;
+      responder.reply(reply.status === 200 ? { ...reply, body: evaluationJson(reply) } : reply);
+    },
+  }).begin();
+}
+
+function itemOf(evaluator: Evaluator, body: unknown, bytes: number): CheckItem {
+  try {
+    assertSingleCheck(body, bytes);
+    const { subjectId, token, gateId, request } = readEvaluation(body);
+    return {
+      kind: 'check',
+      head: { ...evaluator, gateId },
+      body: { passport: token, request },
+      token,
+      accept: (outcome) => assertSubject(outcome, subjectId),
+    };
+  } catch (error) {
+    return { kind: 'refused', error };
+  }
+}
+
+/** A passport that did not verify says nothing about its agent: it is decided on, and blocked. */
+function assertSubject(outcome: TokenOutcome, subjectId: string): void {
+  if (outcome.kind !== 'verified') return;
+  const { agentId, passportId } = outcome.passport;
+  if (subjectId === agentId || subjectId === passportId) return;
+  throw invalidRequest(
+    'subject.id',
+    'subject.id must be the agent_id or the passport_id of the passport in subject.properties.',
+  );
+}
+
+const evaluationJson = (reply: Reply): string => `{"decision":${isPermit(reply)},"context":${reply.body}}`;
+
+const isPermit = ({ status, body }: Reply): boolean =>
+  status === 200 && JSON.parse(body).decision === 'PERMIT';
+
+function ends(semantic: Exclude<Semantic, 'execute_all'>, reply: Reply): boolean {
+  switch (semantic) {
+    case 'deny_on_first_deny':
+      return !isPermit(reply);
+    case 'permit_on_first_permit':
+      return isPermit(reply);
+    default:
+      return unreachable(semantic);
+  }
+}

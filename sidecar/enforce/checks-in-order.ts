@@ -1,0 +1,136 @@
+import type { RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Reply, Responder } from '../http/server.ts';
+import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
+import type { Enforcer } from './enforce.ts';
+import type { OpenRequestHead } from './open-request.ts';
+
+export interface InOrderDeps {
+  readonly enforcer: Pick<Enforcer, 'ask' | 'failure'>;
+  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+}
+
+/** One of several checks that came in one body. */
+export type CheckItem =
+  | {
+      readonly kind: 'check';
+      readonly head: OpenRequestHead;
+      /** What the body of `POST check` would be. */
+      readonly body: unknown;
+      /** Its passport; null: it is refused before its passport is looked at. */
+      readonly token: string | null;
+      /** Throws where the check does not fit its passport. */
+      readonly accept?: (outcome: TokenOutcome) => void;
+    }
+  /** It is answered with this error and not decided. */
+  | { readonly kind: 'refused'; readonly error: unknown };
+
+export interface ChecksInOrderOptions {
+  readonly items: readonly CheckItem[];
+  readonly requestId: RequestId;
+  /** Whoever sent all of them. */
+  readonly responder: Pick<Responder, 'isAborted'>;
+  /**
+   * Each check is decided after the one before was answered, and none after the first answer for which this
+   * is true. Absent: all are decided, and nobody waits for an answer.
+   */
+  readonly endsWith?: (reply: Reply) => boolean;
+  /** Gets the answers of the checks that were decided or refused, in their order. Not called for an abort. */
+  readonly onEnd: (replies: readonly Reply[]) => void;
+}
+
+/**
+ * Decides several checks as if each came alone, in their order (contract §16): all unknown passports are
+ * verified before the first decision, and each turn of the event loop decides a bounded number.
+ *
+ *     begin ──> verifying ──all passports are known──> deciding ──last answer, or the one that ends it──> ended
+ */
+export class ChecksInOrder {
+  readonly #deps: InOrderDeps;
+  readonly #options: ChecksInOrderOptions;
+  readonly #replies: Reply[] = [];
+  #answered = 0;
+  readonly #outcomes = new Map<string, TokenOutcome>();
+  #unverified = 0;
+
+  constructor(deps: InOrderDeps, options: ChecksInOrderOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  begin(): void {
+    const tokens = this.#options.items.flatMap((item) =>
+      item.kind === 'check' && item.token !== null ? [item.token] : [],
+    );
+    // One more until all have been asked for, because an outcome may come before `verify` returns.
+    this.#unverified = 1;
+    for (const token of new Set(tokens)) this.#verify(token);
+    this.#verified();
+  }
+
+  #verify(token: string): void {
+    const passport = this.#deps.verifier.known(token);
+    if (passport !== null) {
+      this.#outcomes.set(token, { kind: 'verified', passport });
+      return;
+    }
+    this.#unverified++;
+    this.#deps.verifier.verify(token, (outcome) => {
+      this.#outcomes.set(token, outcome);
+      this.#verified();
+    });
+  }
+
+  #verified(): void {
+    this.#unverified--;
+    if (this.#unverified === 0) this.#decideFrom(0);
+  }
+
+  /** A turn of the event loop is kept short: all other callers wait for its end. */
+  #decideFrom(start: number): void {
+    const { items, responder, endsWith } = this.#options;
+    if (responder.isAborted) return;
+    const atOnce = endsWith === undefined ? limits.batchChecksPerTurn : 1;
+    const end = Math.min(start + atOnce, items.length);
+    for (let place = start; place < end; place++) this.#decide(place);
+    if (endsWith === undefined && end < items.length) setImmediate(() => this.#decideFrom(end));
+  }
+
+  #decide(place: number): void {
+    const { items, requestId, responder } = this.#options;
+    const item = items[place];
+    if (item === undefined) return;
+    const one = new OneResponder(responder, (reply) => this.#answer(place, reply));
+    try {
+      if (item.kind === 'refused') throw item.error;
+      const outcome = item.token === null ? null : (this.#outcomes.get(item.token) ?? null);
+      if (outcome !== null) item.accept?.(outcome);
+      this.#deps.enforcer.ask(item.head, item.body, one, outcome);
+    } catch (error) {
+      one.reply(this.#deps.enforcer.failure(error, requestId));
+    }
+  }
+
+  #answer(place: number, reply: Reply): void {
+    const { items, endsWith, onEnd } = this.#options;
+    this.#replies[place] = reply;
+    this.#answered++;
+    const isLast = endsWith?.(reply) === true || this.#answered === items.length;
+    if (isLast) onEnd(this.#replies);
+    else if (endsWith !== undefined) setImmediate(() => this.#decideFrom(place + 1));
+  }
+}
+
+class OneResponder implements Responder {
+  readonly reply: Responder['reply'];
+  readonly #all: Pick<Responder, 'isAborted'>;
+
+  constructor(all: Pick<Responder, 'isAborted'>, reply: Responder['reply']) {
+    this.#all = all;
+    this.reply = reply;
+  }
+
+  get isAborted(): boolean {
+    return this.#all.isAborted;
+  }
+}
