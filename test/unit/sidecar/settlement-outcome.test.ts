@@ -83,7 +83,7 @@ describe('what an outcome means to the run', () => {
     expect(eventOf({ kind: 'none', may_change: true }, of)).toEqual({ kind: 'none', mayChange: true });
     expect(eventOf({ kind: 'approval', standing: 'denied', expires_at_ms }, of)).toEqual({
       kind: 'approval',
-      standing: 'denied',
+      state: 'denied',
       expiresAtMs: expires_at_ms,
     });
     expect(eventOf(found, of)).toEqual({
