@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** The folders below `test` of each lane. CONTRIBUTING.md says what the tests of a lane may use. */
 export const lanes = {
   pure: ['unit', 'property', 'pii'],
-  service: ['api', 'cases', 'database'],
+  service: ['api', 'database'],
   process: ['clients', 'contract', 'e2e', 'faults', 'io', 'upgrade'],
 } as const;
 

@@ -2,14 +2,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
+import type { DecisionCase } from '../support/cases/decision-case.ts';
+import { forgeToken } from '../support/cases/forge-token.ts';
+import { httpStage } from '../support/cases/http-stage.ts';
+import {
+  type Account,
+  bringAbout,
+  keysOf,
+  newAccount,
+  passportKeyOf,
+  setUpCase,
+} from '../support/cases/http-world.ts';
+import { casesWithin, expectAnswer } from '../support/cases/load-cases.ts';
+import { hasEarlier, playEarlier } from '../support/cases/play-case.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until } from '../support/until.ts';
-import type { DecisionCase } from './decision-case.ts';
-import { forgeToken } from './forge-token.ts';
-import { httpStage } from './http-stage.ts';
-import { type Account, bringAbout, keysOf, newAccount, passportKeyOf, setUpCase } from './http-world.ts';
-import { casesWithin, expectAnswer } from './load-cases.ts';
-import { hasEarlier, playEarlier } from './play-case.ts';
 
 /**
  * The sidecar's clocks stand and jump as a case wants. A key that is declared compromised would take the

@@ -1,12 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
-import type { DecisionCase } from './decision-case.ts';
-import { forgeToken } from './forge-token.ts';
-import { httpStage } from './http-stage.ts';
-import { type Account, bringAbout, keysOf, newAccount, passportKeyOf, setUpCase } from './http-world.ts';
-import { casesWithin, expectAnswer } from './load-cases.ts';
-import { playEarlier } from './play-case.ts';
+import type { DecisionCase } from '../support/cases/decision-case.ts';
+import { forgeToken } from '../support/cases/forge-token.ts';
+import { httpStage } from '../support/cases/http-stage.ts';
+import {
+  type Account,
+  bringAbout,
+  keysOf,
+  newAccount,
+  passportKeyOf,
+  setUpCase,
+} from '../support/cases/http-world.ts';
+import { casesWithin, expectAnswer } from '../support/cases/load-cases.ts';
+import { playEarlier } from '../support/cases/play-case.ts';
 
 /**
  * The control plane decides on what it reads from the database at that moment, so that its state has no age.

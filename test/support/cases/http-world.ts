@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
-import { decodeBase64url } from '../../shared/crypto/base64url.ts';
-import { must } from '../../shared/errors/assert.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import type { Api } from '../support/api.ts';
+import { decodeBase64url } from '../../../shared/crypto/base64url.ts';
+import { must } from '../../../shared/errors/assert.ts';
+import type { Mode } from '../../../shared/model/mode.ts';
+import type { Api } from '../api.ts';
 import type { DecisionCase } from './decision-case.ts';
 import { gateBodyOf, passportBodyOf } from './load-cases.ts';
 import { hasEarlier } from './play-case.ts';

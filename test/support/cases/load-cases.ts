@@ -1,27 +1,9 @@
 import { expect } from 'vitest';
-import { reasons } from '../../shared/decision/reasons.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
-import { windowAt } from '../../shared/quota/window.ts';
-import { approvalCases } from './approvals.cases.ts';
-import { catalogCases } from './catalog.cases.ts';
-import { complete, type DecisionCase, foreignIssuer, ownIssuer, type Want } from './decision-case.ts';
-import { limitCases } from './limits.cases.ts';
-import { orderCases } from './order.cases.ts';
-import { passportCases } from './passport.cases.ts';
-import { piiCases } from './pii.cases.ts';
-import { requestCases } from './request.cases.ts';
-import { trustCases } from './trust.cases.ts';
-
-export const decisionCases: readonly DecisionCase[] = [
-  ...passportCases,
-  ...trustCases,
-  ...requestCases,
-  ...orderCases,
-  ...catalogCases,
-  ...limitCases,
-  ...approvalCases,
-  ...piiCases,
-].map(complete);
+import { reasons } from '../../../shared/decision/reasons.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import { windowAt } from '../../../shared/quota/window.ts';
+import { type DecisionCase, foreignIssuer, ownIssuer, type Want } from './decision-case.ts';
+import { decisionCases } from './read-cases.ts';
 
 /** What a runner must be able to arrange for a case besides the ordinary. */
 type Need = 'clock' | 'state age' | 'compromised key' | 'control plane away';

@@ -1,7 +1,7 @@
-import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
-import type { Mode } from '../../shared/model/mode.ts';
-import type { TrustTier } from '../../shared/model/trust-tier.ts';
-import type { WindowName } from '../../shared/quota/window.ts';
+import type { CheckName, DecisionReason, Outcome } from '../../../shared/model/decision.ts';
+import type { Mode } from '../../../shared/model/mode.ts';
+import type { TrustTier } from '../../../shared/model/trust-tier.ts';
+import type { WindowName } from '../../../shared/quota/window.ts';
 import type { Forgery } from './forge-token.ts';
 
 /** What has happened right before the decision, after all requests that came earlier. */
@@ -113,22 +113,18 @@ interface Finding {
 /** How long the passports of the cases are valid. */
 export const passportLifeMs = 3_600_000;
 
-/**
- * A case with what is usual left out: an L1 passport of the own issuer for `orders:create`, at an L1 gate
- * without constraints or catalog.
- */
+/** A case as it is in a file, with what is usual left out: test/cases/README.md, `case.schema.json`. */
 export interface CaseData {
   readonly name: string;
   readonly gate?: Partial<NonNullable<DecisionCase['gate']>> | null;
   readonly passport?: Partial<DecisionCase['passport']>;
   readonly forgery?: Forgery;
-  /** Default: the passport of the case, at its gate, with the request of the case, and a PERMIT. */
   readonly earlier?: readonly Partial<EarlierRequest>[];
-  /** Default: opened by the passport of the case with its request, and presented. */
-  readonly approval?: Partial<EarlierApproval> & Pick<EarlierApproval, 'became'>;
+  readonly approval?: Partial<Omit<EarlierApproval, 'isPresented'>> &
+    Pick<EarlierApproval, 'became'> & { readonly is_presented?: boolean };
   readonly circumstances?: readonly Circumstance[];
-  readonly stateAgeMs?: number;
-  readonly sinceIssueMs?: number;
+  readonly state_age_ms?: number;
+  readonly since_issue_ms?: number;
   readonly mode?: Mode;
   readonly request?: Readonly<Record<string, unknown>>;
   readonly want: Want;
@@ -157,50 +153,17 @@ export function complete(data: CaseData): DecisionCase {
       decision: 'PERMIT',
       ...each,
     })),
-    approval:
-      data.approval === undefined
-        ? null
-        : { by: 'the passport', request, isPresented: true, ...data.approval },
+    approval: data.approval === undefined ? null : completeApproval(data.approval, request),
     circumstances: data.circumstances ?? [],
-    stateAgeMs: data.stateAgeMs ?? 0,
-    sinceIssueMs: data.sinceIssueMs ?? null,
+    stateAgeMs: data.state_age_ms ?? 0,
+    sinceIssueMs: data.since_issue_ms ?? null,
     mode: data.mode ?? 'live',
     request,
     want: data.want,
   };
 }
 
-/** The checks of a gate without constraints, by its trust level: L1 asks nothing of the age of the state. */
-export const atL1 = [
-  'passport',
-  'trust_level',
-  'issuer',
-  'permission',
-] as const satisfies readonly CheckName[];
-export const atL2 = [
-  'passport',
-  'trust_level',
-  'freshness',
-  'issuer',
-  'permission',
-] as const satisfies readonly CheckName[];
-
-export const permit = (...evaluated: CheckName[]): Want => ({
-  decision: 'PERMIT',
-  reason: null,
-  constraints_evaluated: evaluated,
-});
-
-/** The check that blocked is the last one evaluated. */
-export const block = (reason: DecisionReason, ...evaluated: CheckName[]): Want => ({
-  decision: 'BLOCK',
-  reason,
-  constraints_evaluated: evaluated,
-});
-
-/** Somebody has to approve it first; the approval is always the last check. */
-export const suspend = (...evaluated: CheckName[]): Want => ({
-  decision: 'SUSPEND',
-  reason: 'approval_required',
-  constraints_evaluated: evaluated,
-});
+const completeApproval = (
+  { is_presented: isPresented = true, ...given }: NonNullable<CaseData['approval']>,
+  request: EarlierApproval['request'],
+): EarlierApproval => ({ by: 'the passport', request, isPresented, ...given });

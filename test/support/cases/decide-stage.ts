@@ -1,5 +1,5 @@
-import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
-import { decide } from '../../shared/decision/decide.ts';
+import type { CompiledGate, CompiledPolicy } from '../../../shared/decision/compile-gate.ts';
+import { decide } from '../../../shared/decision/decide.ts';
 import type {
   Charge,
   Decision,
@@ -8,18 +8,18 @@ import type {
   RequestFacts,
   VerifiedPassport,
   WindowView,
-} from '../../shared/decision/facts.ts';
-import { must } from '../../shared/errors/assert.ts';
-import type { PresentedApproval } from '../../shared/model/approval.ts';
-import { type ApprovalId, type GateId, makeId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
-import { redactRequest } from '../../shared/pii/redact-request.ts';
-import { scanPii } from '../../shared/pii/scan-pii.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
-import { windowAt } from '../../shared/quota/window.ts';
-import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import { parseRequestFacts } from '../../shared/wire/check.ts';
-import { renderDecision } from '../../shared/wire/decision.ts';
+} from '../../../shared/decision/facts.ts';
+import { must } from '../../../shared/errors/assert.ts';
+import type { PresentedApproval } from '../../../shared/model/approval.ts';
+import { type ApprovalId, type GateId, makeId } from '../../../shared/model/ids.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import { redactRequest } from '../../../shared/pii/redact-request.ts';
+import { scanPii } from '../../../shared/pii/scan-pii.ts';
+import { counterKey } from '../../../shared/quota/counter.ts';
+import { windowAt } from '../../../shared/quota/window.ts';
+import { counterOf, type WindowLimit } from '../../../shared/quota/window-limit.ts';
+import { parseRequestFacts } from '../../../shared/wire/check.ts';
+import { renderDecision } from '../../../shared/wire/decision.ts';
 import type { Place, Presenter } from './decision-case.ts';
 import type { Stage } from './play-case.ts';
 

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { encodeBase64url } from '../../shared/crypto/base64url.ts';
-import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
-import { thumbprint } from '../../shared/crypto/keyset.ts';
-import { must } from '../../shared/errors/assert.ts';
+import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
+import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { thumbprint } from '../../../shared/crypto/keyset.ts';
+import { must } from '../../../shared/errors/assert.ts';
 
 /**
  * The parts of a good token. `publicKey`: of the service's key that signed it, which everybody can read in
