@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 import { limits } from '../model/limits.ts';
 
 /**
@@ -16,6 +16,9 @@ const canonicalName = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
  * as long as looking (bench row `micro`).
  */
 const usualName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]+$/;
+/** What encodes another label than itself: IDNA's prefix, and then Punycode. */
+const encodedLabel = /^xn--/;
+const nonAscii = /\P{ASCII}/u;
 const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
@@ -40,7 +43,19 @@ export function parseHost(text: string): string | null {
 }
 
 const isCanonical = (name: string): boolean =>
-  name.length <= limits.domainCharsMax && canonicalName.test(name);
+  name.length <= limits.domainCharsMax &&
+  canonicalName.test(name) &&
+  (!name.includes('xn--') || name.split('.').every(isDecodable));
+
+/**
+ * Asked of each label, because Node 24 gives back an ASCII name as it is where Node 20 and 22 refuse it for
+ * what it encodes: control planes and sidecars on different versions must agree on a name.
+ */
+function isDecodable(label: string): boolean {
+  if (!encodedLabel.test(label)) return true;
+  const decoded = domainToUnicode(label);
+  return nonAscii.test(decoded) && !encodedLabel.test(decoded);
+}
 
 /**
  * An entry of `allowed_domains`: a host name, or `*.` and a host name for everything below it. Null for
