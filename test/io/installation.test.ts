@@ -33,6 +33,15 @@ describe('npm ci', () => {
     return stdout + stderr;
   }
 
+  it('installs no command that npm scripts would find before the Node and npm of the user', async () => {
+    const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'));
+    const commands = Object.values<{ bin?: object }>(lock.packages).flatMap(({ bin }) =>
+      Object.keys(bin ?? {}),
+    );
+    expect(commands).toContain('vitest');
+    expect(commands.filter((name) => ['node', 'npm', 'npx'].includes(name))).toEqual([]);
+  });
+
   it('accepts the lock file and warns of no engine', async () => {
     const said = await planInstallation(await readFile(join(root, 'package-lock.json'), 'utf8'));
     expect(said).toMatch(/added \d+ packages/);

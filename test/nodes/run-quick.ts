@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * Runs the tests of lane pure on every version of Node that `package.json` of this folder pins, besides the
+ * one that runs everything else. The binaries are packages of a folder of their own: in the package.json of
+ * the project each of them would install a `node` command, which npm scripts would find before the user's.
+ */
+const folder = fileURLToPath(new URL('./', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const packages = existsSync(`${folder}node_modules`) ? readdirSync(`${folder}node_modules`) : [];
+const nodes = packages
+  .filter((name) => name.endsWith(`-${process.platform}-${process.arch}`))
+  .map((name) => `${folder}node_modules/${name}/bin/node`);
+
+if (nodes.length === 0) {
+  console.error(`There are no binaries of Node for ${process.platform} ${process.arch}: nothing was tested.`);
+  process.exitCode = 1;
+}
+for (const node of nodes) {
+  const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+  console.log(`\nLane pure on Node ${version}`);
+  const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', '--project', 'pure'], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (status !== 0) process.exitCode = 1;
+}
