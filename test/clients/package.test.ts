@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/programs.ts';
+import { fencedBlock } from '../support/verify-example.ts';
 import { type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
@@ -26,14 +27,11 @@ describe('the package', () => {
     expect(installed.packed.size).toBeLessThan(packedBytesMax);
     expect(manifest().dependencies).toBeUndefined();
     const own = readdirSync(join(installed.folder, 'node_modules/@agent-trust/node'));
-    expect(own.toSorted()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
+    expect(own.toSorted()).toEqual(['README.md', 'dist', 'package.json']);
   });
 
   it('holds code with types, and names no file that it lacks', () => {
     const paths = installed.packed.files.map(({ path }) => path);
-    for (const path of paths.filter((each) => each.endsWith('.js'))) {
-      expect(paths).toContain(path.replace(/\.js$/, '.d.ts'));
-    }
     for (const path of paths.filter((each) => each.startsWith('dist/'))) {
       expect(path).toMatch(/\.(?:js|d\.ts)$/);
       const text = readFileSync(join(installed.folder, 'node_modules/@agent-trust/node', path), 'utf8');
@@ -58,6 +56,30 @@ describe('the package', () => {
     const counts = stdout.trim().split('\n').map(Number);
     expect(counts).toHaveLength(entries().length);
     expect(counts.every((count) => count > 0)).toBe(true);
+  });
+
+  it('verifies without anything of Node.js, as in a browser', async () => {
+    const folder = join(installed.folder, 'node_modules/@agent-trust/node/dist');
+    const seen = new Set(['verify.js']);
+    for (const path of seen) {
+      const code = readFileSync(join(folder, path), 'utf8');
+      for (const [, name = ''] of code.matchAll(/from '([^']+)'/g)) {
+        expect(name).toMatch(/^\.\.?\//);
+        seen.add(join(path, '..', name));
+      }
+    }
+    expect(seen.size).toBeGreaterThan(3);
+    const page = readFileSync(join(root, 'docs/verify.md'), 'utf8');
+    const [file, jwks] = [fencedBlock(page, 'jsonl'), fencedBlock(page, 'json')];
+    const script = `
+      const { verifyAttestations } = await import('@agent-trust/node/verify');
+      const { log } = console;
+      for (const name of ['process', 'Buffer', 'global']) delete globalThis[name];
+      log(JSON.stringify(await verifyAttestations(${JSON.stringify(file)}, ${jwks})));`;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: installed.folder,
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ valid: true, records: 3 });
   });
 
   it('has types that a strict program compiles with, its libraries checked too', async () => {

@@ -171,7 +171,9 @@ function methodOf(document: ApiDocument, path: string, verb: string, operation: 
     ...(query.length === 0 ? [] : [`query${isNeeded ? '' : '?'}: ${queryType(query)}`]),
     `options?: ${options}`,
   ];
-  const text = [operation.summary, operation.description ?? ''].filter((part) => part !== '').join('.\n\n');
+  // Of the description the scope alone, which is its last paragraph: the package has a bound of its size.
+  const scope = operation.description?.split('\n\n').at(-1) ?? '';
+  const text = /^(?:Needs|Public)/.test(scope) ? `${operation.summary}. ${scope}` : operation.summary;
   const result = headers.has('If-None-Match') ? `${answer.type} | null` : answer.type;
   const returned = answer.kind === 'list' ? result : `Promise<${result}>`;
   const flags = [

@@ -1795,31 +1795,11 @@ export interface Readiness {
 }
 
 export interface PassportsResource {
-  /**
-   * Issue a passport without a person present.
-   *
-   * Takes the unattended variant, and the machine description where the body has `subject`. Answers like
-   * `POST /v1/passports`.
-   *
-   * Needs a key with the scope `passports:issue`.
-   */
+  /** Issue a passport without a person present. Needs a key with the scope `passports:issue`. */
   issueUnattended(body: UnattendedIssue | MachineIssue, options?: CreateOptions): Promise<IssuedPassport>;
-  /**
-   * Issue a passport.
-   *
-   * Takes three bodies, told apart by their fields: with `subject` the machine description, with
-   * `agent_type` the unattended variant, else the reference. The answer contains two secrets, each
-   * returned only once: `jwt`, which the agent presents, and `private_key`, which the service generates,
-   * returns and does not store. Send `public_key` instead, and the service never has a private key.
-   *
-   * Needs a key with the scope `passports:issue`.
-   */
+  /** Issue a passport. Needs a key with the scope `passports:issue`. */
   issue(body: ReferenceIssue | MachineIssue | UnattendedIssue, options?: CreateOptions): Promise<IssuedPassport>;
-  /**
-   * List passports, newest first.
-   *
-   * Needs a key with the scope `passports:read`.
-   */
+  /** List passports, newest first. Needs a key with the scope `passports:read`. */
   list(query?: {
     /** Id of the issuer, `iss_…`. */
     readonly issuer_id?: string;
@@ -1832,57 +1812,23 @@ export interface PassportsResource {
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<PassportListItem, PassportPage>;
-  /**
-   * Get a passport.
-   *
-   * Needs a key with the scope `passports:read`.
-   */
+  /** Get a passport. Needs a key with the scope `passports:read`. */
   get(id: string, options?: CallOptions): Promise<Passport>;
-  /**
-   * Reactivate a suspended passport.
-   *
-   * Needs a key with the scope `passports:revoke`.
-   */
+  /** Reactivate a suspended passport. Needs a key with the scope `passports:revoke`. */
   reactivate(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
-  /**
-   * Revoke a passport for ever.
-   *
-   * Takes effect at every sidecar within 100 ms of the answer, or within 2 s without push; with `wait_ms`
-   * the answer waits for them. Repeating it answers the first revocation unchanged.
-   *
-   * Needs a key with the scope `passports:revoke`.
-   */
+  /** Revoke a passport for ever. Needs a key with the scope `passports:revoke`. */
   revoke(id: string, body?: PassportRevocation, query?: {
     /** How long the answer may wait for all connected sidecars to apply the change, in milliseconds. */
     readonly wait_ms?: number;
   }, options?: CallOptions): Promise<Revocation>;
-  /**
-   * Suspend an active passport.
-   *
-   * Needs a key with the scope `passports:revoke`.
-   */
+  /** Suspend an active passport. Needs a key with the scope `passports:revoke`. */
   suspend(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
-  /**
-   * Ask whether a passport is valid now.
-   *
-   * An invalid passport is answered with 200 and the most severe reason.
-   *
-   * Needs a key with the scope `passports:read`.
-   */
+  /** Ask whether a passport is valid now. Needs a key with the scope `passports:read`. */
   verify(id: string, options?: CallOptions): Promise<Verification>;
 }
 
 export interface GatesResource {
-  /**
-   * Find gates by a capability, with their prices.
-   *
-   * A capability is a permission key, a bare area (`orders`) or a category. Each result carries the hash,
-   * signature and key id of its catalog, so that it can be verified without trust in this service.
-   * `offset` reaches the first 1,000; `next_cursor` leads on from any page. Searches share a small part
-   * of the service: 503 `overloaded` says to try again in a moment.
-   *
-   * Public: needs no key.
-   */
+  /** Find gates by a capability, with their prices. Public: needs no key. */
   discover(query: {
     /** A permission key, a bare area, or a category. */
     readonly capability: string;
@@ -1907,75 +1853,29 @@ export interface GatesResource {
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
   }, options?: CallOptions): List<Discovery['results'][number], Discovery>;
-  /**
-   * Create a gate.
-   *
-   * `trust_level` and `trust_profile` are synonyms; one of them is required unless the template has it. A
-   * constraint that this build does not enforce is refused, never ignored.
-   *
-   * Needs a key with the scope `gates:create`.
-   */
+  /** Create a gate. Needs a key with the scope `gates:create`. */
   create(body: GateCreation, options?: CreateOptions): Promise<NewGate>;
-  /**
-   * List gates, newest first.
-   *
-   * Needs a key with the scope `gates:read`.
-   */
+  /** List gates, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<GateListItem, GatePage>;
-  /**
-   * Get a gate with its constraints and counts.
-   *
-   * Needs a key with the scope `gates:read`.
-   */
+  /** Get a gate with its constraints and counts. Needs a key with the scope `gates:read`. */
   get(id: string, options?: CallOptions): Promise<GateWithStats>;
-  /**
-   * Change a gate.
-   *
-   * A JSON merge patch (RFC 7396): absent members stay unchanged, null removes. Reaches every sidecar as
-   * fast as a revocation.
-   *
-   * Needs a key with the scope `gates:update`.
-   */
+  /** Change a gate. Needs a key with the scope `gates:update`. */
   update(id: string, body?: GatePatch, options?: CallOptions & { readonly ifMatch?: string }): Promise<Gate>;
-  /**
-   * Delete a gate.
-   *
-   * Needs a key with the scope `gates:manage`.
-   */
+  /** Delete a gate. Needs a key with the scope `gates:manage`. */
   delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
-  /**
-   * Ask what a gate would decide.
-   *
-   * The same decision as a check, in another format. Reads live counters without using them, opens no
-   * approval, and ignores an `idempotency_key`; the record is marked as a test.
-   *
-   * Needs a key with the scope `gates:read`.
-   */
+  /** Ask what a gate would decide. Needs a key with the scope `gates:read`. */
   test(id: string, body: GateTestRequest, options?: CallOptions): Promise<GateTest>;
 }
 
 export interface CatalogsResource {
-  /**
-   * Publish the next version of a gate's catalog.
-   *
-   * Versions are immutable and count from 1. From then on a permission that is not in the catalog is
-   * blocked at the gate.
-   *
-   * Needs a key with the scope `gates:update`.
-   */
+  /** Publish the next version of a gate's catalog. Needs a key with the scope `gates:update`. */
   publish(id: string, body: CatalogPublication, options?: CreateOptions): Promise<Catalog>;
-  /**
-   * Get a catalog: the newest, or the given version.
-   *
-   * Its signature verifies with a key of purpose `catalog` of the JWKS. Without `version` the newest.
-   *
-   * Public: needs no key.
-   */
+  /** Get a catalog: the newest, or the given version. Public: needs no key. */
   get(id: string, query?: {
     /** Version of the catalog, from 1. */
     readonly version?: number;
@@ -1983,44 +1883,19 @@ export interface CatalogsResource {
 }
 
 export interface DecisionsResource {
-  /**
-   * Decide without a gate in the URL.
-   *
-   * With `request.gate_id` like a check at that gate; without it the passport alone is checked.
-   *
-   * Needs a key with the scope `enforcement:check`.
-   */
+  /** Decide without a gate in the URL. Needs a key with the scope `enforcement:check`. */
   enforce(body: CheckRequest, options?: CallOptions): Promise<ServiceDecision>;
   /**
-   * Decide whether this passport may do this at this gate, now.
-   *
-   * PERMIT, SUSPEND and BLOCK are all a 200. A sidecar answers it much faster, from the same decision
-   * core. With `request.idempotency_key` the request is charged once, and a repeat gets the first PERMIT
-   * again.
-   *
-   * Needs a key with the scope `enforcement:check`.
+   * Decide whether this passport may do this at this gate, now. Needs a key with the scope
+   * `enforcement:check`.
    */
   check(id: string, body: CheckRequest, options?: CallOptions): Promise<ServiceDecision>;
-  /**
-   * Decide many requests at one gate in one call.
-   *
-   * 1 to 256 checks, in a body of at most 1 MiB. `results` holds one answer for each, in the same order:
-   * a decision as `check` answers it, or `{ error }`. Each is decided and recorded as if it came alone,
-   * in order; what is wrong with one harms no other.
-   *
-   * Needs a key with the scope `enforcement:check`.
-   */
+  /** Decide many requests at one gate in one call. Needs a key with the scope `enforcement:check`. */
   checkBatch(id: string, body: CheckBatchRequest, options?: CallOptions): Promise<CheckBatch>;
 }
 
 export interface ApprovalsResource {
-  /**
-   * List approvals at your gates, newest first.
-   *
-   * With `status` those that have this status now: an approval that nobody resolved in time is `expired`.
-   *
-   * Needs a key with the scope `approvals:read`.
-   */
+  /** List approvals at your gates, newest first. Needs a key with the scope `approvals:read`. */
   list(query?: {
     /** Current status. */
     readonly status?: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
@@ -2029,40 +1904,16 @@ export interface ApprovalsResource {
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<Approval, ApprovalPage>;
-  /**
-   * Get an approval.
-   *
-   * Needs a key with the scope `approvals:read`.
-   */
+  /** Get an approval. Needs a key with the scope `approvals:read`. */
   get(id: string, options?: CallOptions): Promise<Approval>;
-  /**
-   * Approve a request.
-   *
-   * The agent then sends the same request once more, with `approval_id`, before the new `expires_at`.
-   * Everything but the approval is checked again then.
-   *
-   * Needs a key with the scope `approvals:resolve`.
-   */
+  /** Approve a request. Needs a key with the scope `approvals:resolve`. */
   approve(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
-  /**
-   * Deny a request.
-   *
-   * The money held for it is released at once.
-   *
-   * Needs a key with the scope `approvals:resolve`.
-   */
+  /** Deny a request. Needs a key with the scope `approvals:resolve`. */
   deny(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
 }
 
 export interface AttestationsResource {
-  /**
-   * List attestations, newest first.
-   *
-   * Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next
-   * page; null on the last page.
-   *
-   * Needs a key with the scope `attestations:read`.
-   */
+  /** List attestations, newest first. Needs a key with the scope `attestations:read`. */
   list(query?: {
     /** Id of the passport, `pass_…`. */
     readonly passport_id?: string;
@@ -2079,37 +1930,19 @@ export interface AttestationsResource {
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
   }, options?: CallOptions): List<Attestation, AttestationPage>;
-  /**
-   * Export whole chains, for offline verification.
-   *
-   * The complete chains of the passports, gates and account of the caller, streamed from one snapshot.
-   * `format` decides the content type; docs/verify.md describes them and how to verify them.
-   *
-   * Needs a key with the scope `attestations:read`.
-   */
+  /** Export whole chains, for offline verification. Needs a key with the scope `attestations:read`. */
   export(query?: {
     /** Format of the export. */
     readonly format?: 'json' | 'jsonl' | 'csv';
     /** Only records from this time on. */
     readonly since?: string;
   }, options?: CallOptions): Promise<ByteStream>;
-  /**
-   * Get an attestation.
-   *
-   * Needs a key with the scope `attestations:read`.
-   */
+  /** Get an attestation. Needs a key with the scope `attestations:read`. */
   get(id: string, options?: CallOptions): Promise<Attestation>;
 }
 
 export interface AuditResource {
-  /**
-   * List who changed what, newest first.
-   *
-   * One entry for each change through this API, in the account and mode of the caller: who, what, before
-   * and after, when, in which request. Entries are hash-linked and signed. See docs/audit.md.
-   *
-   * Needs a key with the scope `audit:read`.
-   */
+  /** List who changed what, newest first. Needs a key with the scope `audit:read`. */
   list(query?: {
     /** Who made the change. */
     readonly actor?: string;
@@ -2126,14 +1959,7 @@ export interface AuditResource {
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
   }, options?: CallOptions): List<AuditEntry, AuditPage>;
-  /**
-   * Export who changed what, for offline verification.
-   *
-   * The chain of the caller's account and mode as jsonl, from one snapshot. `agent-trust attestations
-   * verify` verifies it too; docs/audit.md describes it.
-   *
-   * Needs a key with the scope `audit:read`.
-   */
+  /** Export who changed what, for offline verification. Needs a key with the scope `audit:read`. */
   export(query?: {
     /** Only records from this time on. */
     readonly since?: string;
@@ -2141,197 +1967,86 @@ export interface AuditResource {
 }
 
 export interface IssuersResource {
-  /**
-   * Create an issuer.
-   *
-   * Needs a key with the scope `issuers:create`.
-   */
+  /** Create an issuer. Needs a key with the scope `issuers:create`. */
   create(body: IssuerCreation, options?: CreateOptions): Promise<Issuer>;
-  /**
-   * List issuers, newest first.
-   *
-   * Needs a key with the scope `issuers:read`.
-   */
+  /** List issuers, newest first. Needs a key with the scope `issuers:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<Issuer, IssuerPage>;
-  /**
-   * Get an issuer with counts of its passports.
-   *
-   * Needs a key with the scope `issuers:read`.
-   */
+  /** Get an issuer with counts of its passports. Needs a key with the scope `issuers:read`. */
   get(id: string, options?: CallOptions): Promise<Issuer>;
-  /**
-   * Change an issuer.
-   *
-   * Only what is present changes. Passports of a suspended issuer are blocked `issuer_untrusted`.
-   *
-   * Needs a key with the scope `issuers:update`.
-   */
+  /** Change an issuer. Needs a key with the scope `issuers:update`. */
   update(id: string, body?: IssuerUpdate, options?: CallOptions): Promise<Issuer>;
 }
 
 export interface TemplatesResource {
-  /**
-   * Create a template.
-   *
-   * Needs a key with the scope `templates:create`.
-   */
+  /** Create a template. Needs a key with the scope `templates:create`. */
   create(body: TemplateCreation, options?: CreateOptions): Promise<Template>;
-  /**
-   * List templates, own and built-in.
-   *
-   * Needs a key with the scope `templates:read`.
-   */
+  /** List templates, own and built-in. Needs a key with the scope `templates:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<Template, TemplatePage>;
-  /**
-   * Get a template.
-   *
-   * Needs a key with the scope `templates:read`.
-   */
+  /** Get a template. Needs a key with the scope `templates:read`. */
   get(id: string, options?: CallOptions): Promise<Template>;
 }
 
 export interface ApiKeysResource {
-  /**
-   * Create an API key.
-   *
-   * It grants only scopes that the calling key holds itself. `key` is shown this once.
-   *
-   * Needs a key with the scope `keys:manage`.
-   */
+  /** Create an API key. Needs a key with the scope `keys:manage`. */
   create(body: ApiKeyCreation, options?: CreateOptions): Promise<NewApiKey>;
-  /**
-   * List API keys, newest first.
-   *
-   * Needs a key with the scope `keys:manage`.
-   */
+  /** List API keys, newest first. Needs a key with the scope `keys:manage`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<ApiKey, ApiKeyPage>;
-  /**
-   * Get an API key.
-   *
-   * Needs a key with the scope `keys:manage`.
-   */
+  /** Get an API key. Needs a key with the scope `keys:manage`. */
   get(id: string, options?: CallOptions): Promise<ApiKey>;
-  /**
-   * Delete an API key at once.
-   *
-   * Needs a key with the scope `keys:manage`.
-   */
+  /** Delete an API key at once. Needs a key with the scope `keys:manage`. */
   delete(id: string, options?: CallOptions): Promise<ApiKeyDeletion>;
-  /**
-   * Replace an API key by a new one.
-   *
-   * The old key stays valid for `overlap_s`; if the answer is lost, roll it again within that time. The
-   * new `key` is shown this once and expires when the old one would have without the roll.
-   *
-   * Needs a key with the scope `keys:manage`.
-   */
+  /** Replace an API key by a new one. Needs a key with the scope `keys:manage`. */
   roll(id: string, body?: Roll, options?: CallOptions): Promise<NewApiKey>;
 }
 
 export interface AccountsResource {
-  /**
-   * Create an account with its first API key.
-   *
-   * `api_key.key` is shown this once.
-   *
-   * Needs a live key of the operator with the scope `admin:*`.
-   */
+  /** Create an account with its first API key. Needs a live key of the operator with the scope `admin:*`. */
   create(body: AccountCreation, options?: CreateOptions): Promise<NewAccount>;
-  /**
-   * List accounts, newest first.
-   *
-   * Needs a live key of the operator with the scope `admin:*`.
-   */
+  /** List accounts, newest first. Needs a live key of the operator with the scope `admin:*`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<Account, AccountPage>;
-  /**
-   * Get an account.
-   *
-   * Needs a live key of the operator with the scope `admin:*`.
-   */
+  /** Get an account. Needs a live key of the operator with the scope `admin:*`. */
   get(id: string, options?: CallOptions): Promise<Account>;
-  /**
-   * Change an account.
-   *
-   * Only what is present changes; `limits` are replaced as a whole. Keys of a suspended account answer
-   * `account_suspended`, its passports are blocked `passport_suspended`.
-   *
-   * Needs a live key of the operator with the scope `admin:*`.
-   */
+  /** Change an account. Needs a live key of the operator with the scope `admin:*`. */
   update(id: string, body?: AccountUpdate, options?: CallOptions): Promise<Account>;
 }
 
 export interface WebhooksResource {
-  /**
-   * Subscribe an endpoint to events.
-   *
-   * Each event is sent as a POST, signed as Standard Webhooks has it with `secret`, which is shown this
-   * once. With `url` null nothing is sent: fetch the deliveries, as `agent-trust webhooks listen` does.
-   * See docs/webhooks.md.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Subscribe an endpoint to events. Needs a key with the scope `webhooks:manage`. */
   create(body: WebhookCreation, options?: CreateOptions): Promise<NewWebhook>;
-  /**
-   * List webhooks, newest first.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** List webhooks, newest first. Needs a key with the scope `webhooks:manage`. */
   list(query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
   }, options?: CallOptions): List<Webhook, WebhookPage>;
-  /**
-   * Get a webhook.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Get a webhook. Needs a key with the scope `webhooks:manage`. */
   get(id: string, options?: CallOptions): Promise<Webhook>;
-  /**
-   * Change a webhook.
-   *
-   * Only what is present changes. Pending deliveries of a disabled webhook are sent when it is enabled
-   * again.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Change a webhook. Needs a key with the scope `webhooks:manage`. */
   update(id: string, body?: WebhookUpdate, options?: CallOptions): Promise<Webhook>;
-  /**
-   * Delete a webhook.
-   *
-   * Its undelivered events are discarded.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Delete a webhook. Needs a key with the scope `webhooks:manage`. */
   delete(id: string, options?: CallOptions): Promise<WebhookDeletion>;
-  /**
-   * List what was sent to a webhook, newest first.
-   *
-   * With the newest 20 attempts of each. Deliveries are kept for 30 days.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** List what was sent to a webhook, newest first. Needs a key with the scope `webhooks:manage`. */
   listDeliveries(id: string, query?: {
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -2340,89 +2055,35 @@ export interface WebhooksResource {
     /** Current status. */
     readonly status?: 'pending' | 'succeeded' | 'failed';
   }, options?: CallOptions): List<Delivery, DeliveryPage>;
-  /**
-   * Send a delivery again.
-   *
-   * Whatever its status, at once, with the same `webhook-id`, and with a retry schedule of its own.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Send a delivery again. Needs a key with the scope `webhooks:manage`. */
   resendDelivery(id: string, deliveryId: string, options?: CallOptions): Promise<Delivery>;
-  /**
-   * Send again what has failed since a time.
-   *
-   * All deliveries created since then that have failed, finally or so far; at most 10,000 at a time, the
-   * oldest first.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Send again what has failed since a time. Needs a key with the scope `webhooks:manage`. */
   recover(id: string, body: WebhookRecovery, options?: CallOptions): Promise<WebhookRecovered>;
-  /**
-   * Replace the secret of a webhook by a new one.
-   *
-   * For `overlap_s` each delivery carries a signature by both; if the answer is lost, roll it again
-   * within that time: each earlier secret stays valid until its own end. With 0 only the new one signs,
-   * at once. The new `secret` is shown this once.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Replace the secret of a webhook by a new one. Needs a key with the scope `webhooks:manage`. */
   rollSecret(id: string, body?: Roll, options?: CallOptions): Promise<NewWebhook>;
-  /**
-   * Send an event with sample data to a webhook.
-   *
-   * Answers with the delivery before it is attempted; get it again to see the outcome.
-   *
-   * Needs a key with the scope `webhooks:manage`.
-   */
+  /** Send an event with sample data to a webhook. Needs a key with the scope `webhooks:manage`. */
   test(id: string, body?: WebhookTest, options?: CallOptions): Promise<Delivery>;
 }
 
 export interface SigningKeysResource {
-  /**
-   * Get the public keys of this service (RFC 7517).
-   *
-   * Current, future and retired keys: every signature can be verified for ever.
-   *
-   * Public: needs no key.
-   */
+  /** Get the public keys of this service (RFC 7517). Public: needs no key. */
   jwks(options?: CallOptions): Promise<Jwks>;
   /**
-   * Replace a key with which this service signs.
-   *
-   * For the operator of the service. The next key is published at once and signs 60 s later; the old one
-   * verifies for ever. With `compromised` signatures of the current key prove nothing any more, and the
-   * next key signs at once. 201: a new key; 200: what an earlier call did within the last 60 s, so that
-   * it may be repeated safely. See docs/keys.md.
-   *
-   * Needs a live key of the operator with the scope `admin:*`.
+   * Replace a key with which this service signs. Needs a live key of the operator with the scope
+   * `admin:*`.
    */
   rotate(body: KeyRotationRequest, options?: CallOptions): Promise<KeyRotation>;
 }
 
 export interface ServiceResource {
-  /**
-   * Ask whether this process answers.
-   *
-   * Public: needs no key.
-   */
+  /** Ask whether this process answers. Public: needs no key. */
   live(options?: CallOptions): Promise<{
     /** Current status. */
     readonly status: 'live';
   }>;
-  /**
-   * Get the metrics as Prometheus text.
-   *
-   * Public: needs no key.
-   */
+  /** Get the metrics as Prometheus text. Public: needs no key. */
   metrics(options?: CallOptions): Promise<string>;
-  /**
-   * Ask whether this process can serve.
-   *
-   * Answers 503 where it cannot: the database cannot be reached, or is not migrated, or a chain of
-   * records was inconsistent.
-   *
-   * Public: needs no key.
-   */
+  /** Ask whether this process can serve. Public: needs no key. */
   ready(options?: CallOptions): Promise<Readiness>;
 }
 

@@ -1,0 +1,11 @@
+/** Verifiers that ask nobody: they run in Node.js and in browsers, over HTTPS or on localhost. */
+export { type AttestationsVerdict, type ExportBytes, verifyAttestations } from './verify/attestations.ts';
+export {
+  type CatalogVerdict,
+  catalogFaults,
+  type DiscoveryVerdict,
+  discoveryFaults,
+  verifyCatalog,
+  verifyDiscoveryResult,
+} from './verify/catalog.ts';
+export { verifyWebhook, type WebhookOptions, type WebhookVerdict, webhookFaults } from './verify/webhook.ts';

@@ -1,0 +1,313 @@
+import { canonical, hashOf, isObject, type Json } from './canonical.ts';
+import { keysOf, type ServiceKey, verifies } from './keys.ts';
+
+export type AttestationsVerdict =
+  | {
+      readonly valid: true;
+      readonly chains: number;
+      readonly records: number;
+      readonly created_at: string;
+      readonly since: string | null;
+      /** Records whose key somebody else may have had: in their place, but who wrote them is open. */
+      readonly compromised: number;
+    }
+  | {
+      readonly valid: false;
+      /** What does not hold, for people. */
+      readonly fault: string;
+      /** From 1, in the file. */
+      readonly line: number;
+      /** Of the chain that was being read; null: none. */
+      readonly chain_id: string | null;
+      /** Of the record at fault; null: it is none of a record. */
+      readonly sequence: number | null;
+    };
+
+/** A file, or its bytes as they arrive (a response body, a stream of Node.js). */
+export type ExportBytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>;
+
+/**
+ * Verifies an export of attestations, jsonl or json, by docs/verify.md alone: every byte of every line,
+ * every hash, link and signature. One pass, in the memory of one line. `jwks` is the parsed
+ * `/.well-known/jwks.json`, taken from the service itself. Throws TypeError for a `jwks` that is none, and
+ * what reading the bytes throws. What it does NOT prove is in docs/verify.md, 7.
+ */
+export async function verifyAttestations(file: ExportBytes, jwks: unknown): Promise<AttestationsVerdict> {
+  const reader = new ExportReader(await keysOf(jwks));
+  let line = 0;
+  try {
+    for await (const text of jsonLines(linesOf(file), () => line++)) await reader.read(text);
+    return reader.finish();
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const { chainId, sequence } = reader;
+    return { valid: false, fault: error.message, line, chain_id: chainId, sequence };
+  }
+}
+
+class Fault extends Error {}
+function demand(holds: boolean, fault: string): asserts holds {
+  if (!holds) throw new Fault(fault);
+}
+
+/** Longer than any record: 32 findings with pointers of 512 characters each are about 20 KiB. */
+const lineCharsMax = 1024 * 1024;
+
+async function* linesOf(file: ExportBytes): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  const decode = (bytes?: Uint8Array): string => {
+    try {
+      return decoder.decode(bytes, { stream: bytes !== undefined });
+    } catch {
+      throw new Fault('the file is not UTF-8');
+    }
+  };
+  let rest = '';
+  for await (const chunk of chunksOf(file)) {
+    const lines = (rest + (typeof chunk === 'string' ? chunk : decode(chunk))).split('\n');
+    rest = lines.pop() ?? '';
+    demand(rest.length <= lineCharsMax, 'a line is too long');
+    yield* lines;
+  }
+  demand(rest + decode() === '', 'the file does not end in a newline');
+}
+
+async function* chunksOf(file: ExportBytes): AsyncGenerator<string | Uint8Array> {
+  if (typeof file === 'string' || file instanceof Uint8Array) yield file;
+  else if ('getReader' in file) {
+    // Not by iteration: Safari has no iterator of a ReadableStream.
+    const reader = file.getReader();
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } else yield* file;
+}
+
+/** The lines of the jsonl form, of either form (docs/verify.md, 8). */
+async function* jsonLines(lines: AsyncIterable<string>, count: () => void): AsyncGenerator<string> {
+  const [first, chain, close, last] = [',"chains":[', ',"attestations":[', ']}', '],"end":'];
+  let isJson: boolean | null = null;
+  /** What the line before has announced. */
+  let next: 'chain or end' | 'chain' | 'record' | 'close' | 'end' | 'nothing' = 'chain or end';
+  for await (const line of lines) {
+    count();
+    if (isJson === null) {
+      isJson = line.endsWith(first);
+      yield isJson ? `${line.slice(0, -first.length)}}` : line;
+    } else if (!isJson) yield line;
+    else if (line.startsWith(last)) {
+      demand(next === 'chain or end' || next === 'end', 'a chain is not closed');
+      next = 'nothing';
+      yield `{${line.slice(2)}`;
+    } else if (line.endsWith(chain)) {
+      demand(next === 'chain or end' || next === 'chain', 'a chain begins in the wrong place');
+      next = 'record';
+      yield `{"chain":${line.slice(0, -chain.length)}}}`;
+    } else if (line === close || line === `${close},`) {
+      demand(next === 'close', 'a chain ends in the wrong place');
+      next = line === close ? 'end' : 'chain';
+    } else {
+      demand(next === 'record', 'a record stands in the wrong place');
+      const isLast = !line.endsWith(',');
+      if (isLast) next = 'close';
+      yield isLast ? line : line.slice(0, -1);
+    }
+  }
+}
+
+type Check = (value: unknown) => boolean;
+const text: Check = (value) => typeof value === 'string';
+const integer: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const positive: Check = (value) => integer(value) && value !== 0;
+const matching =
+  (pattern: RegExp): Check =>
+  (value) =>
+    typeof value === 'string' && pattern.test(value);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const hash = matching(/^sha256:[0-9a-f]{64}$/);
+const time = matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const finding: Check = (value) => isObject(value) && hasMembers(value, { pointer: text, type: text });
+
+const manifestMembers = { created_at: time, format: text, key_ids: listOf(text), since: orNull(time) };
+const chainMembers = {
+  chain_id: text,
+  first_sequence: positive,
+  last_hash: hash,
+  last_sequence: positive,
+  previous_attestation_hash: orNull(hash),
+};
+const endMembers = { chains: integer, records: integer };
+const earlierRecordMembers = {
+  amount_micro_usd: orNull(integer),
+  chain_id: text,
+  constraints_evaluated: listOf(text),
+  decision: matching(/^(?:PERMIT|SUSPEND|BLOCK)$/),
+  gate_id: orNull(text),
+  hash,
+  id: text,
+  passport_id: orNull(text),
+  permission_key: orNull(text),
+  pii: listOf(finding),
+  previous_attestation_hash: orNull(hash),
+  reason: orNull(text),
+  request_hash: hash,
+  resolution: orNull(text),
+  sequence: positive,
+  signature: text,
+  signing_key_id: text,
+  source: text,
+  test: (value: unknown) => typeof value === 'boolean',
+  timestamp: time,
+};
+const recordMembers = { ...earlierRecordMembers, refers_to: orNull(text), source_account: text };
+
+/** Exactly these members, each as its check demands. */
+const hasMembers = (value: Json, members: Readonly<Record<string, Check>>): boolean =>
+  Object.keys(value).length === Object.keys(members).length &&
+  Object.entries(members).every(([name, check]) => Object.hasOwn(value, name) && check(value[name]));
+
+interface Manifest {
+  readonly created_at: string;
+  readonly key_ids: readonly string[];
+  readonly since: string | null;
+}
+interface Chain {
+  readonly chain_id: string;
+  readonly first_sequence: number;
+  readonly last_hash: string;
+  readonly last_sequence: number;
+  readonly previous_attestation_hash: string | null;
+}
+
+/** The checks of docs/verify.md, 6, line by line. */
+class ExportReader {
+  readonly #keys: ReadonlyMap<string, ServiceKey>;
+  #manifest: Manifest | null = null;
+  #chain: Chain | null = null;
+  /** Of the record before; of the header before the first one. */
+  #head: { readonly sequence: number; readonly hash: string | null } = { sequence: 0, hash: null };
+  #chains = 0;
+  #records = 0;
+  #compromised = 0;
+  #isEnded = false;
+  sequence: number | null = null;
+
+  constructor(keys: ReadonlyMap<string, ServiceKey>) {
+    this.#keys = keys;
+  }
+
+  get chainId(): string | null {
+    return this.#chain?.chain_id ?? null;
+  }
+
+  async read(line: string): Promise<void> {
+    this.sequence = null;
+    demand(!this.#isEnded, 'something follows the end');
+    const value = parse(line);
+    demand(
+      isObject(value) && canonical(value) === line,
+      'the line is not a JSON object in its RFC 8785 form',
+    );
+    if (this.#manifest === null) this.#readManifest(value);
+    else if ('chain' in value) this.#readChain(onlyMember(value, 'chain', chainMembers) as unknown as Chain);
+    else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembers));
+    else await this.#readRecord(value, this.#manifest);
+  }
+
+  finish(): AttestationsVerdict {
+    demand(this.#isEnded && this.#manifest !== null, 'the file has no end');
+    const { created_at, since } = this.#manifest;
+    const [chains, records, compromised] = [this.#chains, this.#records, this.#compromised];
+    return { valid: true, chains, records, created_at, since, compromised };
+  }
+
+  #readManifest(value: Json): void {
+    const manifest = onlyMember(value, 'manifest', manifestMembers);
+    demand(manifest['format'] === 'agent-trust.attestations.v1', 'the format is another one');
+    const { key_ids } = manifest as unknown as Manifest;
+    for (const kid of key_ids) {
+      demand(this.#keys.get(kid)?.purpose === 'attestation', `${kid} is no attestation key of the JWKS`);
+    }
+    this.#manifest = manifest as unknown as Manifest;
+  }
+
+  #readChain(chain: Chain): void {
+    this.#closeChain();
+    const { chain_id, first_sequence, last_sequence, previous_attestation_hash: previous } = chain;
+    demand(chain_id > (this.#chain?.chain_id ?? ''), 'the chains are not in ascending order');
+    this.#chain = chain;
+    demand((previous === null) === (first_sequence === 1), 'only the first record of a chain follows none');
+    demand(first_sequence === 1 || this.#manifest?.since !== null, 'the chain lacks its beginning');
+    demand(first_sequence <= last_sequence, 'the chain ends before it begins');
+    this.#head = { sequence: first_sequence - 1, hash: previous };
+    this.#chains += 1;
+  }
+
+  async #readRecord(record: Json, manifest: Manifest): Promise<void> {
+    const chain = this.#chain;
+    demand(chain !== null, 'a record stands before the first chain');
+    const members = 'refers_to' in record ? recordMembers : earlierRecordMembers;
+    demand(hasMembers(record, members), 'the line is no record of this format');
+    const { hash: own, signature, ...body } = record;
+    const { signing_key_id: kid, timestamp } = record as { signing_key_id: string; timestamp: string };
+    this.sequence = record['sequence'] as number;
+    demand(record['chain_id'] === chain.chain_id, 'the record is of another chain');
+    demand(this.sequence === this.#head.sequence + 1, 'the sequence has a hole or a repetition');
+    demand(this.sequence <= chain.last_sequence, 'the chain goes on after its last record');
+    demand(record['previous_attestation_hash'] === this.#head.hash, 'the link to the record before is wrong');
+    const { resolution, refers_to: refersTo } = record;
+    demand(refersTo === undefined || (refersTo === null) === (resolution === null), 'refers_to does not fit');
+    const isFirst = this.sequence === chain.first_sequence;
+    demand(
+      !isFirst || manifest.since === null || timestamp >= manifest.since,
+      'the chain begins before since',
+    );
+    demand((await hashOf(canonical(body) ?? '')) === own, 'the hash does not match the record');
+    const key = manifest.key_ids.includes(kid) ? this.#keys.get(kid) : undefined;
+    demand(key !== undefined, 'the key is not one of the manifest');
+    demand(
+      key.nbf * 1_000 <= Date.parse(manifest.created_at) + nbfLeewayMs,
+      'the key is newer than the export',
+    );
+    demand(await verifies(key, `agent-trust.attestation.v1:${own}`, signature), 'the signature is not valid');
+    this.#head = { sequence: this.sequence, hash: own as string };
+    this.#records += 1;
+    if (key.isCompromised) this.#compromised += 1;
+  }
+
+  #readEnd(end: Json): void {
+    this.#closeChain();
+    const isRight = end['chains'] === this.#chains && end['records'] === this.#records;
+    demand(isRight, 'the end counts other chains or records');
+    this.#isEnded = true;
+  }
+
+  #closeChain(): void {
+    if (this.#chain === null) return;
+    const { last_sequence, last_hash } = this.#chain;
+    const isWhole = this.#head.sequence === last_sequence && this.#head.hash === last_hash;
+    demand(isWhole, 'the chain does not end with the record that its header names');
+  }
+}
+
+const nbfLeewayMs = 60_000;
+
+function onlyMember(value: Json, name: string, members: Readonly<Record<string, Check>>): Json {
+  const member = value[name];
+  const isRight = Object.keys(value).length === 1 && isObject(member) && hasMembers(member, members);
+  demand(isRight, `the line is no ${name} of this format`);
+  return member;
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new Fault('the line is not JSON');
+  }
+}
