@@ -36,7 +36,7 @@ export interface SidecarAppDeps {
  * be closed.
  */
 export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse' | 'headerNamesOf'> {
-  /** From now on `/readyz` answers 503, so that nobody sends more; what comes is still answered. */
+  /** From now on `/readyz` answers 503, so that load balancers send no more; requests are still answered. */
   startDraining(): void;
 }
 
@@ -148,7 +148,7 @@ function expected(error: unknown, requestId: RequestId): Reply {
   throw error;
 }
 
-/** Its state grows old for ever, and its records would wait: somebody has to see to it. */
+/** Its state is never refreshed and its records are not shipped until an operator intervenes. */
 function refuseWhereDisowned(mustNotServe: string | null): void {
   if (mustNotServe !== null) throw new ApiError('service_unavailable', { message: mustNotServe });
 }

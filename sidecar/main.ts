@@ -134,8 +134,8 @@ async function startThreaded(
 }
 
 /**
- * A port that is shared can be joined unnoticed by another process: listen on it alone for a moment, to learn
- * that nobody else does.
+ * A port that is shared can be joined unnoticed by another process: listen on it alone for a moment, to make
+ * sure that no other process does.
  */
 async function soleUseOf(server: ServerPort, settings: SidecarSettings, logger: Logger): Promise<number> {
   const random = systemRandom();

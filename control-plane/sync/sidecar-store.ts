@@ -8,7 +8,7 @@ import { type FeedId, type FeedPosition, globalFeed, type Position } from '../..
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
-/** Which process of which sidecar is speaking. */
+/** The sidecar and the process that send a request. */
 export interface Connection {
   readonly sidecarId: SidecarId;
   readonly accountId: AccountId;

@@ -7,7 +7,7 @@ import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { Decision, RequestFacts, VerifiedPassport } from './facts.ts';
 
-/** What stands behind a presented approval and refuses the request at once (contract §8). */
+/** States of a presented approval that block the request at once (contract §8). */
 type Refusing = Extract<PresentedApproval, 'mismatch' | 'denied' | 'expired' | 'used'>;
 
 const refusalOf: Readonly<Record<Refusing, DecisionReason>> = {
@@ -32,10 +32,10 @@ export function checkPresentedApproval(
 }
 
 /**
- * For how long somebody is waited for where the request needs an approval: the gate's rule, the passport's
- * own, or the entry of the catalog demands one. Null: nobody has to be asked, or somebody was and approved.
- * Where several demand it the shortest time counts. An entry of the catalog waits as long as the rule of its
- * gate does, if there is one.
+ * How long an approval stays pending if the request requires one: by the gate's rule, the passport's
+ * own, or the entry of the catalog. Null: no approval is required, or the request is already approved.
+ * If several require one, the shortest time counts. For an entry of the catalog it is the time of the rule of
+ * its gate, if there is one.
  */
 export function demandedApprovalMs(
   policy: CompiledPolicy,
@@ -52,7 +52,7 @@ export function demandedApprovalMs(
   return ofGate === null ? own.expiresInMs : Math.min(ofGate, own.expiresInMs);
 }
 
-/** Whether an `above_usd` is to judge an amount that nobody named. */
+/** Whether an `above_usd` applies and the request has no amount. */
 export const lacksAmountToApprove = (
   policy: CompiledPolicy,
   passport: VerifiedPassport,

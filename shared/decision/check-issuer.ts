@@ -2,7 +2,7 @@ import type { DecisionReason } from '../model/decision.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from './facts.ts';
 
-/** Whether the passport's issuer is let in. A suspended one is let in nowhere (contract §4). */
+/** Whether the gate trusts the passport's issuer. No gate trusts a suspended one (contract §4). */
 export function checkIssuer(
   policy: CompiledPolicy,
   passport: VerifiedPassport,

@@ -4,7 +4,7 @@ import { type PermissionKey, permissionArea } from '../model/permission.ts';
 import type { VerifiedPassport } from './facts.ts';
 
 /**
- * Whether the passport grants the permission, and the catalog, where one is published, knows it (contract
+ * Whether the passport grants the permission, and the catalog, if one is published, contains it (contract
  * §5). The edge has already refused a requested `orders:*`.
  */
 export function checkPermission(

@@ -5,9 +5,9 @@ import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
 
 /**
- * Whether personal data keep the request out (contract §7): anything found where the mode is `block`, and
- * where it is not `log_only` also a text that is longer than what is scanned, because nobody knows what else
- * stands in it.
+ * Whether personal data block the request (contract §7): anything found if the mode is `block`, and,
+ * unless it is `log_only`, a text that is longer than what is scanned, because the unscanned rest may contain
+ * some, too.
  */
 export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason | null {
   if (mode === 'log_only') return null;

@@ -26,7 +26,7 @@ export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport
   passport.spendWindows.length > 0;
 
 /**
- * Whether a limit on money is to judge an amount that nobody named: a misspelt `amount` must not open it
+ * Whether a limit on money applies and the request has no amount: a misspelt `amount` must not bypass it
  * (contract §4 and §5).
  */
 export const lacksAmountToSpend = (

@@ -1,10 +1,10 @@
 import type { Constraints } from '../model/constraints.ts';
 import type { MicroUsd } from '../model/money.ts';
 
-/** When a gate or a passport wants somebody to be asked. */
+/** When a gate or a passport requires an approval. */
 export interface CompiledApprovalRule {
   readonly aboveMicroUsd: MicroUsd | null;
-  /** A request without an amount is blocked, because nobody can say that it stays below `aboveMicroUsd`. */
+  /** A request without an amount is blocked, because it may exceed `aboveMicroUsd`. */
   readonly needsAmount: boolean;
   /** Keys, or whole areas (`orders:*`). Null: none, and no area has to be spelled out to look for it. */
   readonly permissions: ReadonlySet<string> | null;

@@ -11,7 +11,7 @@ import { type CompiledDomains, compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 
 /**
- * Whose passports are let in: anybody's (`'any'`), or those of the named issuers, the own account's with them
+ * Which issuers are trusted: every one (`'any'`), or the named ones, with those of the gate's own account
  * (`own`) or not.
  */
 type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };

@@ -34,17 +34,17 @@ import type {
 /**
  * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5,
  * the first BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it
- * settles which reason a caller sees, and that nobody learns from a later check what an earlier one keeps
- * from him.
+ * determines which reason a caller sees, and that no later check reveals what an earlier one
+ * hides.
  *
  * Pure, synchronous and total: a refusal is a value, and so is what it does not know (`unknown`). Every
  * comparison with time uses the one `nowMs`. Takes nothing from any counter: `charge` says what the caller
  * must take, with no await between reading `quota` and taking it. Throws only where its caller did not do his
  * part: a policy with PII controls needs a request that was scanned, and limits on windows a view of each of
  * them. `evaluated` holds the checks that were configured and reached. The place of `proof_of_possession`
- * stands in `checkNames`; a gate that asks for it cannot be made yet.
+ * is in `checkNames`; a gate that requires it cannot be created yet.
  *
- * Here stand the checks of who asks; those of what is asked and what it costs follow.
+ * The checks of the passport come first; those of the request and its cost follow.
  */
 export function decide(
   policy: CompiledPolicy,
@@ -85,7 +85,7 @@ export function decide(
   return decideOnRequest({ policy, passport, request, quota, amount }, reached);
 }
 
-/** What the later checks read, and what the earlier ones found. */
+/** Input of the later checks: what they read, and what the earlier ones found. */
 interface CheckInput {
   readonly policy: CompiledPolicy;
   readonly passport: VerifiedPassport;
@@ -94,7 +94,7 @@ interface CheckInput {
   readonly amount: MicroUsd | null;
 }
 
-/** The checks of what is asked: the approval that is presented, where it goes, what stands in it. */
+/** The checks of the request: the presented approval, its domain, its personal data. */
 function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
   const { policy, passport, request, amount } = input;
   let reached = before;
@@ -117,7 +117,7 @@ function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
   return decideOnCost(input, reached, pii);
 }
 
-/** The last checks: what it costs, how often it comes, and whether somebody has to be asked first. */
+/** The last checks: cost, rate, and whether an approval is required. */
 function decideOnCost(
   { policy, passport, request, quota, amount }: CheckInput,
   before: CheckSet,
@@ -205,7 +205,7 @@ function block(
   };
 }
 
-/** What stands if the caller cannot find it out: no answer is ever given on a guess. */
+/** The decision if the caller cannot find it out: deny by default. */
 const undecided = (
   unknown: Unknown,
   reached: CheckSet,
@@ -213,7 +213,7 @@ const undecided = (
   pii: readonly PiiFinding[],
 ): Decision => block('quota_unavailable', reached, amount, pii, null, unknown);
 
-/** `expiresInMs` null: it waits already, and holds its money. */
+/** `expiresInMs` null: the approval is already pending, and holds its money. */
 const suspend = (
   expiresInMs: number | null,
   reached: CheckSet,

@@ -91,7 +91,7 @@ export interface RequestFacts {
   /** Null also where something was presented that is no id of an approval: `approval` is `mismatch` then. */
   readonly approvalId: ApprovalId | null;
   /**
-   * What stands behind what was presented: `none` without anything, `unasked` until the store of approvals
+   * State of the presented approval: `none` if none was presented, `unasked` until the store of approvals
    * was asked.
    */
   readonly approval: PresentedApproval;
@@ -151,8 +151,8 @@ export interface LimitMiss {
 
 /**
  * What the caller has to find out before this can be decided: it does so, once or as long as its time lasts,
- * and decides again. `leases`: units of at least one window of the view that is not settled. `approval`: what
- * stands behind the approval. Where it cannot, the decision stands as it is: BLOCK `quota_unavailable`.
+ * and decides again. `leases`: units of at least one window of the view that is not final. `approval`: the
+ * state of the approval. If it cannot, this decision is the answer: BLOCK `quota_unavailable`.
  */
 export type Unknown = 'leases' | 'approval';
 
@@ -174,6 +174,6 @@ export interface Decision {
   readonly pii: readonly PiiFinding[];
   /** The caller answers a copy of the request without what was found (`redact`). */
   readonly isRedacted: boolean;
-  /** Of a SUSPEND that opens an approval: how long it waits. */
+  /** For a SUSPEND that opens an approval: how long it stays pending. */
   readonly approvalExpiresInMs: number | null;
 }

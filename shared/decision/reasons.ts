@@ -1,11 +1,11 @@
 import type { DecisionReason } from '../model/decision.ts';
 import { limits } from '../model/limits.ts';
 
-/** What a caller is told about a reason besides its name (contract §5). */
+/** What an answer says about a reason besides its name (contract §5). */
 export interface ReasonRow {
   /** One sentence for a person. Holds nothing of the request. */
   readonly detail: string;
-  /** Whether the same request may succeed later without anybody changing it, the passport or the gate. */
+  /** Whether the same request may succeed later with the request, the passport and the gate unchanged. */
   readonly retryable: boolean;
   /** When to try again, where that is known beforehand. */
   readonly afterMs: number | null;

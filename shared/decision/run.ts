@@ -51,7 +51,7 @@ export type RunEvent =
   | { readonly kind: 'declined' }
   /** The control plane is known to be away; what was asked for has not happened. */
   | { readonly kind: 'away' }
-  /** Time is over, or nobody waits any more. Where something was sent, its outcome is unknown. */
+  /** The time is over, or the client has disconnected. If something was sent, its outcome is unknown. */
   | { readonly kind: 'late' }
   /** Recording and voiding: the entry is in the spool file, or committed. */
   | { readonly kind: 'written' };
@@ -63,7 +63,7 @@ export type RunEffect =
   | { readonly kind: 'ask_leases' }
   /** Ask for the key, for the presented approval, and for a pending approval of the same request. */
   | { readonly kind: 'look_up' }
-  /** Take the charge of the last decision, and make the PERMIT true for everybody: key, approval, record. */
+  /** Take the charge of the last decision, and commit the PERMIT: key, approval, record. */
   | { readonly kind: 'settle_permit' }
   /** Take the money of the last decision, and open an approval that holds it. */
   | { readonly kind: 'settle_suspend' }
@@ -78,7 +78,7 @@ export type RunAnswer =
   | { readonly kind: 'decision' }
   | { readonly kind: 'suspended'; readonly approval: PendingApproval }
   | { readonly kind: 'replay'; readonly first: FirstPermit }
-  /** No decision: HTTP 503 or 409. Nothing of the request stands. */
+  /** No decision: HTTP 503 or 409. The request has no effect. */
   | { readonly kind: 'error'; readonly code: 'overloaded' | 'idempotency_conflict' };
 
 export type RunState = 'deciding' | 'leasing' | 'looking' | 'settling' | 'voiding' | 'recording' | 'answered';
@@ -115,7 +115,7 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  * final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
  *
  * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent.
- * `late` after a settlement was sent voids it, so that no client that was refused has a PERMIT that stands.
+ * `late` after a settlement was sent voids it, so that no client that got 503 has a valid PERMIT.
  *
  * Not here: who may call, gates, signatures (before the first decision); plain requests, which need no run
  * (`needsRun`).
@@ -163,7 +163,7 @@ export class Run {
 
   /** The request with what was learned of its approval: what the next pass decides on. */
   known(request: RequestFacts): RequestFacts {
-    // With the first PERMIT found, nobody asks any more what is behind the approval; later checks still
+    // With the first PERMIT found, the state of the approval no longer matters; later checks still
     // decide.
     const isPassed = this.#first !== null && request.approval === 'unasked';
     const approval = this.#approval ?? (isPassed ? 'approved' : null);

@@ -1,6 +1,6 @@
 import { limits } from '../model/limits.ts';
 
-/** How much of a counter will be wanted, if it goes on as of late. */
+/** How much of a counter will be needed, at its recent rate. */
 export interface Ahead {
   /** In the next `limits.leaseAheadMs`: rises at once with what is measured. */
   readonly soon: number;
@@ -9,7 +9,7 @@ export interface Ahead {
 }
 
 /**
- * How much of a counter will be wanted, judged by what was taken of late. A counter that is used now and then
+ * How much of a counter will be needed, estimated from its recent rate. A counter that is used now and then
  * has no demand ahead: a lease for a request that may never come would cost two calls for nothing. `soon`
  * rises at once with what is measured and falls as time goes by, because too little makes requests wait.
  * `later` is the mean over the last one to two spans of `limits.leasePaceMs`: steady where requests come one
@@ -78,7 +78,9 @@ export class Demand {
   }
 }
 
-/** What was known weighs less the longer the new time is, and nothing after `limits.leaseAheadMs`. */
+/**
+ * The earlier estimate weighs less the longer the new interval is, and nothing after `limits.leaseAheadMs`.
+ */
 function follow(knownPerMs: number, count: number, elapsedMs: number): number {
   const measuredPerMs = count / elapsedMs;
   const weight = Math.min(1, elapsedMs / limits.leaseAheadMs);

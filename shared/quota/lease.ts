@@ -5,7 +5,7 @@ import { Demand } from './demand.ts';
 
 /** What the ledger has answered to one ask for one window. */
 export interface LeaseGrant {
-  /** 0: nothing was granted, and the other numbers tell why. */
+  /** 0: nothing was granted, and the other numbers show why. */
   readonly granted: number;
   /** All units given out in the window, these included. */
   readonly leased: number;
@@ -47,14 +47,14 @@ export interface Returning {
  *              granted = available + taken + returning
  *
  *          `take` moves units from available to taken, `giveBack` the other way. `passOn` and `endReturn` end
- *          units of taken and of returning: the ledger counts them for somebody else, or for nobody, from
+ *          units of taken and of returning: the ledger counts them for another holder, or for none, from
  *          then on.
  *
  * Each stay in `held` has a number, `holding`. Whoever took units or sent them back names the holding it was
  * in: after its end such news changes nothing, so that no unit of one window turns up in the next.
  *
  * The end is counted on the holder's monotonic clock from before the grant was made, so it never comes later
- * than by the grantor's clock, whatever anybody's wall clock does. Where several grants tell of the end, the
+ * than by the grantor's clock, whatever any wall clock shows. If several grants give different ends, the
  * earliest counts: replicas of the grantor may have different clocks.
  *
  * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and
@@ -69,7 +69,7 @@ export class Lease {
   #taken = 0;
   #returning = 0;
   #granted = 0;
-  /** By all holders, when the ledger last told; less what was given back since. */
+  /** Leased by all holders at the ledger's last answer, less what was returned since. */
   #leased = 0;
   #startsAtMs: UnixMillis | null = null;
   #endsAtMs: UnixMillis | null = null;
@@ -84,7 +84,7 @@ export class Lease {
    */
   #capacity = Number.POSITIVE_INFINITY;
   #lowWater = 0;
-  /** The least that was available since `markedAtMs`: these units nobody needed. */
+  /** The least that was available since `markedAtMs`: these units were not needed. */
   #lowest = 0;
   #markedAtMs: number;
 
@@ -98,7 +98,7 @@ export class Lease {
     return this.#limit;
   }
 
-  /** As configured now. The ledger has its own word on what is granted; this one is what callers are told. */
+  /** As configured now. The ledger decides what is granted; this value is only for answers. */
   set limit(units: number) {
     this.#limit = units;
   }
@@ -143,9 +143,9 @@ export class Lease {
   }
 
   /**
-   * More is here than will be wanted soon, by so much. By the last `plan`. Where the ledger did not give all
-   * that was wanted, what it gave ahead is all that may lie here: the rest was for somebody who did not take
-   * it, and may be the last.
+   * Units here beyond those needed soon, by the last `plan`. Where the ledger did not grant all
+   * that was requested, only what it granted ahead may stay here: the rest was for a request that did not
+   * take it, and may be the last.
    */
   get spare(): number {
     return Math.max(0, this.#available - Math.min(this.#target, this.#capacity));
@@ -214,7 +214,7 @@ export class Lease {
     this.#assertWhole();
   }
 
-  /** The ledger counts these units for somebody else now, who got them from here. */
+  /** The ledger counts these units for another holder now, which got them from here. */
   passOn(units: number, holding: number, nowMs: number): void {
     if (!this.#isIn(holding, nowMs)) return;
     assert(units >= 0 && units <= this.#taken, 'no more is passed on than was taken');
@@ -224,7 +224,7 @@ export class Lease {
   }
 
   /**
-   * The ledger is about to be told that these units are free. One return at a time; `endReturn` when it has
+   * The next call returns these units to the ledger. One return at a time; `endReturn` when it has
    * answered.
    */
   startReturn(units: number): Returning {
@@ -268,7 +268,7 @@ export class Lease {
    * not missed; no more than lasts until the window ends, and no more than one part in
    * `limits.leaseAheadPart` of what the ledger had left when it last answered. As the window runs dry this
    * part shrinks below what is wanted within `limits.leaseAheadMs`, which is then all, and what lies here
-   * beyond it goes back: near the limit nobody keeps what somebody else needs now.
+   * beyond it is returned: near the limit no holder keeps what another one needs now.
    *
    * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane
    * goes; the rest at half, 100 ms before it runs out, which is many times what a call takes. Where the
@@ -295,7 +295,7 @@ export class Lease {
   }
 
   /**
-   * The units that are idle: that nobody has taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs`
+   * Idle units: not taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs`
    * where nothing is wanted ahead any more, and that are not wanted ahead. A little more than is wanted is
    * none, or each change of the pace would cost a call. 0 while that time is not over. Whoever asks sends
    * them back: the time begins anew. By the last `plan`.

@@ -59,7 +59,7 @@ export class CarriedClock implements Clock {
   }
 
   /**
-   * Takes in a reading that has just been heard. Answers by how much their clock has jumped: 0 unless it has.
+   * Takes in a reading that was just received. Returns by how much their clock has jumped: 0 unless it has.
    */
   note({ nowMs, askedAtMs }: ClockReading): number {
     const heardAtMs = this.#own.monotonic();

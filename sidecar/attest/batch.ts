@@ -3,7 +3,7 @@ import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AttestationBatch, EpochEnd, VoidRun } from '../../shared/wire/sync.ts';
 
-/** Which process of which sidecar is speaking. */
+/** The sidecar and the process that send the batch. */
 export interface ShippingConnection {
   readonly sidecarId: SidecarId;
   readonly connectionId: string;
@@ -16,7 +16,7 @@ export interface VoidedRun {
   readonly reason: VoidRun['void'];
 }
 
-/** What stands around the records of a batch: ids and a number. */
+/** The envelope of a batch around its records: ids and a number. */
 const envelopeBytesMax = 1_024;
 const itemsAt = envelopeBytesMax;
 const envelopeEnd = ']}';
@@ -37,7 +37,7 @@ export class BatchBuilder {
   nextSeq = 0;
   recordCount = 0;
   voided: VoidedRun[] = [];
-  /** Set by whoever knows that nothing follows in this epoch. */
+  /** Set by the caller that knows that nothing follows in this epoch. */
   end: EpochEnd | null = null;
   /** Something was there that did not fit: the next batch need not wait. */
   isFull = false;
@@ -97,7 +97,7 @@ export class BatchBuilder {
 
   /**
    * The whole batch. No copy: the bytes change with the next `begin`. A call that was given up may still be
-   * sending them, so whoever cannot be sure takes another builder for the next batch.
+   * sending them, so a caller that is not sure must use another builder for the next batch.
    */
   body({ sidecarId, connectionId }: ShippingConnection): Uint8Array {
     const envelope: AttestationBatch = {

@@ -6,7 +6,7 @@ import { findFrame, frameEnd, frameSeq } from './spool-segment.ts';
 /**
  * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each:
  * before that, the names of the segments say it. Numbers that damage has made unreadable count too, because
- * somebody was promised them. Rejects where the disk fails.
+ * they were acknowledged. Rejects if the disk fails.
  */
 export async function countWaiting(
   files: SpoolFiles,

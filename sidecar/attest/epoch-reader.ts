@@ -155,7 +155,7 @@ export class EpochReader {
     }
   }
 
-  /** When the record that is shipped next was decided; null: there is none, or it cannot be read. */
+  /** When the record that is shipped next was decided; null if there is none, or it cannot be read. */
   async nextDecidedAtMs(): Promise<number | null> {
     let { segment, offset } = this.position;
     while (segment === null || offset >= segment.bytes) {

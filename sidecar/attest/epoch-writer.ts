@@ -79,7 +79,7 @@ export class EpochWriter {
   /**
    * Ends the segment at its last good byte, after a write that failed: numbers that are given again are then
    * in the file once, and the segment can be dropped as soon as it is shipped. A crash before this leaves
-   * records there that nobody was promised.
+   * records there that were not acknowledged.
    */
   endSegment(): void {
     const segment = this.#segment;

@@ -12,11 +12,14 @@ export interface GroupCommit {
   /** An fsync has been running for longer than any caller waits for its answer. */
   readonly isHanging: boolean;
   /**
-   * A file was created in the folder: its name has to be durable too, before anybody hears that its content
-   * is.
+   * A file was created in the folder: its name has to be durable too, before any record in it is reported
+   * to be durable.
    */
   createdFile(): void;
-  /** Something was written to the file. `onSettled` hears of the first fsync that began after this call. */
+  /**
+   * Something was written to the file. `onSettled` is called after the first fsync that began after this
+   * call.
+   */
   wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void;
   /**
    * Nothing more is written to the file, nor read from it: it is closed as soon as what was written is

@@ -19,8 +19,8 @@ const name = 'writer.sock';
  * volume. Both find a socket in the folder: while one listens it is alive, and the kernel ends that with the
  * process, `kill -9` included.
  *
- * Refuses nobody: where another writer is alive, or the file system has no sockets, the only consequence is
- * that nothing is certain.
+ * Never prevents a start: if another writer is alive, or the file system has no sockets, the only consequence
+ * is that exclusive ownership is uncertain.
  */
 export async function holdSpool(directory: string): Promise<SpoolHold> {
   // The path of a socket has at most 107 characters; through an open folder it is short.

@@ -162,8 +162,8 @@ class SpoolShipper implements Shipper {
   }
 
   /**
-   * The ends of epochs are notified as well where there is somebody to notify; nobody waits for that
-   * otherwise.
+   * The ends of epochs are reported too if the control plane is reachable; otherwise nothing waits for
+   * that.
    */
   get #isDrained(): boolean {
     if (this.state === 'superseded') return true;
@@ -174,7 +174,7 @@ class SpoolShipper implements Shipper {
 
   get #isEverythingTaken(): boolean {
     const { bytes, epochs, lastSeq } = this.#deps.spool;
-    // Nothing was written since all was taken: also where there is nobody to ask.
+    // Nothing was written since all records were accepted: also if the control plane is unreachable.
     if (bytes === 0) return true;
     const [epoch, ...others] = epochs;
     if (epoch === undefined) return true;
@@ -340,8 +340,8 @@ class SpoolShipper implements Shipper {
   }
 
   /**
-   * Nothing is lost: the records lie in the spool. The first failure of a row is told; `lastError` shows the
-   * newest.
+   * Nothing is lost: the records stay in the spool. The first failure of a row is logged; `lastError` shows
+   * the newest.
    */
   #noteFailure(error: unknown): number {
     const { logger, random } = this.#deps;

@@ -11,7 +11,7 @@ const readAsync = promisify(read);
  * test/faults runs the spool against both at every step.
  */
 export interface SpoolFiles {
-  /** Opens an empty file for writing and reading; what stood there before is gone. */
+  /** Opens an empty file for writing and reading; earlier content is deleted. */
   create(path: string): number;
   /** Writes the first `length` bytes at `position`. Returns how many were written, possibly fewer. */
   write(file: number, bytes: Uint8Array, length: number, position: number): number;

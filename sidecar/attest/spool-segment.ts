@@ -13,8 +13,8 @@ import { crc32c } from './crc32c.ts';
  *       u32       u32       u64                 UTF-8 JSON of one SpooledRecord
  *               \______________ covered by the checksum _________/
  *
- * The sequence number stands in every frame, although it could be counted: where a frame is damaged, the next
- * good one tells how many records are gone, and its number is one more proof that it is a frame and not a
+ * The sequence number is in every frame, although it could be counted: if a frame is damaged, the next
+ * good one shows how many records are lost, and its number is one more proof that it is a frame and not a
  * piece of text that looks like one.
  */
 export const frameHeaderBytes = 16;

@@ -14,7 +14,7 @@ import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './s
 import { frameBytesMax, writeFrame } from './spool-segment.ts';
 
 /**
- * Whoever waits for a record to be safe before it answers. Exactly one of the two is called, once, never
+ * Waits for a record to be safe before it answers. Exactly one of the two is called, once, never
  * within `append`.
  */
 export interface RecordOwner {
@@ -28,7 +28,7 @@ export interface RecordOwner {
 }
 
 /**
- * The sidecar's records on their way to the control plane: what an answer promises stands here first
+ * The sidecar's records on their way to the control plane: a record is written here before its answer is sent
  * (contract §9).
  *
  * Contract:
@@ -69,7 +69,7 @@ export interface Spool {
   append(record: SpooledRecord, owner: RecordOwner): void;
   /**
    * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
-   * Its owner is told that it failed where nothing can be written now.
+   * Its owner is notified of the failure if nothing can be written now.
    */
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /**
@@ -126,7 +126,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const hold = await holdSpool(directory);
   if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
   try {
-    // Damage is looked for by whoever reads, not here: a full spool would hold up the start for seconds, and
+    // The reader looks for damage, not the start: a full spool would delay the start by seconds, and
     // reading is the normal path through which everything is found and reported once.
     const older = await findEpochs(files, directory, hold);
     const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
@@ -402,9 +402,9 @@ class FileSpool implements Spool {
   }
 
   /**
-   * What is written now would not survive this process: nobody could find it. All that was answered is in
-   * files that are still open; it is shipped from there, and the epoch ends. Its end is never certain: the
-   * old folder may turn up again.
+   * What is written now would not survive this process: no later start could find it. All that was answered
+   * is in files that are still open; it is shipped from there, and the epoch ends. Its end is never certain:
+   * the old folder may turn up again.
    */
   #lose(): void {
     this.state = 'adrift';

@@ -75,7 +75,7 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
  */
 export interface Enforcer {
   /**
-   * `gateId`: as it stands in the address, unchecked; null for `/enforce`, which may name a gate in its
+   * `gateId`: as in the URL, unchecked; null for `/enforce`, which may have a gate in its
    * request. Never throws.
    */
   handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
@@ -93,8 +93,8 @@ export interface Enforcer {
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): Reply;
   /**
-   * Decisions that stand since the start, one row for each outcome and reason that occurred. A first PERMIT
-   * that is answered again is none.
+   * Decisions made since the start, one row for each outcome and reason that occurred. A first PERMIT
+   * that is answered again is not counted.
    */
   readonly decisions: Iterable<DecisionCount>;
   /** Requests answered 503 because the deadline passed or the spool was full. */
@@ -377,7 +377,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#endReadings(open, isRead && isTold);
   }
 
-  /** What was reserved ends with the outcome. A settlement is voided where nobody can be answered with it. */
+  /**
+   * What was reserved ends with the outcome. A settlement is voided if no request can be answered with it.
+   */
   #settle(open: OpenRequest, { settlement, reservation, readerId, voids }: Prepared): void {
     const { leases, settlements } = this.#deps;
     const waiting = waitingOf(open);
@@ -443,7 +445,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#reply(open, this.failure(new ApiError('overloaded'), open.requestId));
   }
 
-  /** It is attested when somebody resolves it (contract §8). */
+  /** It is attested when it is resolved (contract §8). */
   #answerSuspended(open: OpenRequest, approval: PendingApproval): void {
     const { decision, nowMs } = attemptOf(open);
     this.#decisions.count(decision);

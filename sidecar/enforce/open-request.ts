@@ -12,7 +12,7 @@ import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-requests.ts';
 
-/** A token about which something is known. */
+/** A token that was checked, with its result. */
 export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
 
 /** What was decided, about what, when, and under which id it is recorded if it is. */
@@ -58,7 +58,7 @@ export interface OpenRequestHead {
   readonly caller: Caller;
   /** The header that the caller was found by: it is looked at again when the request is decided. */
   readonly authorization: string;
-  /** As it stands in the address, unchecked; null for `/enforce`, which may name a gate in its request. */
+  /** As in the URL, unchecked; null for `/enforce`, which may have a gate in its request. */
   readonly gateId: string | null;
 }
 

@@ -17,7 +17,7 @@ export interface AnswerableRequest {
 /**
  * The requests that wait for verification or for the spool, so that none waits past
  * limits.decisionDeadlineMs: it is answered 503 `overloaded` then, and what still arrives for it is dropped.
- * A record that the spool took meanwhile stays: it tells of a decision whose answer nobody received.
+ * A record that the spool took meanwhile stays: its decision was made, though its answer was not received.
  *
  * One timer looks at all of them, because nearly every request is answered within its turn and a timer of its
  * own would cost more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs`
@@ -25,10 +25,10 @@ export interface AnswerableRequest {
  */
 export interface OpenRequests<Opened extends AnswerableRequest> {
   open(open: Opened): void;
-  /** Answers the request unless its deadline did; false: it did, and the reply was dropped. */
+  /** Answers the request; false if its deadline has already answered it and the reply was dropped. */
   answer(open: Opened, reply: Reply): boolean;
   /**
-   * Whether somebody still waits for its answer. False also where the client has gone, and the request is
+   * Whether the client still waits for the answer. False also if it has disconnected, and the request is
    * forgotten then.
    */
   isWanted(open: Opened): boolean;

@@ -3,8 +3,9 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
 
 /**
- * No body counts as `{}`, so that what is missing gets named. Throws `invalid_json` for what is no JSON, and
- * `invalid_request` for JSON that nobody may decide on (shared/wire/json.ts).
+ * An empty body counts as `{}`, so that the error names the missing field. Throws `invalid_json` for invalid
+ * JSON, and
+ * `invalid_request` for JSON that is not accepted (shared/wire/json.ts).
  */
 export const parseBody = (body: Buffer): unknown => (body.length === 0 ? {} : parseJsonText(textOf(body)));
 

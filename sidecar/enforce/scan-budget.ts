@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 /**
  * The time that one turn of the event loop spends on personal data. A scan takes up to some milliseconds, and
  * one turn may bring a request from every connection: without a bound all others, and the timers, would wait
- * for the sum. Who comes when it is spent takes his turn later, in order.
+ * for the sum. Requests that arrive when it is spent are scanned in a later turn, in order.
  */
 export class ScanBudget {
   readonly #clock: Clock;
@@ -20,7 +20,7 @@ export class ScanBudget {
   }
 
   spend<T>(work: () => T): T {
-    // Queued before anybody who is sent to a later turn, so that it runs before them.
+    // Queued before any request that is sent to a later turn, so that it runs before them.
     if (!this.#isCounting) {
       this.#isCounting = true;
       setImmediate(() => {

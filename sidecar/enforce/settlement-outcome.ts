@@ -6,11 +6,11 @@ import type { SettlementOutcome } from './settlements.ts';
 /**
  * What becomes of a settlement and of the units that are reserved for it:
  *
- *   keep       its PERMIT stands, and has used them
- *   pass_on    its approval stands; the ledger keeps them for it
- *   give_back  it came to nothing: they can be taken again
+ *   keep       its PERMIT is committed, and has used them
+ *   pass_on    its approval is open; the ledger keeps them for it
+ *   give_back  it had no effect: they can be taken again
  *   void       this answer took nothing, but an earlier attempt that got no answer may have: undo that
- *   undo       it stands, or may stand, and nobody can be answered with it: the run voids it
+ *   undo       it is or may be committed, and no request can be answered with it: the run voids it
  */
 type SettlementFate = 'keep' | 'pass_on' | 'give_back' | 'void' | 'undo';
 
@@ -34,7 +34,7 @@ export function fateOf(
  *
  *   read   it found something, with which the client may be answered
  *   none   it found nothing
- *   void   it may have found something, or find it yet, and nobody will be answered with that
+ *   void   it may have found something, or find it yet, and no request will be answered with that
  */
 export type ReadingFate = 'read' | 'none' | 'void';
 

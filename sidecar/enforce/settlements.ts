@@ -35,13 +35,13 @@ interface SettlementCount {
 }
 
 /**
- * The settlements of this sidecar on their way to the control plane (contract §5, §6 and §8). Those of an
- * event-loop turn travel in one call; while `limits.settlementCallsAtOnceMax` calls are under way the others
+ * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
+ * event-loop turn travel in one call; while `limits.settlementCallsAtOnceMax` calls are in flight the others
  * gather for the next, so that a call grows with the load.
  *
- *     queued ──call──> sent ──answer──> told
+ *     queued ──call──> sent ──answer──> notified
  *       │ ^             └──no answer──> queued again, uncertain
- *       └─└── its time is over, or the control plane is away ──> told
+ *       └─└── its time is over, or the control plane is away ──> notified
  *
  * How many are open follows the rate at which the control plane settles: one that could not be settled in
  * time is shed when it comes, so that under any load those that were taken are answered, and nothing is left
@@ -302,7 +302,7 @@ class BatchedSettlements implements Settlements {
   }
 }
 
-/** A look-up settles nothing. What it may have read is voided by whoever asked (`readingFateOf`). */
+/** A look-up settles nothing. What it may have read is voided by its caller (`readingFateOf`). */
 const mayHaveHappened = ({ settlement, isUncertain }: Open): boolean =>
   isUncertain && settlement.kind !== 'look_up';
 

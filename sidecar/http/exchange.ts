@@ -16,7 +16,7 @@ import type {
 } from './server.ts';
 
 /**
- * How an adapter speaks through its own kind of response. Neither is called twice, nor after the client has
+ * How an adapter writes to its own kind of response. Neither is called twice, nor after the client has
  * gone.
  */
 export interface Wire<Res> {

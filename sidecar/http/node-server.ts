@@ -30,7 +30,9 @@ export const nodeServer = (fallbackReason: string | null): ServerPort => ({
 /** A connection and its requests that are not answered to the end. */
 interface Connection {
   readonly open: Set<Exchange<ServerResponse>>;
-  /** Set once, by a request whose end nobody can tell: what follows it on the connection is not served. */
+  /**
+   * Set once, by a request whose end cannot be determined: what follows it on the connection is not served.
+   */
   isRefused: boolean;
 }
 
@@ -70,7 +72,7 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
   server.on('connection', (socket: Socket) => {
     const connection: Connection = { open: new Set(), isRefused: false };
     connections.set(socket, connection);
-    // The response of a pipelined request that waits for its turn is not told that its connection has gone.
+    // The response of a pipelined request that waits for its turn gets no event when its connection closes.
     socket.once('close', () => {
       for (const exchange of connection.open) exchange.abort();
     });

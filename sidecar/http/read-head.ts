@@ -7,7 +7,7 @@ const noHeaders: readonly string[] = Object.freeze([]);
 /**
  * Reads the headers that matter out of one request after another: `begin`, then `see` for each header line,
  * then the fields. One pass over all lines, because only that shows a header which came twice:
- * uWebSockets.js, asked by name, tells the first alone. Kept for the life of the server, so that a request
+ * uWebSockets.js, asked by name, returns the first only. Kept for the life of the server, so that a request
  * costs no closure; adapters use it synchronously.
  */
 export class HeadReader {

@@ -2,9 +2,9 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { RequestHead } from './server.ts';
 
-/** What an address of the sidecar stands for. */
+/** The endpoint of a URL of the sidecar. */
 export type Route =
-  /** `gateId` is whatever stands there, decoded: whether there is such a gate is not said. */
+  /** `gateId` is the decoded path segment: such a gate need not exist. */
   | { readonly kind: 'check'; readonly gateId: string }
   | { readonly kind: 'check_batch'; readonly gateId: string }
   | { readonly kind: 'enforce' }

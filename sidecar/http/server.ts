@@ -27,7 +27,7 @@ export interface RequestHead {
 
 /** An answer. Nothing in `headers` and `contentType` may come from a caller: only printable ASCII passes. */
 export interface Reply {
-  /** 200 to 599, except 204 and 304, which have rules of their own for a body and which nobody here needs. */
+  /** 200 to 599, except 204 and 304, which have rules of their own for a body and are not used here. */
   readonly status: number;
   readonly body: string;
   /** Default `application/json; charset=utf-8`; not sent with an empty body. */
@@ -42,7 +42,7 @@ export interface Responder {
    * silently, when the client has gone.
    */
   reply(reply: Reply): void;
-  /** The client has gone, or the server was closed: nobody will read an answer. */
+  /** The client has disconnected, or the server was closed: no answer can be delivered. */
   readonly isAborted: boolean;
 }
 
@@ -147,8 +147,8 @@ export interface ServerPort {
   readonly fallbackReason: string | null;
   /**
    * Several threads may listen on one port, not 0, with `exclusive: false`. Then another process can join in
-   * unnoticed, so whoever shares a port first listens on it exclusively, and closes that listener, to learn
-   * that nobody else does.
+   * unnoticed, so a caller that shares a port first listens on it exclusively, and closes that listener, to
+   * make sure that no other process does.
    */
   readonly sharesPorts: boolean;
   /** Rejects with the system's error (`code` EADDRINUSE, EACCES, ...) if the address cannot be had. */

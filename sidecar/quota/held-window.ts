@@ -9,20 +9,23 @@ export interface WindowOfCounter extends LeaseCounter {
 
 /**
  * What this sidecar holds of one window of one counter, with what its shell knows besides. All fields but the
- * first two are written by the lease holder and its book, and by nobody else.
+ * first two are written by the lease holder and its window table only.
  */
 export class HeldWindow {
   readonly name: WindowOfCounter;
   readonly lease: Lease;
-  /** By which records name what was taken of the present holding; null where the ledger has not said. */
+  /**
+   * Lease id under which records name what was taken of the current lease; null until the ledger has
+   * answered.
+   */
   leaseId: number | null = null;
-  /** A request has looked at it since the book went by. */
+  /** A request has used it since the last trim. */
   isInUse = true;
-  /** The book has it no more: nothing can be leased for it, and views that list it are made anew. */
+  /** Removed from the table: nothing can be leased for it, and views that list it are rebuilt. */
   isForgotten = false;
   /** Requests that wait for units of it. */
   waiting = 0;
-  /** The call under way asks for more of it, or gives some back. */
+  /** The call in flight asks for more of it, or returns some. */
   isInCall = false;
   /** Charges that may still be given back. */
   reserved = 0;
@@ -42,7 +45,7 @@ export class HeldWindow {
     return this.askAgainAtMs !== Number.NEGATIVE_INFINITY && this.lease.startsAtMs !== null;
   }
 
-  /** Whether anybody would miss it. What it has taken for good stays counted in the ledger, not here. */
+  /** Whether it can be removed. What was taken from it stays counted in the ledger, not here. */
   get isForgettable(): boolean {
     return !this.isInCall && this.waiting === 0 && this.reserved === 0 && this.lease.available === 0;
   }

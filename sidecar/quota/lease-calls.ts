@@ -92,7 +92,7 @@ export class LeaseCalls {
     };
   }
 
-  /** The control plane is there again. */
+  /** The control plane is reachable again. */
   endPause(): void {
     this.#caller.endPause();
   }
@@ -105,7 +105,7 @@ export class LeaseCalls {
   }
 
   /**
-   * Units were given back here, and may be the last of their window: what nobody here will want soon is not
+   * Units were given back here, and may be the last of their window: what is not needed here soon is not
    * left to lie idle.
    */
   returnSpare(window: HeldWindow): void {

@@ -64,11 +64,11 @@ export function gatherCall(
   return { asks, returns: gatherReturns(surplus, asks, sums), waiters, dryUntilMs };
 }
 
-/** What all who wait need of one window, and what the most modest of those lacks who lack any. */
+/** What all waiting requests need of one window, and the smallest shortage among those that lack units. */
 interface Sum {
   needed: number;
   /**
-   * The largest need of those of whom another window was dry when it was last asked about. Most likely none
+   * The largest need of those of whom another window was dry when it was last asked about. Probably none
    * of them takes anything, so it is leased for one: otherwise a flood that one window turns away would keep
    * on leasing from the others, and leave too little there for those who could use it.
    */

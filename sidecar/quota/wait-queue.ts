@@ -5,8 +5,8 @@ import { type HeldView, isAbout, type Refusal } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
- * What became of an ask. The request decides again in the same synchronous section in which it hears this,
- * because the units are promised to nobody: the next in the row hears after it.
+ * Outcome of a request for units. The request decides again in the same synchronous section in which it gets
+ * this, because the units are not reserved: the next waiting request is notified after it.
  *
  *   granted      everything it needs can be taken now
  *   refused      the ledger was asked for this very request and has less left than it needs: decide with
@@ -38,14 +38,16 @@ export interface NeededUnits {
 export interface WaitingRequest extends NeededUnits {
   readonly untilMs: MonotonicMillis;
   readonly onOutcome: (outcome: AskOutcome) => void;
-  /** It hears so when what was leased for it in vain is back at the ledger. Written by the calls. */
+  /**
+   * Its outcome once the units that were leased for it in vain are back at the ledger. Written by LeaseCalls.
+   */
   refused: Extract<AskOutcome, { kind: 'refused' }> | null;
 }
 
 /** Deadlines that lie so close together are noticed together: a quarter second is up to so much longer. */
 const graceMs = 10;
 
-/** Those who wait, in the order in which they came, each until it has heard its outcome. */
+/** Waiting requests in order of arrival, each until its outcome is known. */
 export class WaitQueue {
   readonly #waiting = new Set<WaitingRequest>();
   readonly #clock: Clock;
@@ -53,7 +55,7 @@ export class WaitQueue {
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
 
-  /** `onLate`: is told once of each whose time is over, and removes it. */
+  /** `onLate` is called once for each request whose time is over, and removes it. */
   constructor(clock: Clock, onLate: (waiter: WaitingRequest) => void) {
     this.#clock = clock;
     this.#onLate = onLate;
@@ -125,8 +127,8 @@ export function isCovered({ view, need }: NeededUnits): boolean {
 }
 
 /**
- * Money is looked at first, so it can do without what else it had asked for. Who lacks requests must see that
- * his money is there.
+ * Money is checked first, so its other units are not needed. A request that lacks rate units must see that
+ * its money is there.
  */
 export const lacksMoney = ({ view, need }: WaitingRequest, dry: Refusal): boolean =>
   view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));

@@ -49,7 +49,7 @@ export interface ControlPlaneClient {
    * more.
    */
   readonly connection: ControlPlaneConnection | null;
-  /** Makes this process the only one that speaks for its sidecar id. */
+  /** Makes this process the only connected one of its sidecar id. */
   connect(): Promise<ConnectAnswer>;
   snapshot(): Promise<SignedSnapshot>;
   /** `signal` ends it early. */
@@ -60,8 +60,8 @@ export interface ControlPlaneClient {
    */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
   /**
-   * As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that tells nothing
-   * about the call.
+   * As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that is not one
+   * to the call.
    */
   lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'>;
   /**
@@ -72,7 +72,7 @@ export interface ControlPlaneClient {
   close(): Promise<void>;
 }
 
-/** Who speaks, in every call that only a connection may make. */
+/** The sender, in every call that only a connection may make. */
 type Sender = Pick<SettlementCall, 'sidecar_id' | 'connection_id'>;
 
 /** The control plane has answered, and not what was asked for. */

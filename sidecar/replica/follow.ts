@@ -87,9 +87,9 @@ class Follower implements Following {
   readonly #mayLookAtPush: () => boolean;
   readonly #retry: RetryPause;
   readonly #acknowledger: Acknowledger;
-  /** Something makes the next pull urgent. */
+  /** Signals that the next pull is urgent. */
   readonly #pullHint = makeWakeup();
-  /** Something ends the least pause between two pulls, which news do not. */
+  /** Ends the minimum pause between two pulls, which a hint does not. */
   readonly #paused = makeWakeup();
   /** Something ends the pause after a failure. */
   readonly #retrying = makeWakeup();
@@ -106,13 +106,13 @@ class Follower implements Following {
   #isConnected = false;
   #isSuperseded = false;
   /**
-   * Why the control plane does not accept this sidecar, and what to do. Null: it does. What merely cannot be
-   * reached says no such thing.
+   * Why the control plane does not accept this sidecar, and what to do. Null: it does, or it cannot be
+   * reached.
    */
   #rejection: string | null = null;
   /** This process has once been as current as the control plane. */
   #isProven = false;
-  /** The control plane has answered with a snapshot that cannot be believed. */
+  /** The control plane has answered with a snapshot that is not authentic. */
   #isSnapshotRefused = false;
   #isStopped = false;
   #problem: string | null = null;
@@ -144,8 +144,8 @@ class Follower implements Following {
   }
 
   /**
-   * A state that is merely old serves on, where the trust level allows; one that its control plane disowns
-   * does not.
+   * A state that is merely old is still used, where the trust level allows; one that its control plane
+   * rejects does not.
    */
   get mustNotServe(): string | null {
     if (this.#isSuperseded) return 'Another process has connected with the id of this sidecar.';

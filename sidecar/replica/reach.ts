@@ -36,18 +36,18 @@ export class Reach {
     this.#pauses.push(endPause);
   }
 
-  /** Nobody has to wait for it: what needs it is refused at once. */
+  /** Known to be unreachable: what needs it is refused at once. */
   get isAway(): boolean {
     return this.#failures >= awayAfter;
   }
 
   /**
-   * A call has got no answer, or one that says that nobody could serve it. `canConnect` false: nobody listens
-   * there.
+   * A call got no answer, or one that says that it could not be served. `canConnect` false: the port is
+   * closed there.
    */
   noteAway({ sentAtMs, canConnect }: { readonly sentAtMs: number; readonly canConnect: boolean }): void {
     this.#hasFailed = true;
-    // It has answered since: this call tells of an earlier time.
+    // It has answered since: the failure of this call is outdated.
     if (sentAtMs < this.#answeredAtMs) return;
     if (!canConnect) this.#failures = awayAfter;
     else if (sentAtMs >= this.#failedAtMs) this.#failures++;

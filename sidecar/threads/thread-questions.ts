@@ -11,8 +11,8 @@ export interface ThreadStart {
 }
 
 /**
- * What a thread says once, by itself: that it listens, or why it cannot. The class of an error does not
- * travel between threads.
+ * What a thread reports once after its start: that it listens, or why it cannot. The class of an error does
+ * not travel between threads.
  */
 export type ThreadReport =
   | { readonly kind: 'listening' }
