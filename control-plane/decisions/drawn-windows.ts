@@ -73,7 +73,7 @@ export async function askedView(
   const views = drawn.map(({ limit }, place): WindowView => {
     const { window, leased } = must(read[place], 'each window that was asked for is read');
     const available = Math.max(limit - leased, 0);
-    return { limit, available, used: leased, isSettled: true, endsAtMs: window.endsAtMs };
+    return { limit, available, used: leased, isFinal: true, endsAtMs: window.endsAtMs };
   });
   return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
 }

@@ -7,7 +7,7 @@ import type { PassportStatus } from '../../shared/model/passport.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 
-interface StandingRow {
+interface PassportRow {
   readonly passportId: PassportId;
   readonly tokenHash: string;
   readonly agentId: string;
@@ -40,7 +40,7 @@ export async function findStandings(
   tokens: readonly SeenToken[],
 ): Promise<ReadonlyMap<string, KnownPassport>> {
   if (tokens.length === 0) return new Map();
-  const rows = await tx<StandingRow[]>`
+  const rows = await tx<PassportRow[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
       p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
     FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
@@ -67,7 +67,7 @@ const knownPassport = ({
   status,
   issuerStatus,
   accountStatus,
-}: StandingRow): KnownPassport => ({
+}: PassportRow): KnownPassport => ({
   passport: { passportId, agentId, accountId, mode },
   standing: {
     // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still

@@ -17,7 +17,7 @@ export function missedWindow(
   for (const window of windows) {
     if (requested > window.limit) return missOf(window, requested, unit);
     if (requested <= window.available) continue;
-    if (!window.isSettled) isUnknown = true;
+    if (!window.isFinal) isUnknown = true;
     else if (missed === null || endOf(window) > endOf(missed)) missed = window;
   }
   // What the ledger was not asked for changes neither the answer nor its reason.

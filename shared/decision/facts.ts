@@ -113,7 +113,7 @@ export interface WindowView {
   /** Units that are taken or given out to others, as far as known. */
   readonly used: number;
   /** The ledger was asked for this request: what is not available is not to be had now. */
-  readonly isSettled: boolean;
+  readonly isFinal: boolean;
   /** Null: not known yet. */
   readonly endsAtMs: UnixMillis | null;
 }

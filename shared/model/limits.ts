@@ -50,7 +50,7 @@ export const limits = {
   /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
   idempotentAnswersPerTrimMax: 10,
   /** How long the first PERMIT under a `request.idempotency_key` is answered again (contract §5). */
-  permitClaimKeptMs: 24 * hourMs,
+  permitKeyKeptMs: 24 * hourMs,
   /**
    * Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is
    * behind.
@@ -817,7 +817,7 @@ mustHold(
 );
 mustHold(
   limits.settlementAgeMsMax > 10 * limits.decisionDeadlineMs &&
-    limits.settlementAgeMsMax < limits.permitClaimKeptMs,
+    limits.settlementAgeMsMax < limits.permitKeyKeptMs,
   'a settlement that is refused for its age was abandoned long ago, and its void is kept for longer',
 );
 mustHold(

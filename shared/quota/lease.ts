@@ -58,12 +58,12 @@ export interface Returning {
  * earliest counts: replicas of the grantor may have different clocks.
  *
  * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and
- * ends what is over first. The fields `limit`, `available`, `used`, `isSettled` and `endsAtMs` are those of a
+ * ends what is over first. The fields `limit`, `available`, `used`, `isFinal` and `endsAtMs` are those of a
  * WindowView of the decision core.
  */
 export class Lease {
   /** A lease as such is the answer to no request. */
-  readonly isSettled = false;
+  readonly isFinal = false;
   #limit: number;
   #available = 0;
   #taken = 0;

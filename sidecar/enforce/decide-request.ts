@@ -76,7 +76,7 @@ export function decideRequest(deps: SectionDeps, open: OpenRequest): Attempt | n
   const { waiting } = open;
   const request = waiting === null ? read : waiting.run.known(read);
   const view =
-    facts.kind === 'refused' ? null : deps.leases.view(gate, facts.passport, waiting?.refusal ?? null);
+    facts.kind === 'refused' ? null : deps.leases.view(gate, facts.passport, waiting?.shortage ?? null);
 
   const decision = decide(policy, facts, request, view ?? noWindows, nowMs);
   const attempt: Attempt = {

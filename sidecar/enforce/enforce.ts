@@ -273,7 +273,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   #waitOf(open: OpenRequest, { request }: Attempt): Waiting {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    open.waiting ??= { run: new Run(request), untilMs, refusal: null, voidSettlement: null, readerIds: [] };
+    open.waiting ??= { run: new Run(request), untilMs, shortage: null, voidSettlement: null, readerIds: [] };
     return open.waiting;
   }
 
@@ -329,16 +329,16 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const waiting = waitingOf(open);
     this.#deps.leases.ask(view, need, waiting.untilMs, (outcome) => {
       if (!this.#isWanted(open)) return;
-      if (outcome.kind === 'refused') waiting.refusal = outcome.refusal;
+      if (outcome.kind === 'refused') waiting.shortage = outcome.shortage;
       this.#report(open, outcome);
     });
   }
 
   #lookUp(open: OpenRequest): void {
-    const { untilMs, refusal } = waitingOf(open);
+    const { untilMs, shortage } = waitingOf(open);
     const attempt = attemptOf(open);
     const readerId = newReaderId(this.#deps, attempt);
-    const short = refusal === null ? [] : shortWindows(needOf(attempt), refusal);
+    const short = shortage === null ? [] : shortWindows(needOf(attempt), shortage);
     const lookUp = lookUpOf(attempt, { readerId, short });
     this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome, isCertain) => {
       const reading = readingFateOf(outcome, isCertain);

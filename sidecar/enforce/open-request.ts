@@ -7,7 +7,7 @@ import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Responder } from '../http/server.ts';
-import type { HeldView, Refusal } from '../quota/held-view.ts';
+import type { HeldView, Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-requests.ts';
@@ -43,7 +43,7 @@ export interface Waiting {
   /** All its waiting ends here, counted from its first question on. */
   readonly untilMs: MonotonicMillis;
   /** Windows of which the ledger has less left than the request needs. Null: it has refused none. */
-  refusal: Refusal | null;
+  shortage: Shortage | null;
   /** Voids the settlement that was sent last. Null before the first. */
   voidSettlement: (() => void) | null;
   /**

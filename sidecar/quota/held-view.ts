@@ -6,10 +6,10 @@ import type { HeldWindow } from './held-window.ts';
  * Windows of which the ledger had less left than the request needed that was asked for, each with the start
  * of that window.
  */
-export type Refusal = ReadonlyMap<HeldWindow, UnixMillis>;
+export type Shortage = ReadonlyMap<HeldWindow, UnixMillis>;
 
 /**
- * The windows that a request draws on, in the order of QuotaView. The numbers of a view without refusal are
+ * The windows that a request draws on, in the order of QuotaView. The numbers of a view without shortage are
  * the leases themselves, so that it is made once for a gate and passport and then reused.
  */
 export interface HeldView extends QuotaView {
@@ -52,27 +52,27 @@ export function leasesOf(
 }
 
 /**
- * The view of a request that was refused: what the refusal is about is settled, as long as it is the same
+ * The view of a request that was refused: what the shortage is about is settled, as long as it is the same
  * window. Where that leaves it without a request, the ledger had the money, which went back before this was
  * heard: it counts as there, so that what blocks can be said. Nothing can be permitted on it.
  */
-export function settledView(view: HeldView, refusal: Refusal): HeldView {
-  const rate = view.rateWindows.map((window) => settledWindow(window, refusal));
-  const isHopeless = rate.some(({ isSettled, available }) => isSettled && available < 1);
+export function finalView(view: HeldView, shortage: Shortage): HeldView {
+  const rate = view.rateWindows.map((window) => finalWindow(window, shortage));
+  const isRateShort = rate.some(({ isFinal, available }) => isFinal && available < 1);
   const spend = view.spendWindows.map((window) => {
-    const settled = settledWindow(window, refusal);
-    return isHopeless && !settled.isSettled ? { ...settled, available: settled.limit } : settled;
+    const settled = finalWindow(window, shortage);
+    return isRateShort && !settled.isFinal ? { ...settled, available: settled.limit } : settled;
   });
   return { spend, rate, spendWindows: view.spendWindows, rateWindows: view.rateWindows };
 }
 
-function settledWindow(window: HeldWindow, refusal: Refusal): WindowView {
+function finalWindow(window: HeldWindow, shortage: Shortage): WindowView {
   const { limit, available, used, endsAtMs } = window.lease;
-  return { limit, available, used, isSettled: isAbout(refusal, window), endsAtMs };
+  return { limit, available, used, isFinal: isAbout(shortage, window), endsAtMs };
 }
 
 /** It is, and that window has not ended since. */
-export function isAbout(refusal: Refusal, window: HeldWindow): boolean {
+export function isAbout(shortage: Shortage, window: HeldWindow): boolean {
   const { startsAtMs } = window.lease;
-  return startsAtMs !== null && refusal.get(window) === startsAtMs;
+  return startsAtMs !== null && shortage.get(window) === startsAtMs;
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
-import type { Refusal } from './held-view.ts';
+import type { Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } from './lease-caller.ts';
 import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
@@ -176,7 +176,7 @@ export class LeaseCalls {
     this.#serve(nowMs);
     const call = gatherCall(this.#queue.all(), this.#low, this.#surplus, nowMs);
     if (call.dryUntilMs !== null) this.#wakeIn(call.dryUntilMs - nowMs);
-    if (call.returns.size === 0) this.#tellRefused();
+    if (call.returns.size === 0) this.#notifyRefused();
     if (call.asks.size === 0 && call.returns.size === 0) return;
     this.#inFlight = this.#send(call).finally(() => {
       this.#inFlight = null;
@@ -209,18 +209,18 @@ export class LeaseCalls {
     });
     for (const window of windows) window.isInCall = false;
     try {
-      this.#settle(call, outcome);
+      this.#applyOutcome(call, outcome);
     } catch (error) {
       this.#logger.error({ err: error }, 'a lease violated an invariant; all leases are dropped');
       this.#dropAll();
     }
   }
 
-  #settle(call: NextCall, outcome: CallOutcome): void {
+  #applyOutcome(call: NextCall, outcome: CallOutcome): void {
     switch (outcome.kind) {
       case 'answered':
         this.#calls++;
-        this.#takeIn(call, outcome.answer, outcome.sentAtMs);
+        this.#applyAnswer(call, outcome.answer, outcome.sentAtMs);
         return;
       case 'holder_unknown':
         this.#logger.warn(
@@ -236,10 +236,10 @@ export class LeaseCalls {
     }
   }
 
-  #takeIn(call: NextCall, { grants }: LeaseAnswer, sentAtMs: number): void {
+  #applyAnswer(call: NextCall, { grants }: LeaseAnswer, sentAtMs: number): void {
     const nowMs = this.#clock.monotonic();
     for (const [window, returning] of call.returns) window.lease.endReturn(returning);
-    this.#tellRefused();
+    this.#notifyRefused();
     /** Of which the ledger had less than was needed. */
     const dry = new Map<HeldWindow, UnixMillis>();
     /** That have no limit at the control plane: it is ahead of us, or we of it. */
@@ -261,11 +261,11 @@ export class LeaseCalls {
     }
     const decided = call.waiters.filter((waiter) => this.#dealOut(waiter, dry, unknown));
     for (const waiter of decided) eachNeed(waiter, (window) => this.#sendBack(window, call));
-    if (this.#surplus.size === 0) this.#tellRefused();
+    if (this.#surplus.size === 0) this.#notifyRefused();
   }
 
   /** False: it hears nothing yet, or had to go without. */
-  #dealOut(waiter: WaitingRequest, dry: Refusal, unknown: ReadonlySet<HeldWindow>): boolean {
+  #dealOut(waiter: WaitingRequest, dry: Shortage, unknown: ReadonlySet<HeldWindow>): boolean {
     if (!this.#queue.has(waiter)) return false;
     const outcome = outcomeOf(waiter, dry, unknown);
     if (outcome?.kind === 'refused' && lacksMoney(waiter, dry)) waiter.refused = outcome;
@@ -284,7 +284,7 @@ export class LeaseCalls {
   }
 
   /** What was leased for them in vain is back, so that their clients do not meet the lack of it elsewhere. */
-  #tellRefused(): void {
+  #notifyRefused(): void {
     for (const waiter of [...this.#queue.all()]) {
       if (waiter.refused !== null) this.#answer(waiter, waiter.refused);
     }

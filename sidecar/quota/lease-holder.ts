@@ -5,7 +5,7 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { type HeldView, heldView, type Refusal, settledView } from './held-view.ts';
+import { finalView, type HeldView, heldView, type Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
@@ -31,10 +31,10 @@ export interface LeaseHolder {
   /**
    * The windows that a request of this passport at this gate draws on, as far as known now. Good for this
    * synchronous section only: the numbers are live, and go down with each `take`. Makes nothing for a gate
-   * and passport seen before. With a refusal the windows that it is about are settled, unless they have ended
-   * since. Gate null: `/enforce` without a gate.
+   * and passport seen before. With a shortage the windows that it is about are settled, unless they have
+   * ended since. Gate null: `/enforce` without a gate.
    */
-  view(gate: LimitedGate | null, passport: LimitedPassport, refusal?: Refusal | null): HeldView;
+  view(gate: LimitedGate | null, passport: LimitedPassport, shortage?: Shortage | null): HeldView;
   /**
    * Takes for good. Everything must be there: that is asserted, window by window, before any is touched.
    * Leases more in the background where little is left.
@@ -124,7 +124,7 @@ class CallingHolder implements LeaseHolder {
     return { ...this.#calls.counts, takes: this.#takes, windows: this.#windows.size };
   }
 
-  view(gate: LimitedGate | null, passport: LimitedPassport, refusal: Refusal | null = null): HeldView {
+  view(gate: LimitedGate | null, passport: LimitedPassport, shortage: Shortage | null = null): HeldView {
     if (gate === null || (gate.spendWindows.length === 0 && gate.rateWindows.length === 0)) {
       if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
     }
@@ -132,7 +132,7 @@ class CallingHolder implements LeaseHolder {
     const view = this.#windows.viewOf(gate, passport, nowMs);
     for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
     for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
-    return refusal === null ? view : settledView(view, refusal);
+    return shortage === null ? view : finalView(view, shortage);
   }
 
   take(view: HeldView, { moneyMicroUsd, requests }: Charge): void {

@@ -1,16 +1,16 @@
 import type { WindowInNeed } from '../../shared/wire/settlement.ts';
-import { isAbout, type Refusal } from './held-view.ts';
+import { isAbout, type Shortage } from './held-view.ts';
 import { eachNeed, type NeededUnits } from './wait-queue.ts';
 
 /**
  * The windows that a refused request lacks units of, as a look-up names them. What this sidecar has itself is
  * not missing from what is left.
  */
-export function shortWindows({ view, need }: NeededUnits, refusal: Refusal): WindowInNeed[] {
+export function shortWindows({ view, need }: NeededUnits, shortage: Shortage): WindowInNeed[] {
   const short: WindowInNeed[] = [];
   eachNeed({ view, need }, (window, units) => {
     const { startsAtMs, available, limit } = window.lease;
-    if (startsAtMs === null || !isAbout(refusal, window) || available >= units) return;
+    if (startsAtMs === null || !isAbout(shortage, window) || available >= units) return;
     short.push({ ...window.name, starts_at_ms: startsAtMs, leased_max: limit - units + available });
   });
   return short;

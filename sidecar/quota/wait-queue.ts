@@ -1,7 +1,7 @@
 import type { Charge } from '../../shared/decision/facts.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
-import { type HeldView, isAbout, type Refusal } from './held-view.ts';
+import { type HeldView, isAbout, type Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
@@ -10,14 +10,14 @@ import type { HeldWindow } from './held-window.ts';
  *
  *   granted      everything it needs can be taken now
  *   refused      the ledger was asked for this very request and has less left than it needs: decide with
- *                `view(gate, passport, refusal)`
+ *                `view(gate, passport, shortage)`
  *   away         the control plane is known to be away
  *   late         no answer came in time, or too many wait already, or the control plane knows no such limit
  *                (any more)
  */
 export type AskOutcome =
   | { readonly kind: 'granted' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'refused'; readonly shortage: Shortage }
   | { readonly kind: 'away' }
   | { readonly kind: 'late' };
 
@@ -130,7 +130,7 @@ export function isCovered({ view, need }: NeededUnits): boolean {
  * Money is checked first, so its other units are not needed. A request that lacks rate units must see that
  * its money is there.
  */
-export const lacksMoney = ({ view, need }: WaitingRequest, dry: Refusal): boolean =>
+export const lacksMoney = ({ view, need }: WaitingRequest, dry: Shortage): boolean =>
   view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));
 
 /**
@@ -139,7 +139,7 @@ export const lacksMoney = ({ view, need }: WaitingRequest, dry: Refusal): boolea
  */
 export function outcomeOf(
   waiter: WaitingRequest,
-  dry: Refusal,
+  dry: Shortage,
   unknown: ReadonlySet<HeldWindow>,
 ): AskOutcome | null {
   if (isCovered(waiter)) return granted;
@@ -147,7 +147,7 @@ export function outcomeOf(
   eachNeed(waiter, (window, units) => {
     if (units <= window.lease.available) return;
     if (unknown.has(window)) outcome = late;
-    else if (outcome === null && isAbout(dry, window)) outcome = { kind: 'refused', refusal: dry };
+    else if (outcome === null && isAbout(dry, window)) outcome = { kind: 'refused', shortage: dry };
   });
   return outcome;
 }

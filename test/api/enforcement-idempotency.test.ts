@@ -119,14 +119,14 @@ describe('request.idempotency_key', () => {
     const gateId = await gateWith({ rate_limits: { requests_per_minute: 1_000 } });
     const { jwt, passport_id: passportId } = await api.issuePassport();
     const first = await check(gateId, jwt, keyed('a'));
-    api.advance(limits.permitClaimKeptMs - hourMs);
+    api.advance(limits.permitKeyKeptMs - hourMs);
     expect((await check(gateId, jwt, keyed('a'))).body).toEqual(first.body);
     api.advance(hourMs);
     const next = await check(gateId, jwt, keyed('a', { amount: 11 }));
     expect(next.body).toMatchObject({ decision: 'PERMIT' });
     expect(next.body.attestation_id).not.toBe(first.body.attestation_id);
     expectError(await check(gateId, jwt, keyed('a')), 'idempotency_conflict');
-    api.advance(limits.permitClaimKeptMs + 2 * hourMs);
+    api.advance(limits.permitKeyKeptMs + 2 * hourMs);
     // Each new claim removes some: those of the tests before this one are older.
     for (const key of ['b', 'c', 'd']) await check(gateId, jwt, keyed(key));
     const rows = await api.deps.sql`SELECT key_hash FROM settlements WHERE passport_id = ${passportId}`;

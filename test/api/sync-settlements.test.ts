@@ -219,7 +219,7 @@ describe('a permit with a key', () => {
 
   it('is a new one after 24 hours, of the same key', async () => {
     await answerTo(permit());
-    api.advance(limits.permitClaimKeptMs);
+    api.advance(limits.permitKeyKeptMs);
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
     expect(
       await answerTo(permit({ request_hash: hashOf(3) }, permitRecord({ request_hash: hashOf(3) }))),

@@ -275,7 +275,7 @@ function windowObjection(
   const [hopeless] = windows.filter(({ limit }) => units > limit);
   if (hopeless !== undefined) return { reason, miss: missOf(hopeless, null) };
   const lacking = windows.filter(({ available }) => units > available);
-  const [last] = lacking.filter((each) => each.isSettled).toSorted((a, b) => b.endsInMs - a.endsInMs);
+  const [last] = lacking.filter((each) => each.isFinal).toSorted((a, b) => b.endsInMs - a.endsInMs);
   if (last !== undefined) return { reason, miss: missOf(last, last.endsInMs) };
   return lacking.length > 0 ? { reason: 'quota_unavailable', unknown: 'leases' } : null;
 }

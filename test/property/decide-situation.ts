@@ -39,7 +39,7 @@ export interface Window {
   readonly limit: number;
   readonly available: number;
   readonly used: number;
-  readonly isSettled: boolean;
+  readonly isFinal: boolean;
   readonly endsInMs: number;
 }
 
@@ -122,7 +122,7 @@ const window: fc.Arbitrary<Window> = fc.record({
   limit: fc.constantFrom(0, 1, 2, 3, 4, 4, 4),
   available: fc.constantFrom(0, 1, 2, 3, 4, 4, 4),
   used: money,
-  isSettled: fc.boolean(),
+  isFinal: fc.boolean(),
   endsInMs: fc.constantFrom(1, 2, 3),
 });
 

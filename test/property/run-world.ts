@@ -312,7 +312,7 @@ export class RunWorld {
         aWindow({
           limit: this.spec.limit * unit,
           available: sidecar.available * unit,
-          isSettled: copy.isRefused,
+          isFinal: copy.isRefused,
           endsAtMs: (nowMs + 60_000) as UnixMillis,
         }),
       ],

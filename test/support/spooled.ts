@@ -51,10 +51,10 @@ export async function appendTurn(
 
 /** Throws when it is told twice. */
 export function ownerOf(settle: (outcome: 'written' | 'failed') => void): RecordOwner {
-  let isSettled = false;
+  let isFinal = false;
   const tell = (outcome: 'written' | 'failed') => () => {
-    if (isSettled) throw new Error('an owner is told once');
-    isSettled = true;
+    if (isFinal) throw new Error('an owner is told once');
+    isFinal = true;
     settle(outcome);
   };
   return { onWritten: tell('written'), onFailed: tell('failed') };

@@ -181,7 +181,7 @@ export class DecideStage implements Stage {
       limit: limit.limit,
       available: isCutOff ? 0 : limit.limit - used,
       used,
-      isSettled: !isCutOff,
+      isFinal: !isCutOff,
       endsAtMs: isCutOff ? null : windowAt(limit.window, nowMs).endsAtMs,
     };
   }

@@ -193,7 +193,7 @@ describe('a request that waits', () => {
 
   it('needs a request of the window to be there, and takes none', () => {
     expect(decideWith({ available: 1 })).toMatchObject({ outcome: 'SUSPEND', charge: { requests: 0 } });
-    expect(decideWith({ available: 0, isSettled: true }).reason).toBe('rate_limit_exceeded');
+    expect(decideWith({ available: 0, isFinal: true }).reason).toBe('rate_limit_exceeded');
     expect(decideWith({ available: 0 }).unknown).toBe('leases');
     expect(decideWith({ available: 0 }, 'pending').unknown).toBe('leases');
   });

@@ -71,7 +71,7 @@ describe('PII controls', () => {
   it('are reported by a BLOCK that comes later, without a copy', () => {
     const constraints = { pii_controls: { mode: 'redact' }, approvals: { permissions: ['orders:create'] } };
     const passport = aPassport({ constraints: { rate_limits: { requests_per_minute: 0 } } });
-    const zero = { limit: 0, available: 0, used: 0, isSettled: false, endsAtMs: null };
+    const zero = { limit: 0, available: 0, used: 0, isFinal: false, endsAtMs: null };
     const blocked = decideAt({ constraints, passport, request: { pii: found }, quota: { rate: [zero] } });
     expect(blocked).toMatchObject({ reason: 'rate_limit_exceeded', pii: [email], isRedacted: false });
     const suspended = decideAt({ constraints, request: { pii: found } });

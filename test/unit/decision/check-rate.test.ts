@@ -3,7 +3,7 @@ import { aPassport, aWindow, decideAt, nowMs, usd } from './samples.ts';
 
 const constraints = { rate_limits: { requests_per_minute: 100 } };
 const evaluated = ['passport', 'trust_level', 'issuer', 'permission', 'rate_limit'];
-const full = aWindow({ available: 0, used: 100, isSettled: true });
+const full = aWindow({ available: 0, used: 100, isFinal: true });
 
 describe('a limit on the number of requests', () => {
   it('takes one unit of a request, whatever it costs', () => {

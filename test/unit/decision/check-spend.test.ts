@@ -104,12 +104,12 @@ describe('a limit on the sum of amounts', () => {
     [30, 'PERMIT'],
     [30.000001, 'BLOCK'],
   ])('is counted to the millionth of a dollar: %d of 30 is %s', (amount, outcome) => {
-    const spend = [day({ available: 30_000_000, used: 70_000_000, isSettled: true }), month];
+    const spend = [day({ available: 30_000_000, used: 70_000_000, isFinal: true }), month];
     expect(decideWith(amount, spend).outcome).toBe(outcome);
   });
 
   it('says how it was missed, and until when', () => {
-    const spend = [day({ available: 5_000_000, used: 95_000_000, isSettled: true }), month];
+    const spend = [day({ available: 5_000_000, used: 95_000_000, isFinal: true }), month];
     expect(decideWith(30, spend)).toMatchObject({
       outcome: 'BLOCK',
       reason: 'spend_limit_exceeded',
@@ -149,7 +149,7 @@ describe('a limit on the sum of amounts', () => {
   });
 
   it('asks nothing where an approval holds the money already, but for the limit on one transaction', () => {
-    const empty = [day({ available: 0, isSettled: true }), month];
+    const empty = [day({ available: 0, isFinal: true }), month];
     expect(decideWith(30, empty, 'approved')).toMatchObject({
       outcome: 'PERMIT',
       amountMicroUsd: 30_000_000,
@@ -160,7 +160,7 @@ describe('a limit on the sum of amounts', () => {
 
   it('of the passport counts besides those of the gate', () => {
     const passport = aPassport({ constraints: { spend_limits: { monthly_usd: 20 } } });
-    const own = aWindow({ limit: 20_000_000, available: 0, used: 20_000_000, isSettled: true });
+    const own = aWindow({ limit: 20_000_000, available: 0, used: 20_000_000, isFinal: true });
     const request = { amountMicroUsd: usd(10) };
     expect(decideAt({ passport, request, quota: { spend: [own] } })).toMatchObject({
       reason: 'spend_limit_exceeded',

@@ -4,7 +4,7 @@ import type { UnixMillis } from '../../../shared/model/time.ts';
 import { aWindow, nowMs } from './samples.ts';
 
 const inAnHour = (nowMs + 3_600_000) as UnixMillis;
-const spent = (given: object = {}) => aWindow({ available: 0, used: 100, isSettled: true, ...given });
+const spent = (given: object = {}) => aWindow({ available: 0, used: 100, isFinal: true, ...given });
 const unasked = aWindow({ available: 0 });
 
 describe('missedWindow', () => {

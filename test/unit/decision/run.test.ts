@@ -31,7 +31,7 @@ const suspend = decideAt({ constraints: { approvals: { above_usd: 0.5 } }, reque
 /** The limit is not used up; the units are somewhere else. */
 const short = decideAt({ ...spend, request: amount, quota: windowOf({ available: 0 }) });
 /** The ledger said so. */
-const overLimit = decideAt({ ...spend, request: amount, quota: windowOf({ available: 0, isSettled: true }) });
+const overLimit = decideAt({ ...spend, request: amount, quota: windowOf({ available: 0, isFinal: true }) });
 const unasked = decideAt({ request: { ...amount, approvalId, approval: 'unasked' } });
 
 const keyed = aRequest({ ...amount, idempotencyKey: 'k' });

@@ -82,7 +82,7 @@ export const aWindow = (given: Partial<WindowView> = {}): WindowView => ({
   limit: 100,
   available: 100,
   used: 0,
-  isSettled: false,
+  isFinal: false,
   endsAtMs: (nowMs + 60_000) as UnixMillis,
   ...given,
 });

@@ -130,8 +130,8 @@ describe('a request', () => {
       expect.objectContaining({ kind: 'gate_rate', window: 'day', units_needed: 1 }),
     ]);
     expect(holder.view(gate, of).spend).toMatchObject([
-      { limit: 5_000, available: 0, used: 700, isSettled: false },
-      { limit: 9_000, available: 0, used: 700, isSettled: false },
+      { limit: 5_000, available: 0, used: 700, isFinal: false },
+      { limit: 9_000, available: 0, used: 700, isFinal: false },
     ]);
   });
 
@@ -231,10 +231,10 @@ describe('requests that wait', () => {
     await turn();
     const [outcome] = outcomes;
     if (outcome?.kind !== 'refused') throw new Error('it was not refused');
-    const settled = holder.view(gate, plain, outcome.refusal).spend;
-    expect(settled).toMatchObject([{ limit: 100, available: 0, used: 90, isSettled: true }]);
+    const settled = holder.view(gate, plain, outcome.shortage).spend;
+    expect(settled).toMatchObject([{ limit: 100, available: 0, used: 90, isFinal: true }]);
     expect(settled[0]?.endsAtMs).toBe(Math.ceil(startMs / (24 * 3_600_000)) * 24 * 3_600_000);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ isSettled: false }]);
+    expect(holder.view(gate, plain).spend).toMatchObject([{ isFinal: false }]);
   });
 
   it('are refused only when what was leased for them besides, in vain, is free for others again', async () => {
@@ -446,10 +446,10 @@ describe('a window that is dry', () => {
     const untilMs = (performance.now() + 250) as MonotonicMillis;
     holder.ask(holder.view(gate, plain), oneRequest, untilMs, (outcome) => refusals.push(outcome));
     await turn();
-    const refusal = refusals[0]?.kind === 'refused' ? refusals[0].refusal : null;
-    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isSettled: true }]);
+    const refusal = refusals[0]?.kind === 'refused' ? refusals[0].shortage : null;
+    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isFinal: true }]);
     await vi.advanceTimersByTimeAsync(minuteMs);
-    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isSettled: false }]);
+    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isFinal: false }]);
   });
 
   it('leaves a request that it refuses the money in sight that was leased in vain, though that has gone back', async () => {
@@ -460,11 +460,11 @@ describe('a window that is dry', () => {
     const untilMs = (performance.now() + 250) as MonotonicMillis;
     holder.ask(holder.view(gate, plain), need, untilMs, (outcome) => heard.push(outcome));
     await vi.advanceTimersByTimeAsync(10);
-    const refusal = heard[0]?.kind === 'refused' ? heard[0].refusal : null;
+    const refusal = heard[0]?.kind === 'refused' ? heard[0].shortage : null;
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
     expect(holder.view(gate, plain, refusal)).toMatchObject({
-      spend: [{ isSettled: false, available: 1_000 }],
-      rate: [{ isSettled: true, available: 0 }],
+      spend: [{ isFinal: false, available: 1_000 }],
+      rate: [{ isFinal: true, available: 0 }],
     });
     await vi.advanceTimersByTimeAsync(minuteMs);
     expect(holder.view(gate, plain, refusal).spend).toMatchObject([{ available: 0 }]);
