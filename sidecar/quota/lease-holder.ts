@@ -31,7 +31,7 @@ export interface LeaseHolder {
   /**
    * The windows that a request of this passport at this gate draws on, as far as known now. Good for this
    * synchronous section only: the numbers are live, and go down with each `take`. Makes nothing for a gate
-   * and passport seen before. With a shortage the windows that it is about are settled, unless they have
+   * and passport seen before. With a shortage the windows that it is about are final, unless they have
    * ended since. Gate null: `/enforce` without a gate.
    */
   view(gate: LimitedGate | null, passport: LimitedPassport, shortage?: Shortage | null): HeldView;
