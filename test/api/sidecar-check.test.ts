@@ -3,7 +3,8 @@ import { must } from '../../shared/errors/assert.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { within } from '../support/within.ts';
+import { expectWithin, timeUntil } from '../support/time-promise.ts';
+import { until } from '../support/until.ts';
 
 const order = { permission_key: 'orders:create', amount: 12.5 };
 
@@ -20,9 +21,9 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     await api?.close();
   });
 
+  const isThere = async (id: string) => (await api.call({ url: `/v1/attestations/${id}` })).status === 200;
   const attestation = async (id: string) => {
-    const isThere = async () => (await api.call({ url: `/v1/attestations/${id}` })).status === 200;
-    await within(1_000, isThere, `attestation ${id} at the control plane`);
+    await until(() => isThere(id), { what: `attestation ${id} at the control plane` });
     return (await api.call({ url: `/v1/attestations/${id}` })).body;
   };
 
@@ -32,6 +33,10 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     await sidecar.caughtUp();
     const reply = await sidecar.check(gate.gate_id, passport.jwt, order);
     expect(reply.status).toBe(200);
+    await expectWithin(1_000, 'a record is at the control plane', async () => {
+      const { body } = await sidecar.check(gate.gate_id, passport.jwt, order);
+      return timeUntil(() => isThere(body.attestation_id), 'the record');
+    });
     expect(reply.body).toEqual({
       decision: 'PERMIT',
       reason: null,

@@ -5,7 +5,7 @@ import { expectError } from '../support/expect-error.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 const order = { permission_key: 'orders:create', amount: 4 };
 let keys = 0;
@@ -122,8 +122,7 @@ describe('a request with an idempotency key', () => {
       });
       const permitted = await first.reply;
       expect(permitted.body).toMatchObject({ decision: 'PERMIT' });
-      let copy = await ask();
-      while (copy.status === 503) copy = await ask();
+      const copy = await untilAnswer(ask, ({ status }) => status !== 503, { what: 'an answer to the copy' });
       expect(copy.body).toEqual(permitted.body);
       expect(await permitsOf(gateId)).toBe(1);
     },

@@ -7,8 +7,8 @@ import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { expectWithin, timeUntil } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
-import { within } from '../support/within.ts';
 
 const order = { permission_key: 'orders:create' };
 
@@ -252,16 +252,15 @@ describe('a sidecar', () => {
 
   it('applies a revocation within two seconds without push', async () => {
     const gate = await api.createGate();
-    const passport = await api.issuePassport();
     const sidecar = await startTestSidecar({ api, bus: null });
-    await sidecar.caughtUp();
-    expect((await sidecar.check(gate.gate_id, passport.jwt, order)).body.decision).toBe('PERMIT');
-    await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
-    await within(
-      2_000,
-      async () => (await sidecar.check(gate.gate_id, passport.jwt, order)).body.reason === 'passport_revoked',
-      'a BLOCK',
-    );
+    await expectWithin(2_000, 'the passport is blocked', async () => {
+      const passport = await api.issuePassport();
+      await sidecar.caughtUp();
+      const check = async () => (await sidecar.check(gate.gate_id, passport.jwt, order)).body;
+      expect((await check()).decision).toBe('PERMIT');
+      await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
+      return timeUntil(async () => (await check()).reason === 'passport_revoked', 'a BLOCK');
+    });
     await sidecar.close();
     sidecar.removeFolder();
   });

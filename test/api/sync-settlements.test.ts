@@ -15,7 +15,7 @@ import {
   settlementCall,
   type TestSidecar,
 } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 let other: SecondControlPlane;
@@ -64,8 +64,11 @@ const settle = (body: Flat, key = sidecar.key): Promise<Reply> =>
   api.call({ url: '/v1/sync/settlements', key, body: settlementCall(body) });
 /** One that had to wait too long for somebody else's lock is sent again, as a sidecar does. */
 const answerTo = async (body: Flat): Promise<SettlementAnswer> => {
-  let reply = await settle(body);
-  while (reply.status === 503) reply = await settle(body);
+  const reply = await untilAnswer(
+    () => settle(body),
+    ({ status }) => status !== 503,
+    { what: 'an answer' },
+  );
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
   return reply.body.answers[0];
 };

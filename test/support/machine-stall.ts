@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Begins to measure how the machine holds up this run of the tests. Calling what it returns tells the
- * milliseconds since then for which processes of the run were ready and stood in the queue for a processor,
- * summed over all of them, with those for which the host had taken the processors away.
+ * Begins to measure how long the machine stands still for this run of the tests. What it returns gives the
+ * milliseconds since then for which processes of the run were ready and waited for a processor, summed over
+ * all of them, and those for which the host had taken the processors away.
  *
- * A limit in time that the contract gives is held against the time less this. What passes from process to
- * process can be late by this much through no fault of its own, and by next to nothing on a machine with
- * room: a timer that is too slow, or a push that never comes, shows there. Only Linux tells; elsewhere it is
- * 0, and the limit holds as it stands.
+ * It decides which tries say nothing about a promise (time-promise.ts), and is subtracted from nothing. On a
+ * machine with room it is next to nothing. Only Linux has these figures; elsewhere it is 0, and every try
+ * counts.
  */
 export function measureStall(): () => number {
   const waitedBefore = waitedMsByPid();

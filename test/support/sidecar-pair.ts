@@ -2,7 +2,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { type Api, type Reply, startApi } from './api.ts';
 import { goToNoon } from './approvals.ts';
 import { startTestSidecar, type TestSidecar } from './sidecar.ts';
-import { until } from './until.ts';
+import { until, untilAnswer } from './until.ts';
 
 /** The tests of these sidecars say what is answered, not how soon. */
 const quotaWaitMs = 1_000;
@@ -21,8 +21,9 @@ export interface SidecarPair {
   }): Promise<{ readonly gateId: string; readonly passport: Reply['body']; readonly token: string }>;
   /**
    * The first sidecar (`i` is even) or the second is asked, and as any client does asks again while it is
-   * told `quota_unavailable` or `overloaded`: a busy machine is no reason for another answer. Where that is
-   * the answer to expect, ask the sidecar itself.
+   * told `quota_unavailable` or `overloaded`: a busy machine is no reason for another answer. Throws where it
+   * is told nothing else for as long as `until` waits. Where that is the answer to expect, ask the sidecar
+   * itself.
    */
   check(i: number, gateId: string | null, token: string, request: object): Promise<Reply>;
   /** Both have applied everything that was committed. */
@@ -53,11 +54,9 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
     api,
     sidecars,
     caughtUp,
-    check: async (i, gateId, token, request) => {
-      const sidecar = sidecars[i % 2 === 0 ? 0 : 1];
-      let reply = await sidecar.check(gateId, token, request);
-      while (isPassing(reply)) reply = await sidecar.check(gateId, token, request);
-      return reply;
+    check: (i, gateId, token, request) => {
+      const ask = () => sidecars[i % 2 === 0 ? 0 : 1].check(gateId, token, request);
+      return untilAnswer(ask, (reply) => !isPassing(reply), { what: 'an answer that stays' });
     },
     setUp: async ({ gate, passport: passportBody = {} }) => {
       const { gate_id: gateId } = await api.createGate({ constraints: gate });
@@ -101,7 +100,7 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
 }
 
 /** The same request may be answered otherwise in a moment. */
-const isPassing = ({ status, body }: Reply): boolean =>
+export const isPassing = ({ status, body }: Reply): boolean =>
   status === 200 ? body.reason === 'quota_unavailable' : body.error.code === 'overloaded';
 
 /** How many replies said what, by decision or reason. */

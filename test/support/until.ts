@@ -16,3 +16,18 @@ export async function until(
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+/** Asks until the answer is wanted, and resolves to it. Throws when the time of `until` is over. */
+export async function untilAnswer<T>(
+  ask: () => Promise<T>,
+  isWanted: (answer: T) => boolean,
+  options: { readonly what: string },
+): Promise<T> {
+  let answer = await ask();
+  const look = async (): Promise<boolean> => {
+    if (!isWanted(answer)) answer = await ask();
+    return isWanted(answer);
+  };
+  await until(look, options);
+  return answer;
+}
