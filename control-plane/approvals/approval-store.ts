@@ -29,7 +29,7 @@ import type { HeldUnits } from '../quota/held-units.ts';
  *
  * So a request that uses an approval claims its key, uses the approval, appends its record and takes its
  * units; one that opens an approval opens it before its holder passes the money on; a resolution locks the
- * approval, appends its record, tells it and frees the money.
+ * approval, appends its record, emits its event and frees the money.
  */
 
 /** An approval with what its records need, and what it holds. */
@@ -58,7 +58,7 @@ export interface ApprovalBinding {
   readonly requestHash: string;
 }
 
-/** What stands behind a presented approval, seen from the request that presents it. */
+/** The state of a presented approval, as seen by the request that presents it. */
 export interface FoundApproval {
   readonly state: Exclude<PresentedApproval, 'none' | 'unasked'>;
   /** Null for `mismatch`. */
@@ -114,7 +114,7 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
   return inserted.count === 1;
 }
 
-/** Only for one that this transaction has inserted: nobody else has seen it. */
+/** Only for one that this transaction has inserted: no other transaction has seen it. */
 export async function deleteApproval(tx: Transaction, approvalId: ApprovalId): Promise<void> {
   await tx`DELETE FROM approvals WHERE approval_id = ${approvalId}`;
 }
@@ -154,7 +154,7 @@ export async function findPendingApproval(
 
 /**
  * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is
- * for another passport, gate, policy of the gate or request; which of them is not told.
+ * for another passport, gate, policy of the gate or request; which of these is not disclosed.
  */
 export async function readPresentedApproval(
   sql: Database | Transaction,
@@ -233,8 +233,8 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
 }
 
 /**
- * Nobody was told of them, and nobody has resolved them: they are over, and the sweep attests that and frees
- * their money.
+ * No client was answered with them, and no person has resolved them: they end, and the sweep attests that and
+ * frees their money.
  */
 export async function withdrawApprovals(
   tx: Transaction,
@@ -261,8 +261,8 @@ export async function writeOverdue(
 }
 
 /**
- * At most `max` approvals whose time is over and which nobody has seen to, nor is seeing to now; they are
- * locked until the transaction ends. `only`: none but this one.
+ * At most `max` approvals whose time is over, that are not processed and not locked by another transaction;
+ * they are locked until the transaction ends. `only`: none but this one.
  */
 export async function lockDueApprovals(
   tx: Transaction,
@@ -278,7 +278,7 @@ export async function lockDueApprovals(
     ORDER BY due_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED`;
 }
 
-/** What `lockDueApprovals` would lock, those included that somebody is seeing to. */
+/** What `lockDueApprovals` would lock, including those locked by another transaction. */
 export async function findDueApprovals(
   sql: Database,
   nowMs: UnixMillis,
@@ -289,7 +289,9 @@ export async function findDueApprovals(
   return rows.map(({ approvalId }) => approvalId);
 }
 
-/** Its expiry is due again in `limits.approvalPutOffMs`; that it is over is written now. Waits for nobody. */
+/**
+ * Its expiry is due again in `limits.approvalPutOffMs`; that it is over is written now. Waits for no lock.
+ */
 export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixMillis): Promise<void> {
   await sql`
     UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs + limits.approvalPutOffMs}
@@ -356,8 +358,8 @@ export async function listApprovals(
 }
 
 /**
- * `approvalAt` in SQL. The words stand in the statement, so that PostgreSQL sees that the index of the
- * pending ones will do.
+ * `approvalAt` in SQL. The values are literals in the statement, so that PostgreSQL sees that the index of
+ * the pending ones applies.
  */
 function hasStatusAt(sql: Database, status: ApprovalStatus, nowMs: UnixMillis) {
   switch (status) {

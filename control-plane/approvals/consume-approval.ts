@@ -9,9 +9,9 @@ import { type ApprovalBinding, type FoundApproval, readUse, writeUse } from './a
  * approval held stays counted: it is spent now. Asked again with the same record it answers `consumed` again,
  * however late.
  *
- * `consumed` stands once the caller's transaction commits. The row is locked from here to there, so this
- * comes before chains and quota windows are locked (the order is in approval-store.ts). Any other answer is
- * what stands in the way, never `approved`; nothing was changed then.
+ * `consumed` takes effect when the caller's transaction commits. The row is locked from here to there, so
+ * this comes before chains and quota windows are locked (the order is in approval-store.ts). Any other answer
+ * is the reason, never `approved`; nothing was changed then.
  */
 export async function consumeApproval(
   tx: Transaction,

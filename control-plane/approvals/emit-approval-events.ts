@@ -6,8 +6,8 @@ import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
- * Tells whoever owns the gates (contract §14), once the caller's transaction commits. The approvals are told
- * as they are given.
+ * Emits events to the owners of the gates (contract §14), when the caller's transaction commits. The
+ * approvals are sent as given.
  */
 export async function emitApprovalEvents(
   tx: Transaction,

@@ -17,11 +17,11 @@ import { emitApprovalEvents } from './emit-approval-events.ts';
 type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
- * Makes durable that the time of some approvals is over, pending or approved and unused: attests it, tells it
- * and frees what they hold. Everybody who reads sees the expiry by the time already. Resolves to how many
+ * Expires approvals whose time is over, pending or approved and unused: attests the expiry, emits its event
+ * and frees what they hold. Reads already show the expiry by the time. Resolves to how many
  * were seen to, at most `limits.approvalsPerSweepMax`; more may be due.
  *
- * An approval is locked, looked at and written in one transaction, and one that somebody else has locked is
+ * An approval is locked, read and written in one transaction, and one that another transaction has locked is
  * left to that one: however many replicas do this at once, and whatever is cut off in the middle, each
  * approval expires once and its money is freed once.
  *

@@ -26,7 +26,7 @@ import { emitApprovalEvents } from './emit-approval-events.ts';
 
 /** A request that was suspended, with the money for it. */
 export interface NewApproval {
-  /** Made by whoever decided, so that it can ask again when it got no answer. */
+  /** Made by the program that decided, so that it can ask again when it got no answer. */
   readonly approvalId: ApprovalId;
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'>;
@@ -56,7 +56,7 @@ export interface OpenedApproval {
   readonly expiresAtMs: UnixMillis;
   /**
    * It waits under the id that was offered, with the holds of the call that opened it. False: the holds that
-   * were offered stay with whoever offers them.
+   * were offered stay with the program that offers them.
    */
   readonly isNew: boolean;
   /** An earlier call has opened it under this id: its holds were handed over then, and not again. */

@@ -11,7 +11,7 @@ import { approvalAt, lockApproval, type Resolved, writeResolution } from './appr
 import { attestResolutions } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
-/** What a person says to a request. */
+/** What a person decides about a request. */
 export interface ResolutionInput {
   readonly status: 'approved' | 'denied';
   readonly note: string | null;

@@ -5,7 +5,7 @@ import { expireApprovals } from './expire-approvals.ts';
 
 /**
  * Lets approvals expire whose time is over, every `limits.approvalSweepIntervalMs`, on every replica: money
- * that nobody may use any more is free that long after at the latest. While the database is away nothing
+ * that can no longer be used is free that long after at the latest. While the database is unreachable nothing
  * expires here; it does when the database is back. Nothing here ever throws; trouble is logged when it begins
  * and when it ends.
  */

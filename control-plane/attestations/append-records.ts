@@ -25,15 +25,15 @@ export interface NewRecord {
 
 /**
  * Puts records into their chains: links and signs them in the order given, stores them and counts them, all
- * within the caller's transaction. The only way into the attestation store; whoever calls has checked that
+ * within the caller's transaction. The only way into the attestation store; the caller has checked that
  * the records are true and not yet stored.
  *
  * The order of the steps, and what a crash or a broken connection leaves behind:
  *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any
  *      replica.
- *   2. Records are linked and signed in memory. A signature that nobody sees binds nobody.
+ *   2. Records are linked and signed in memory. A signature that is never published has no effect.
  *   3. Records and heads are written, then what hangs on them (`projections`: events for webhooks, counters).
- *      Until the commit nobody sees any of them, and a crash undoes all.
+ *      Until the commit none of them is visible, and a crash undoes all.
  *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the
  *      caller must find out by the record's id or the epoch's sequence number before it appends the same
  *      again; the unique id is the last line of defence.

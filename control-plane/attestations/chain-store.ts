@@ -4,7 +4,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 
-/** The last record of a chain as it is kept. */
+/** The last record of a chain, as stored. */
 export interface StoredHead extends ChainHead {
   /**
    * The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is
@@ -18,8 +18,8 @@ export interface StoredHead extends ChainHead {
  * these owners.
  *
  * Two transactions never wait for each other: both begin their missing chains in the order of chain_id, and
- * then lock all of theirs in that order. Nobody who is locking waits for somebody who is still beginning,
- * because all he wants is there by then.
+ * then lock all of theirs in that order. A transaction that locks never waits for one that still inserts,
+ * because all rows that it needs exist by then.
  */
 export async function lockChainHeads(
   tx: Transaction,

@@ -12,13 +12,13 @@ import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
 
-/** Which sidecar speaks, and when. */
+/** The sending sidecar, and the time. */
 export interface RecordSender {
   readonly accountId: AccountId;
   readonly nowMs: UnixMillis;
 }
 
-/** What becomes of a record that a sidecar brings. */
+/** Verdict about a record that a sidecar ships. */
 export type RecordVerdict =
   | { readonly kind: 'new'; readonly record: NewRecord }
   /**

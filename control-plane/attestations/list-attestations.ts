@@ -28,7 +28,7 @@ export interface AttestationFilter {
 export interface Place {
   readonly timestampMs: UnixMillis;
   /**
-   * Of arrival; no two records share one. Never leaves the house: it would tell how much all accounts
+   * Order of arrival; no two records share one. Never published: it would reveal how much all accounts
    * together do.
    */
   readonly position: number;
@@ -99,7 +99,7 @@ export function pageQuery(
 /**
  * The ways in which records that match come to be read by the owner. No record is found on two of them,
  * because its two readers are never the same. A passport or gate has one owner, who reads all of its records
- * and walks along them; anybody else walks along those that he reads for another reason.
+ * and walks along them; any other account walks along those that it may read for another reason.
  */
 function waysOf(sql: Database, owner: Owner, { passportId, gateId }: AttestationFilter) {
   const reader = isReader(sql, owner);

@@ -12,8 +12,8 @@ interface OwnedRow extends AttestationRow {
 }
 
 /**
- * Records with those whom they concern, as a further record about the same needs them. Of a record without a
- * gate the owner of the passport stands for whoever asked, who reads neither.
+ * Records with the accounts that they concern, as a further record about the same needs them. For a record
+ * without a gate the owner of the passport takes the place of the requesting account, which reads neither.
  */
 export async function findStoredRecords(
   tx: Transaction,

@@ -81,7 +81,7 @@ type Redacted = ReturnType<typeof redactRequest>;
  * decision that was not made (contract §9). The way there is that of every request (shared/decision/run.ts).
  * Where the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of
  * a decision; what was settled is voided as soon as the database answers again, so that no client that got an
- * error has a PERMIT that stands.
+ * error has a valid PERMIT.
  *
  * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and
  * `overloaded`.
@@ -99,7 +99,7 @@ export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): 
       }),
     );
   } catch (error) {
-    // All statements had succeeded: whether the commit has, nobody knows.
+    // All statements succeeded: whether the commit did is unknown.
     for (const id of unknown) deps.ownVoids.add(id);
     throw error;
   }
@@ -132,7 +132,7 @@ async function readGate(tx: Transaction, caller: Caller, gateId: GateId): Promis
 async function readFacts(tx: Transaction, verdict: TokenVerdict): Promise<PassportFacts> {
   if (verdict.kind === 'refused') return verdict;
   const known = await findStanding(tx, verdict.passport);
-  // A signature that nobody here made: the key is no longer ours alone, whatever it signs.
+  // A signature that this service did not make: somebody else has the key.
   if (known === null) return { kind: 'refused', reason: 'passport_unknown_key' };
   return { kind: 'verified', passport: verdict.passport, standing: known.standing };
 }
@@ -145,7 +145,7 @@ function enforcementOf(answer: RunAnswer, run: RunInTransaction, call: Enforceme
   };
   switch (answer.kind) {
     case 'error':
-      // Undoes the transaction: nothing stands of what was tried.
+      // Rolls the transaction back: nothing of the attempt remains.
       throw new ApiError(answer.code);
     case 'replay': {
       const { first } = answer;

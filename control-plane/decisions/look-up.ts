@@ -25,7 +25,7 @@ export interface AdmittedLookUp {
  * nothing. Answers are in the order of the look-ups.
  *
  * Units that other holders have not used yet are read before the keys: a copy of the request posts its units
- * after its key is claimed, so whoever sees neither has missed nothing.
+ * after its key is taken, so a reader that sees neither has missed nothing.
  */
 export async function lookUpAll(
   tx: Transaction,

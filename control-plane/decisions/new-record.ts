@@ -6,8 +6,8 @@ import type { CheckInput, EnforcementCall } from './decide-request.ts';
 
 /**
  * The record goes into the chain of the verified passport; without one into the gate's, and without a gate
- * into the account's of who asked, so that nobody can write into the chain of a passport that he does not
- * hold (contract §9).
+ * into that of the requesting account, so that no account can write into the chain of a passport that it does
+ * not hold (contract §9).
  */
 export function newRecord(
   { caller, isTest }: EnforcementCall,

@@ -6,11 +6,11 @@ import type { DecisionDeps } from './deps.ts';
 import type { SettlementId } from './settlement-store.ts';
 import { voidSettlements } from './void-settlements.ts';
 
-/** Settlements of this control plane whose commit got no answer from the database. */
+/** Settlements of this control plane whose commit was not confirmed by the database. */
 export interface OwnVoids {
   /** Voids it as soon as the database answers again. Its client got an error. */
   add(id: SettlementId): void;
-  /** Tries once more what is left, and ends. Resolves when nothing is under way. */
+  /** Tries once more what is left, and ends. Resolves when nothing is in flight. */
   stop(): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ interface PassportRow {
   readonly accountStatus: AccountStatus;
 }
 
-/** With whose passport it is, for those who have not seen its token themselves. */
+/** With the identity of the passport, for callers that have not seen its token. */
 export interface KnownPassport {
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly standing: PassportStanding;
@@ -33,7 +33,7 @@ interface SeenToken {
  * What the database knows of verified passports at this moment, by the hash of their token, so that its age
  * is 0. A token that is missing proves nothing: it was never issued here (somebody else signed it with our
  * key, or its issue was lost with a restored backup, so that nobody can revoke it), or the key that signed it
- * was declared compromised, which whoever verified the token may not know yet.
+ * was declared compromised, which the verifier of the token may not know yet.
  */
 export async function findStandings(
   tx: Transaction,

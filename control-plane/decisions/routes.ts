@@ -36,7 +36,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       headers['content-type'] = 'application/json';
     });
     const checkAt = async (caller: Caller, gate: string, body: unknown): Promise<DecisionAnswer> => {
-      // What is wrong with the body is told before a gate that does not exist, as at the sidecar.
+      // An invalid body is reported before a gate that does not exist, as at the sidecar.
       const { passport, request: asked } = parseCheckBody(body);
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);

@@ -95,7 +95,7 @@ export class RunInTransaction {
     return this.#run.known(this.#input.request);
   }
 
-  /** What would have to be voided if nobody learned whether the transaction was committed. */
+  /** What has to be voided if it stays unknown whether the transaction was committed. */
   get unknownIds(): readonly SettlementId[] {
     return this.#settledId === null ? this.#readerIds : [...this.#readerIds, this.#settledId];
   }
@@ -257,7 +257,7 @@ export class RunInTransaction {
     const gate = must(named, 'a SUSPEND is at a gate');
     const offeredId = this.#deps.random.newId('appr', nowMs);
     const reader = this.#newReader();
-    // So that it can be voided where nobody learns whether it was committed. What it holds it frees itself.
+    // So that it can be voided if it stays unknown whether it was committed. It frees what it holds itself.
     const answer = { constraintsEvaluated: decision.evaluated, pii: decision.pii };
     const settlement = { id: offeredId, key: null, requestHash: request.requestHash, answer, ...reader };
     await insertSettlements(this.#tx, [{ ...settlement, took: [], held: [] }], nowMs);

@@ -18,7 +18,7 @@ import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
 import { settleSuspend } from './settle-suspend.ts';
 import type { SettlementSender } from './settled-request.ts';
 
-/** What the sidecar is answered; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
+/** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
 export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
   | { readonly kind: Exclude<ConnectionStatus, 'newest'> };
@@ -84,7 +84,7 @@ async function settleTogether(
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
   return deps.sql.begin(async (tx): Promise<SettlementCallOutcome> => {
-    // A wait for somebody else's lock must not outlive the requests that wait here.
+    // A wait for another transaction's lock must not outlive the requests that wait here.
     await tx`SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true)`;
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
     const status = await readConnectionStatus(tx, connection);

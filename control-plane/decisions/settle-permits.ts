@@ -109,7 +109,7 @@ async function claim(
     const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
     if (answer !== null) answers.set(each, answer);
   });
-  // What a dead process left under way must not become true any more: its units may have gone back
+  // What a dead process left in flight must not be committed any more: its units may have been returned
   // (quota/return-leases.ts).
   const taking = claiming.filter((each) => !answers.has(each));
   const held = await findHeldLeases(

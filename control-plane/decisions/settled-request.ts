@@ -11,7 +11,7 @@ import type { HolderName } from '../quota/holder-store.ts';
 import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
 
-/** Null: the request carries no idempotency key. The account is that of the sidecar. */
+/** Null: the request has no idempotency key. The account is that of the sidecar. */
 const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
   settled.idempotency_key === null
     ? null

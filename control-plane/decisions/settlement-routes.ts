@@ -13,7 +13,7 @@ import type { DecisionDeps } from './deps.ts';
 import { settleBatch } from './settle-batch.ts';
 
 /**
- * Requests of sidecars that have to ask. Not a public interface; shared/wire/settlement.ts says what the
+ * Settlements and look-ups of sidecars. Not a public interface; shared/wire/settlement.ts says what the
  * answers mean.
  */
 export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {

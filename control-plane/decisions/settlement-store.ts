@@ -69,9 +69,9 @@ export type SettlementVerdict =
   | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
 
 /**
- * Inserts settlements, and with them claims their keys: `new` ones stand with the commit. Of any number of
- * claims of one key at once one wins: the others wait here until it is committed, and find it, or until it is
- * rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
+ * Inserts settlements, and with them takes their keys: `new` ones take effect with the commit. Of any number
+ * of takers of one key at once one wins: the others wait here until it is committed, and find it, or until it
+ * is rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
  * first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
  *
  * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has
@@ -85,7 +85,7 @@ export async function insertSettlements(
 ): Promise<readonly SettlementVerdict[]> {
   const verdicts = new Map<SettlementId, SettlementVerdict>();
   const waiting = () => settlements.filter(({ id }) => !verdicts.has(id));
-  // Each further round is needed only where a row that stood in the way went meanwhile.
+  // Each further round is needed only if a conflicting row was removed meanwhile.
   for (let round = 0; waiting().length > 0; round++) {
     must(
       round < roundsMax ? round : null,
@@ -252,7 +252,7 @@ export async function readSettlements(
 
 const readersMax = 16;
 
-/** Readings of this transaction that nobody is answered with after all. */
+/** Readings of this transaction that no request is answered with after all. */
 export async function dropReadings(tx: Transaction, readerIds: readonly AttestationId[]): Promise<void> {
   if (readerIds.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...readerIds]}::text[]) AND reads IS NOT NULL`;

@@ -17,7 +17,7 @@ import {
 } from './settlement-store.ts';
 
 /**
- * A settlement whose client was answered before its outcome was known, or a reading with which nobody was
+ * A settlement whose client was answered before its outcome was known, or a reading with which no client was
  * answered.
  */
 export interface UnknownSettlement {

@@ -18,11 +18,12 @@ import {
 } from './spend-store.ts';
 
 /**
- * Adds up what PERMITs have spent in each window that has a limit now, and tells the owner of the limit, once
- * per window and counter, when that passes `alert_at` of it (contract §6 and §14: `spend_limit.approaching`).
- * Called where records go into their chains, so that whatever is on record counts once, whoever decided it.
- * The window is that of the decision's time. An alert is a service to people: nothing is decided by these
- * sums, and a record that comes `limits.spendCountedMs` after the end of its window counts no more.
+ * Adds up what PERMITs have spent in each window that has a limit now, and alerts the owner of the limit,
+ * once per window and counter, when that passes `alert_at` of it (contract §6 and §14:
+ * `spend_limit.approaching`). Called where records go into their chains, so that whatever is on record counts
+ * once, whoever decided it. The window is that of the decision's time. Alerts are for people: nothing is
+ * decided by these sums, and a record that comes `limits.spendCountedMs` after the end of its window counts
+ * no more.
  *
  * Costs one look-up where money was spent, and nothing where none was. The sums are rows that many
  * transactions share, locked in the order of their key until the transaction ends; of all rows only quota

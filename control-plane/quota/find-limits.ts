@@ -9,10 +9,10 @@ import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
 /**
  * The limits that these asks run into, as they are configured at this moment, in the order of the asks; a
- * sidecar's own word is not heard. Null: there is no such limit (any more), or it is not this account's to
- * draw on: a gate is, if it belongs to the account, and a passport, if the ask shows that the sidecar has
- * seen its token, whoever issued it. The rows are not locked: a limit that changes at this moment changes
- * after the call.
+ * limit that a sidecar names is not used. Null: there is no such limit (any more), or it is not this
+ * account's to draw on: a gate is, if it belongs to the account, and a passport, if the ask shows that the
+ * sidecar has seen its token, whoever issued it. The rows are not locked: a limit that changes at this moment
+ * changes after the call.
  */
 export async function findLimits(
   tx: Transaction,

@@ -4,7 +4,7 @@ import type { WindowName } from '../../shared/quota/window.ts';
 import { counterOfLease, type LeaseReturn } from '../../shared/wire/lease-call.ts';
 
 /**
- * Units of one calendar window that somebody has, a holder or an approval: no longer free for others, until
+ * Units of one calendar window that a holder or an approval has: no longer free for others, until
  * they come back or the window ends.
  */
 export interface HeldUnits {

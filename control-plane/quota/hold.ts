@@ -13,7 +13,7 @@ import { moveUnits } from './ledger.ts';
  * strength. Units of a window that has ended may be passed on and are worth nothing. No window may occur
  * twice.
  *
- * Locks the holder until the transaction ends, and waits while that holder has a lease call under way.
+ * Locks the holder until the transaction ends, and waits while that holder has a lease call in flight.
  * Therefore before any quota windows. Nothing is asked of a holder for nothing.
  */
 export async function transferFromHolder(

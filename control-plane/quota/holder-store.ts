@@ -19,7 +19,7 @@ interface NewHolder extends HolderName {
   readonly epoch: string | null;
 }
 
-/** A grant as the holder's row keeps it: what the same call is answered again. Times are told anew. */
+/** A grant as stored in the holder's row: the answer to a repetition of the call. Times are computed anew. */
 export interface StoredGrant {
   readonly granted: number;
   readonly limit: number | null;
@@ -38,7 +38,7 @@ export interface LastCall {
  * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it:
  * some that are silent and hold nothing go, and of this sidecar those that were silent longest where it has
  * more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has driven out. What
- * they held is counted until its windows end, because nobody can give it back any more; one that calls
+ * they held is counted until its windows end, because it cannot be returned any more; one that calls
  * nevertheless is `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has
  * ended: a call that was late.
  */
@@ -128,8 +128,8 @@ export async function lockLeases(
 
 /**
  * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of
- * each, in the order given. No window may occur twice. The ledger is not touched: whoever calls gives the
- * units back there, or to somebody else.
+ * each, in the order given. No window may occur twice. The ledger is not touched: the caller gives the
+ * units back there, or to another holder.
  */
 export async function takeFromHolder(
   tx: Transaction,

@@ -12,7 +12,7 @@ export interface TakingRecord {
  * called in the transaction that makes the records true, so that each counts once. A lease that is gone, or
  * is of another sidecar than the record, is passed over: there is nothing that could be given back.
  *
- * Waits for nobody but an EpochEnd of the same holder, and locks nothing that others wait for: rows are only
+ * Waits only for an EpochEnd of the same holder, and locks nothing that others wait for: rows are only
  * added.
  */
 export async function postUnits(tx: Transaction, records: readonly TakingRecord[]): Promise<void> {

@@ -36,15 +36,15 @@ export interface MovedWindow {
 
 /**
  * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <=
- * limit`, whoever else asks at the same moment (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order
+ * limit`, also under concurrent calls (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order
  * of the moves; null for a move without an ask. No window may occur twice in one call, and there are at most
  * `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not
  * there, are passed over, and no window falls below zero.
  *
- * A grant stands once this resolves; given a transaction, once that commits. Inside one it is the only call
- * that locks quota windows, and as near to its end as can be, because the windows stay locked until then.
- * Where the outcome is unknown (the connection broke), count the units as given out: they are free again when
- * the window ends.
+ * A grant takes effect when this resolves; given a transaction, when that commits. Inside one it is the only
+ * call that locks quota windows, and as near to its end as can be, because the windows stay locked until
+ * then. Where the outcome is unknown (the connection broke), count the units as given out: they are free
+ * again when the window ends.
  */
 export async function moveUnits(
   sql: Database | Transaction,
@@ -95,7 +95,7 @@ interface RequestedMove extends UnitsAsk {
   readonly place: number;
 }
 
-/** A move without an ask is one for nothing, that nobody waits for. */
+/** A move without an ask is one for no units, with no waiting request. */
 const noAsk: UnitsAsk = { group: -1, limit: 0, unitsMin: 0, unitsNeeded: 0, unitsAhead: 0 };
 
 const toRequestedMove = ({ counter, window, unitsBack, ask }: WindowMove, place: number): RequestedMove => ({
@@ -131,15 +131,15 @@ interface MovedRow extends MovedWindow {
  * and answers nothing.
  *
  * Why no window can pass its limit:
- * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for whoever
- *    holds the lock and then reads the row again, so `leased` is the true sum of all grants so far, and stays
- *    so, because nobody else can change a row that we hold.
+ * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for the
+ *    transaction that holds the lock and then reads the row again, so `leased` is the true sum of all grants so far, and stays
+ *    so, because no other transaction can change a locked row.
  * 2. `offered` takes off what comes back and offers each window at most `most` less the rest, so that rest +
  *    offer <= most. A group is granted only if each of its windows can offer what it needs at least.
  * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask
  *    begins at 1 and sees it.
- * A crash before the commit undoes a grant of which nobody has heard yet; a crash after it leaves units
- * counted that nobody uses.
+ * A crash before the commit undoes a grant that was not answered yet; a crash after it leaves units
+ * counted that are not used.
  *
  * Why concurrent calls never wait for each other in a circle: whether units are given out, come back or both,
  * all of a call's rows are locked by this one statement, in one order, that of the primary key. The sort keys
@@ -192,8 +192,8 @@ const moveOpened = (sql: Database | Transaction, wanted: readonly RequestedMove[
 
 /**
  * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long
- * ago: whoever makes the table grow also trims it, by at least twice as much, so it holds about what was used
- * within `limits.quotaWindowKeptMs`.
+ * ago: a call that makes the table grow also trims it, by at least twice as much, so it holds about what was
+ * used within `limits.quotaWindowKeptMs`.
  *
  * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only
  * when it has ended long ago by this clock and by the database's, and none that may have gone is ever made

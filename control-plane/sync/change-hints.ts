@@ -6,12 +6,14 @@ import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 
 /** Something has happened beyond what the sidecar knows: a hint to look into the database, never more. */
 export interface ChangeHints {
-  /** Resolves when there is news, also when it came before the call, or when the time is over. */
+  /** Resolves when there is a hint, also when it came before the call, or when the time is over. */
   wait(timeMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Listens to the entries and heartbeats of both feeds of an account. Signatures do not matter for a hint. */
+/**
+ * Subscribes to the entries and heartbeats of both feeds of an account. Signatures do not matter for a hint.
+ */
 export async function subscribeToHints(
   bus: Bus,
   known: { readonly accountId: AccountId; readonly after: Position },

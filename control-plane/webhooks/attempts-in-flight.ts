@@ -59,14 +59,14 @@ export function makeAttemptsInFlight(
     loads.set(webhookId, load);
     attemptDelivery(deps, delivery, controller.signal).then(
       (attempt) => {
-        // Whatever an abandoned attempt came to is no word about the endpoint.
+        // The outcome of an abandoned attempt says nothing about the endpoint.
         if (controller.signal.aborted) return;
         back.push(attempt);
         end(delivery, load, attempt.hasSucceeded);
       },
       (error: unknown) => {
-        // A secret that does not open: our trouble. It is tried again when the lease is over, and until then
-        // it keeps its slot.
+        // A secret that cannot be unsealed: an internal error. It is retried when the lock expires, and until
+        // then it keeps its slot.
         deps.logger.error({ err: error, webhook_id: webhookId }, 'a webhook could not be signed');
         setTimeout(() => end(delivery, load, false), limits.webhookLockMs).unref();
       },

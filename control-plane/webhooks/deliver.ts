@@ -14,10 +14,10 @@ type DeliverDeps = Pick<
 
 /**
  * Delivers what is due, as long as this replica runs; every replica does so. Nothing here ever throws:
- * trouble with the database is logged when it begins and when it ends, and what was under way meanwhile is
- * delivered again when its lease is over.
+ * trouble with the database is logged when it begins and when it ends, and what was in flight meanwhile is
+ * delivered again when its lock expires.
  *
- * One loop writes down what has come back, claims what there is room for and sends it, without waiting for
+ * One loop records what has ended, locks what there is room for and sends it, without waiting for
  * answers. What keeps one endpoint from delaying another: each has its own queue and its own number of
  * attempts at once (`limits.webhookConcurrencyMax`), halved with every attempt that fails in a row and small
  * where little is left for all, and the queues are served in turn.
@@ -118,7 +118,7 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
     return cursor !== '' || chooseSlots(inFlight, seen).slots.size > 0;
   };
 
-  /** Writes down what has come back, and gives back what has not. */
+  /** Records the attempts that have ended, and releases those that have not. */
   const last = async (): Promise<void> => {
     const deliveries = inFlight.abandon();
     try {

@@ -81,8 +81,8 @@ export interface LockedDelivery extends WebhookSecrets {
 }
 
 /**
- * Claims what is due at each of these endpoints, at most as many as it has slots, the longest due first. What
- * another replica is claiming at this moment is passed over, not waited for, and so is an endpoint that takes
+ * Locks what is due at each of these endpoints, at most as many as it has slots, the longest due first. What
+ * another replica is locking at this moment is skipped, not waited for, and so is an endpoint that takes
  * nothing more since its queue was looked at. A lock is only a later time of the next attempt:
  * a replica that dies leaves nothing to clean up.
  *
@@ -132,7 +132,7 @@ export interface AttemptResult {
 }
 
 /**
- * Writes down attempts and their outcome. One that was claimed or queued anew meanwhile is passed over: what
+ * Records attempts and their results. One that was locked or queued again meanwhile is skipped: what
  * comes of that counts.
  */
 export async function recordResults(
@@ -170,7 +170,7 @@ export async function recordResults(
     FROM made JOIN settled USING (delivery_id)`;
 }
 
-/** Gives back what was claimed and not attempted, or not to its end: it is due at once, for anybody. */
+/** Releases what was locked and not attempted, or not to its end: it is due at once, for any replica. */
 export async function releaseDeliveries(
   sql: Database | Transaction,
   replicaId: string,

@@ -4,16 +4,16 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DisablingReason } from '../../shared/model/webhook.ts';
 import type { Database } from '../base/database.ts';
 
-/** What some attempts at one endpoint say about it. */
+/** What some attempts at one endpoint show about it. */
 export interface EndpointResults {
   readonly webhookId: WebhookId;
   /** Generation of the endpoint when they were locked; column `era`. */
   readonly generation: number;
   /** One of them succeeded. */
   readonly hasSucceeded: boolean;
-  /** It answered 410: nobody is there any more. */
+  /** It answered 410 Gone. */
   readonly isGone: boolean;
-  /** It asked for nothing more until then. */
+  /** It asked for a pause until then. */
   readonly pausedUntilMs: UnixMillis | null;
 }
 
