@@ -132,8 +132,8 @@ interface MovedRow extends MovedWindow {
  *
  * Why no window can pass its limit:
  * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for the
- *    transaction that holds the lock and then reads the row again, so `leased` is the true sum of all grants so far, and stays
- *    so, because no other transaction can change a locked row.
+ *    transaction that holds the lock and then reads the row again, so `leased` is the true sum of all grants
+ *    so far, and stays so, because no other transaction can change a locked row.
  * 2. `offered` takes off what comes back and offers each window at most `most` less the rest, so that rest +
  *    offer <= most. A group is granted only if each of its windows can offer what it needs at least.
  * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask
