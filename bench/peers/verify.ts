@@ -3,8 +3,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { openPassportToken, signPassportToken } from '../../shared/crypto/passport-token.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { verifyLimits } from '../../sidecar/verify/limits.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import type { VerifyJob } from '../../sidecar/verify/verify-task.ts';
 
@@ -79,7 +79,7 @@ function loopRunner(check: Check): Runner {
 async function poolRunner(): Promise<Runner> {
   const pool = verifyPool({ threads: 1, logger: silentLogger });
   await pool.ready();
-  const size = limits.verifyBatchMax;
+  const size = verifyLimits.verifyBatchMax;
   const batches = Array.from({ length: tokens / size }, (_, index) =>
     jobs.slice(index * size, (index + 1) * size),
   );

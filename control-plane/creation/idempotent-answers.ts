@@ -13,6 +13,7 @@ import {
 } from '../http/answer-secrets.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
 import { advisoryLockSeeds } from '../storage/locks.ts';
+import { creationLimits } from './limits.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {
@@ -43,7 +44,7 @@ export async function claimKey(
   deps: AnswerDeps,
   request: KeyedRequest,
 ): Promise<Answer | null> {
-  const row = await lockAndRead(tx, request, deps.clock.now() - limits.idempotentAnswerKeptMs);
+  const row = await lockAndRead(tx, request, deps.clock.now() - creationLimits.idempotentAnswerKeptMs);
   if (row === null) return null;
   if (row.fingerprint !== request.fingerprint) throw new ApiError('idempotency_conflict');
   const { open } = tokenSeal(deps, request);
@@ -90,7 +91,7 @@ async function lockAndRead(
       tx`
         DELETE FROM idempotent_answers WHERE ctid = ANY (ARRAY(
           SELECT ctid FROM idempotent_answers WHERE created_at_ms <= ${expiredSinceMs}
-          ORDER BY created_at_ms LIMIT ${limits.idempotentAnswersPerTrimMax} FOR UPDATE SKIP LOCKED))`,
+          ORDER BY created_at_ms LIMIT ${creationLimits.idempotentAnswersPerTrimMax} FOR UPDATE SKIP LOCKED))`,
       tx`SET LOCAL lock_timeout TO DEFAULT`,
       tx<AnswerRow[]>`
         SELECT fingerprint, status, body FROM idempotent_answers

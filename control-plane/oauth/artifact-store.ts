@@ -1,11 +1,11 @@
 import type { AdapterPayload } from 'oidc-provider';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { nonceBytes } from '../../shared/crypto/seal.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { toSeconds } from '../../shared/model/time.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import type { OAuthDeps } from './deps.ts';
+import { oauthLimits } from './limits.ts';
 
 type StoreDeps = Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer'>;
 
@@ -25,7 +25,7 @@ interface ArtifactRow {
 /**
  * Writes an artifact, or writes it anew. In passing it removes some that have expired (they go faster than
  * they come, and no request pays for many), and the oldest of its kind and parent where there are more than
- * `limits.oauthArtifactsPerParentMax`.
+ * `oauthLimits.artifactsPerParentMax`.
  */
 export async function putArtifact(
   deps: StoreDeps,
@@ -42,12 +42,12 @@ export async function putArtifact(
     WITH expired AS (
       DELETE FROM oauth_artifacts WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM oauth_artifacts WHERE expires_at_ms <= ${clock.now()}
-        ORDER BY expires_at_ms LIMIT ${limits.oauthArtifactsPerTrimMax} FOR UPDATE SKIP LOCKED))
+        ORDER BY expires_at_ms LIMIT ${oauthLimits.artifactsPerTrimMax} FOR UPDATE SKIP LOCKED))
     ), surplus AS (
       DELETE FROM oauth_artifacts WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM oauth_artifacts
         WHERE parent_hash = ${parentHash} AND model = ${model} AND id_hash <> ${idHash}
-        ORDER BY expires_at_ms DESC OFFSET ${limits.oauthArtifactsPerParentMax - 1} FOR UPDATE SKIP LOCKED))
+        ORDER BY expires_at_ms DESC OFFSET ${oauthLimits.artifactsPerParentMax - 1} FOR UPDATE SKIP LOCKED))
     )
     INSERT INTO oauth_artifacts (model, id_hash, sealed_payload, parent_hash, alias_hash, expires_at_ms)
     VALUES (${model}, ${idHash}, ${sealed}, ${parentHash}, ${hashOrNull(alias)}, ${endsAtMs})

@@ -2,7 +2,6 @@ import type Provider from 'oidc-provider';
 import type { Adapter, Client, Configuration, KoaContextWithOIDC } from 'oidc-provider';
 import { isKeyOfHash } from '../../shared/crypto/api-key.ts';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { databaseAdapter, forgetfulAdapter } from './adapter.ts';
@@ -11,6 +10,7 @@ import { clientDocumentFetch } from './client-document.ts';
 import { isLoopback, renderErrorPage } from './consent-page.ts';
 import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
+import { oauthLimits } from './limits.ts';
 import { findRegisteredClient, type RegisteredClient } from './registered-clients.ts';
 import { tokenTerms } from './token-terms.ts';
 import { findUsableKey } from './usable-key.ts';
@@ -131,14 +131,14 @@ function configure(
     },
     ttl: {
       AccessToken: (_ctx, token) =>
-        token.resourceServer?.accessTokenTTL ?? seconds(limits.oauthAccessTokenMs),
+        token.resourceServer?.accessTokenTTL ?? seconds(oauthLimits.accessTokenMs),
       ClientCredentials: (_ctx, token) =>
-        token.resourceServer?.accessTokenTTL ?? seconds(limits.oauthAccessTokenMs),
-      AuthorizationCode: seconds(limits.oauthCodeMs),
-      Grant: seconds(limits.oauthGrantMs),
-      RefreshToken: seconds(limits.oauthGrantMs),
-      Interaction: seconds(limits.oauthConsentMs),
-      Session: seconds(limits.oauthConsentMs),
+        token.resourceServer?.accessTokenTTL ?? seconds(oauthLimits.accessTokenMs),
+      AuthorizationCode: seconds(oauthLimits.codeMs),
+      Grant: seconds(oauthLimits.grantMs),
+      RefreshToken: seconds(oauthLimits.grantMs),
+      Interaction: seconds(oauthLimits.consentMs),
+      Session: seconds(oauthLimits.consentMs),
     },
     fetch: clientDocumentFetch(deps),
     renderError: (ctx, { error, error_description: description }) => {
@@ -152,9 +152,9 @@ function configure(
 
 function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Configuration['features']> {
   const documents = addressLimit(deps.clock, {
-    max: limits.oauthClientFetchesPerAddressMax,
+    max: oauthLimits.clientFetchesPerAddressMax,
     windowMs: minuteMs,
-    addressesMax: limits.addressesCountedMax,
+    addressesMax: oauthLimits.addressesCountedMax,
   });
   const refusals = {
     invalidTarget: (why: string) => new errors.InvalidTarget(why),
@@ -180,8 +180,8 @@ function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Confi
       allowFetch: (ctx: KoaContextWithOIDC | undefined) =>
         ctx === undefined || documents.take(ctx.req.socket.remoteAddress) === null,
       cacheDuration: {
-        min: seconds(limits.oauthClientDocumentKeptMsMin),
-        max: seconds(limits.oauthClientDocumentKeptMsMax),
+        min: seconds(oauthLimits.clientDocumentKeptMsMin),
+        max: seconds(oauthLimits.clientDocumentKeptMsMax),
       },
     },
     resourceIndicators: {

@@ -1,6 +1,7 @@
 import { readJsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { OAuthDeps } from './deps.ts';
+import { oauthLimits } from './limits.ts';
 
 type Fetch = (input: string | URL | Request) => Promise<Response>;
 
@@ -15,16 +16,16 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
     const url = input instanceof Request ? input.url : String(input);
     const { host } = new URL(url);
     const isBusy =
-      underWay.length >= limits.oauthClientFetchesAtOnceMax ||
-      underWay.filter((each) => each === host).length >= limits.oauthClientFetchesPerHostMax;
+      underWay.length >= oauthLimits.clientFetchesAtOnceMax ||
+      underWay.filter((each) => each === host).length >= oauthLimits.clientFetchesPerHostMax;
     if (isBusy) throw new Error('too many client documents at once');
     underWay.push(host);
     try {
       const answer = await outbound.request(url, {
         method: 'GET',
         headers: { accept: 'application/json' },
-        maxBytes: limits.oauthClientDocumentBytesMax,
-        timeoutMs: limits.oauthClientDocumentMsMax,
+        maxBytes: oauthLimits.clientDocumentBytesMax,
+        timeoutMs: oauthLimits.clientDocumentMsMax,
       });
       if (answer.status !== 200) return new Response(null, { status: 502 });
       if (answer.isCut) throw new Error('the client document is too large');

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { nonceBytes, SealError } from '../../shared/crypto/seal.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import { findPresentedKey, type PresentedKey } from '../api-keys/api-key-store.ts';
 import { textSeal } from '../http/answer-secrets.ts';
@@ -14,6 +13,7 @@ import { toolsUrl } from './challenge.ts';
 import { hostOf, type Page, renderConsentPage, renderErrorPage } from './consent-page.ts';
 import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
+import { oauthLimits } from './limits.ts';
 import { keepRegisteredClient } from './registered-clients.ts';
 import { isUsable } from './usable-key.ts';
 
@@ -58,7 +58,7 @@ export function consentRoutes(
         return send(reply, 400, overPage);
       if (form.get('choice') !== 'allow') return deny(authorization, request, reply);
 
-      const attempt = { model: 'Interaction', id: waiting.uid, attemptsMax: limits.oauthConsentAttemptsMax };
+      const attempt = { model: 'Interaction', id: waiting.uid, attemptsMax: oauthLimits.consentAttemptsMax };
       if (!(await countAttempt(deps, attempt))) return send(reply, 400, tooManyPage);
       const key = await findKey(deps, form.get('api_key') ?? '');
       if (key === null)
@@ -77,7 +77,7 @@ export function consentRoutes(
 }
 
 async function readForm(_request: FastifyRequest, payload: IncomingMessage): Promise<URLSearchParams> {
-  const bytes = await readBody(payload, limits.oauthFormBytesMax);
+  const bytes = await readBody(payload, oauthLimits.formBytesMax);
   return new URLSearchParams(bytes.toString('utf8'));
 }
 

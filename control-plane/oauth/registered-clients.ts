@@ -1,7 +1,7 @@
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { OAuthDeps } from './deps.ts';
+import { oauthLimits } from './limits.ts';
 
 /** What a client said of itself when it registered (RFC 7591). Nobody has checked it. */
 export interface RegisteredClient {
@@ -18,9 +18,9 @@ const idPattern = /^client_[A-Za-z0-9_-]{22}$/;
 const isRegisteredId = (clientId: string): boolean => idPattern.test(clientId);
 
 /**
- * Registers a client until `limits.oauthRegistrationKeptMs` from now, or for as long as its grants where a
+ * Registers a client until `oauthLimits.registrationKeptMs` from now, or for as long as its grants where a
  * person lets it in before. In passing it removes some that have expired, and the oldest unused ones where
- * there are more than `limits.oauthUnusedClientsMax`: however many strangers register, the table stays
+ * there are more than `oauthLimits.unusedClientsMax`: however many strangers register, the table stays
  * bounded, and a client that is in use is never pushed out.
  */
 export async function registerClient(
@@ -33,14 +33,14 @@ export async function registerClient(
     WITH expired AS (
       DELETE FROM oauth_clients WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM oauth_clients WHERE expires_at_ms <= ${nowMs}
-        ORDER BY expires_at_ms LIMIT ${limits.oauthArtifactsPerTrimMax} FOR UPDATE SKIP LOCKED))
+        ORDER BY expires_at_ms LIMIT ${oauthLimits.artifactsPerTrimMax} FOR UPDATE SKIP LOCKED))
     ), surplus AS (
       DELETE FROM oauth_clients WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM oauth_clients WHERE used_at_ms IS NULL
-        ORDER BY created_at_ms DESC OFFSET ${limits.oauthUnusedClientsMax - 1} FOR UPDATE SKIP LOCKED))
+        ORDER BY created_at_ms DESC OFFSET ${oauthLimits.unusedClientsMax - 1} FOR UPDATE SKIP LOCKED))
     )
     INSERT INTO oauth_clients (client_id, client_name, redirect_uris, created_at_ms, expires_at_ms)
-    VALUES (${clientId}, ${wanted.clientName}, ${[...wanted.redirectUris]}, ${nowMs}, ${nowMs + limits.oauthRegistrationKeptMs})`;
+    VALUES (${clientId}, ${wanted.clientName}, ${[...wanted.redirectUris]}, ${nowMs}, ${nowMs + oauthLimits.registrationKeptMs})`;
   return { ...wanted, clientId, createdAtMs: nowMs };
 }
 
@@ -61,6 +61,6 @@ export async function keepRegisteredClient({ sql, clock }: StoreDeps, clientId: 
   if (!isRegisteredId(clientId)) return;
   const nowMs = clock.now();
   await sql`
-    UPDATE oauth_clients SET used_at_ms = ${nowMs}, expires_at_ms = ${nowMs + limits.oauthGrantMs}
+    UPDATE oauth_clients SET used_at_ms = ${nowMs}, expires_at_ms = ${nowMs + oauthLimits.grantMs}
     WHERE client_id = ${clientId}`;
 }

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { hourMs, secondMs, toSeconds } from '../../shared/model/time.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { readJson } from '../http/json-body.ts';
@@ -8,6 +7,7 @@ import { legible } from './client-document.ts';
 import { isLoopback } from './consent-page.ts';
 import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
+import { oauthLimits } from './limits.ts';
 import { registerClient } from './registered-clients.ts';
 
 /**
@@ -20,17 +20,17 @@ import { registerClient } from './registered-clients.ts';
  */
 export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const registrations = addressLimit(deps.clock, {
-    max: limits.oauthRegistrationsPerAddressMax,
+    max: oauthLimits.registrationsPerAddressMax,
     windowMs: hourMs,
-    addressesMax: limits.addressesCountedMax,
+    addressesMax: oauthLimits.addressesCountedMax,
   });
   return async (app) => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser('*', { bodyLimit: limits.oauthClientDocumentBytesMax }, readJson);
+    app.addContentTypeParser('*', { bodyLimit: oauthLimits.clientDocumentBytesMax }, readJson);
     app.route({
       method: 'POST',
       url: endpoints.registration,
-      bodyLimit: limits.oauthClientDocumentBytesMax,
+      bodyLimit: oauthLimits.clientDocumentBytesMax,
       config: { scope: null },
       errorHandler: (error, request, reply) => {
         if (!(error instanceof ApiError) || error.status >= 500)
@@ -63,7 +63,7 @@ export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
   };
 }
 
-const redirectRule = `redirect_uris must be 1 to ${limits.oauthRedirectUrisMax} addresses without a fragment, https or http on a loopback address.`;
+const redirectRule = `redirect_uris must be 1 to ${oauthLimits.redirectUrisMax} addresses without a fragment, https or http on a loopback address.`;
 
 /** In the words of RFC 7591 §3.2.2. */
 const refuse = (reply: FastifyReply, status: number, error: string, description: string): FastifyReply =>
@@ -77,13 +77,13 @@ const member = (body: unknown, name: string): unknown =>
 /** Null: they are not what `redirectRule` says. */
 function readRedirectUris(body: unknown): readonly string[] | null {
   const uris = member(body, 'redirect_uris');
-  if (!Array.isArray(uris) || uris.length === 0 || uris.length > limits.oauthRedirectUrisMax) return null;
+  if (!Array.isArray(uris) || uris.length === 0 || uris.length > oauthLimits.redirectUrisMax) return null;
   return uris.every(isRedirectUri) ? uris : null;
 }
 
 const isRedirectUri = (uri: unknown): uri is string =>
   typeof uri === 'string' &&
-  uri.length <= limits.oauthRedirectUriCharsMax &&
+  uri.length <= oauthLimits.redirectUriCharsMax &&
   URL.canParse(uri) &&
   !uri.includes('#') &&
   (new URL(uri).protocol === 'https:' || isLoopback(uri));

@@ -1,12 +1,12 @@
 import type { Client, KoaContextWithOIDC, ResourceServer } from 'oidc-provider';
 import { isId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { holdsScope, parseScope, scopes } from '../../shared/model/scopes.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { PresentedKey } from '../api-keys/api-key-store.ts';
 import { readScopes } from './access-token.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
+import { oauthLimits } from './limits.ts';
 import { findUsableKey } from './usable-key.ts';
 
 interface Refusals {
@@ -77,5 +77,5 @@ function settleForPerson(
 /** An access token never says that it lasts longer than its key. The library wants a second at least. */
 function lifetimeMs(key: PresentedKey | null, nowMs: UnixMillis): number {
   const leftMs = (key?.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs;
-  return Math.max(secondMs, Math.min(limits.oauthAccessTokenMs, leftMs));
+  return Math.max(secondMs, Math.min(oauthLimits.accessTokenMs, leftMs));
 }

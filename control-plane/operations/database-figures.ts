@@ -3,6 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { operationsLimits } from './limits.ts';
 
 type FigureDeps = Pick<BaseDeps, 'sql' | 'clock' | 'logger' | 'metrics'>;
 
@@ -18,9 +19,10 @@ interface Figures {
 /**
  * Gauges that come from the database, the same at every replica. They cost little however full the tables are
  * (each statement reads an index as far as a limit), and never make `/metrics` wait for a database that is
- * slow or away: they are read at most once in `limits.databaseFiguresIntervalMs`, one read at a time, which
- * the database ends after `limits.databaseFiguresMsMax`. Until then, and when it fails, the last values are
- * shown; `agent_trust_database_figures_age_seconds` says how old they are, NaN before the first.
+ * slow or away: they are read at most once in `operationsLimits.databaseFiguresIntervalMs`, one read at a
+ * time, which the database ends after `operationsLimits.databaseFiguresMsMax`. Until then, and when it fails,
+ * the last values are shown; `agent_trust_database_figures_age_seconds` says how old they are, NaN before the
+ * first.
  */
 export function installDatabaseFigures(deps: FigureDeps): void {
   const { clock, metrics } = deps;
@@ -43,12 +45,12 @@ export function installDatabaseFigures(deps: FigureDeps): void {
     }
   };
   const refresh = async (): Promise<void> => {
-    const isOld = clock.monotonic() - startedAtMs >= limits.databaseFiguresIntervalMs;
+    const isOld = clock.monotonic() - startedAtMs >= operationsLimits.databaseFiguresIntervalMs;
     if (reading === null && isOld) {
       startedAtMs = clock.monotonic();
       reading = read();
     }
-    if (reading !== null) await atMost(limits.databaseFiguresMsMax, reading);
+    if (reading !== null) await atMost(operationsLimits.databaseFiguresMsMax, reading);
   };
 
   const registers = [metrics];
@@ -75,7 +77,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
   );
   gauge(
     'webhook_deliveries_due',
-    `Webhook deliveries that are due and not in flight, counted up to ${limits.countedRowsMax}.`,
+    `Webhook deliveries that are due and not in flight, counted up to ${operationsLimits.countedRowsMax}.`,
     (figures) => figures.webhook_deliveries_due,
   );
   gauge(
@@ -85,7 +87,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
   );
   gauge(
     'approvals_pending',
-    `Pending approvals, counted up to ${limits.countedRowsMax}.`,
+    `Pending approvals, counted up to ${operationsLimits.countedRowsMax}.`,
     (figures) => figures.approvals_pending,
   );
   new Gauge({
@@ -131,9 +133,9 @@ async function atMost(timeMs: number, work: Promise<void>): Promise<void> {
  */
 const readFigures = ({ sql }: FigureDeps): Promise<Figures> =>
   sql.begin('READ ONLY', async (tx): Promise<Figures> => {
-    await tx`SELECT set_config('statement_timeout', ${String(limits.databaseFiguresMsMax)}, true)`;
+    await tx`SELECT set_config('statement_timeout', ${String(operationsLimits.databaseFiguresMsMax)}, true)`;
     const nowMs = databaseNowMs(tx);
-    const rowsMax = limits.countedRowsMax;
+    const rowsMax = operationsLimits.countedRowsMax;
     const [row] = await tx<Omit<Figures, 'connections'>[]>`
       WITH RECURSIVE connected AS (
         SELECT greatest(account.revision - acked_account_revision, global.revision - acked_global_revision, 0) AS lag
@@ -149,7 +151,7 @@ const readFigures = ({ sql }: FigureDeps): Promise<Figures> =>
           SELECT webhook_id, next_attempt_at_ms FROM webhook_deliveries
           WHERE next_attempt_at_ms IS NOT NULL AND webhook_id > queues.webhook_id
           ORDER BY webhook_id, next_attempt_at_ms LIMIT 1) next
-        WHERE n < ${limits.countedQueuesMax}
+        WHERE n < ${operationsLimits.countedQueuesMax}
       )
       SELECT
         (SELECT count(*) FROM connected) AS sidecars_connected,

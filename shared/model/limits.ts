@@ -1,8 +1,9 @@
 import { dayMs, hourMs, minuteMs, secondMs } from './time.ts';
 
 /**
- * Every bound of the service in one place, each with its reason (the contract names most of them).
- * Relations between them are asserted at the foot of this file, when it is loaded.
+ * Every bound of the service, each with its reason (the contract names most of them), but for those in the
+ * `limits.ts` of a room that uses them alone. Relations between bounds are asserted at the foot of these
+ * files, when they are loaded.
  */
 export const limits = {
   /** A longer token is `passport_malformed` before any cryptography (contract §3). */
@@ -43,12 +44,8 @@ export const limits = {
   descriptionCharsMax: 2_000,
   agentIdCharsMax: 128,
   idempotencyKeyCharsMax: 128,
-  /** How long an answer to a request with an `Idempotency-Key` is replayed (contract §12). */
-  idempotentAnswerKeptMs: 24 * hourMs,
   /** How long a duplicate waits for the first request to end (contract §12). */
   idempotencyWaitMsMax: 5 * secondMs,
-  /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
-  idempotentAnswersPerTrimMax: 10,
   /** How long the first PERMIT under a `request.idempotency_key` is answered again (contract §5). */
   permitKeyKeptMs: 24 * hourMs,
   /**
@@ -287,18 +284,6 @@ export const limits = {
   ackLookLastMs: 200,
   /** Verified passports that a sidecar remembers: about 1.5 KB each. */
   verifiedPassportsMax: 50_000,
-  /**
-   * Of all remembered tokens together: the usual ones fit, and 50,000 of the longest do not take half a
-   * gigabyte.
-   */
-  verifiedTokenCharsMax: 64 * 1024 * 1024,
-  /**
-   * Tokens that wait for the verification pool; at 17,000 a second on one core this is about a quarter
-   * second.
-   */
-  verifyQueueMax: 4_096,
-  /** Tokens in one task of the pool: a hand-over costs as much as 40 us of work, so one task carries many. */
-  verifyBatchMax: 32,
   /**
    * Threads that verify, per listening thread: about 10 MB each, and four check 70,000 unseen passports a
    * second.
@@ -551,69 +536,6 @@ export const limits = {
    */
   webhookDrainMs: 3 * secondMs,
   /**
-   * Whoever gets hold of an access token of `/mcp` has it for so long; its client gets the next one by
-   * itself.
-   */
-  oauthAccessTokenMs: 10 * minuteMs,
-  /** An authorization code travels from the browser to the client, and is redeemed at once. */
-  oauthCodeMs: minuteMs,
-  /** A person finds an API key and pastes it. */
-  oauthConsentMs: 10 * minuteMs,
-  /** Keys that may be tried on one consent page: typing errors, no guessing. */
-  oauthConsentAttemptsMax: 5,
-  /**
-   * A connection of a client lasts so long at most, with however many refresh tokens; then a person consents
-   * anew.
-   */
-  oauthGrantMs: 30 * dayMs,
-  /** What the authorization server keeps and nobody may use any more, removed for each new row. */
-  oauthArtifactsPerTrimMax: 10,
-  /**
-   * Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest make
-   * room: no caller fills the disk.
-   */
-  oauthArtifactsPerParentMax: 1000,
-  /** Client metadata documents are a kilobyte or two; their draft asks servers to stop at 5 KB. */
-  oauthClientDocumentBytesMax: 5 * 1024,
-  oauthClientDocumentMsMax: 2 * secondMs,
-  /** Anybody can make us fetch one: together they keep neither us nor others busy. */
-  oauthClientFetchesAtOnceMax: 32,
-  /**
-   * Nor do strangers who name a host keep its webhooks waiting for a connection: they share
-   * `webhookAttemptsAtOnceMax`.
-   */
-  oauthClientFetchesPerHostMax: 4,
-  /**
-   * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a
-   * document once fetched is kept; 60 leave room for an office behind one address.
-   */
-  oauthClientFetchesPerAddressMax: 60,
-  /** Addresses whose attempts are counted, about 200 bytes each. */
-  addressesCountedMax: 10_000,
-  /**
-   * So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever
-   * its headers say.
-   */
-  oauthClientDocumentKeptMsMin: 10 * minuteMs,
-  oauthClientDocumentKeptMsMax: hourMs,
-  /** A registered client that nobody lets in is removed after this (contract §13). */
-  oauthRegistrationKeptMs: dayMs,
-  /**
-   * Registrations of one address in an hour: an office behind one address, and no stranger who fills the
-   * table.
-   */
-  oauthRegistrationsPerAddressMax: 60,
-  /**
-   * Registered clients that nobody has let in, of all addresses together; about 500 bytes each. The oldest
-   * make room.
-   */
-  oauthUnusedClientsMax: 10_000,
-  /** Of one registration. */
-  oauthRedirectUrisMax: 10,
-  oauthRedirectUriCharsMax: 1024,
-  /** The form of the consent page: an API key and a token of its own. */
-  oauthFormBytesMax: 4 * 1024,
-  /**
    * Head and body of one request must have arrived within this; a client that trickles holds a connection no
    * longer.
    */
@@ -738,23 +660,9 @@ export const limits = {
   healthcheckMsMax: 3 * secondMs,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
-  /**
-   * `/metrics` waits so long for figures from the database, then shows the last ones: below the patience of a
-   * scraper, 10 s by default.
-   */
-  databaseFiguresMsMax: secondMs,
-  /** They are read at most so often, however many scrape. */
-  databaseFiguresIntervalMs: 5 * secondMs,
-  /**
-   * Waiting rows are counted up to here: an alarm needs no more, and counting more would cost more when there
-   * is trouble already.
-   */
-  countedRowsMax: 10_000,
-  /** Webhooks whose queues are looked at for the oldest delivery that is due. */
-  countedQueuesMax: 1_000,
 } as const;
 
-function mustHold(relation: boolean, sentence: string): void {
+export function mustHold(relation: boolean, sentence: string): void {
   if (!relation) throw new Error(`limits.ts: ${sentence}`);
 }
 
@@ -828,8 +736,6 @@ mustHold(
   limits.leaseStopMsMax * 2 < limits.drainMsMax,
   'a stopping sidecar returns its units and has time left to ship records',
 );
-mustHold(limits.verifyBatchMax <= limits.verifyQueueMax, 'a batch fits in the queue');
-mustHold(limits.verifyBatchMax <= 32, 'a task answers with one bit per token in one 32-bit number');
 mustHold(limits.exportStallMsMax < limits.exportMsMax, 'an export may stall and resume');
 mustHold(
   limits.databaseIdleMsMax * 2 <= limits.databaseSilenceMsMax,
@@ -894,10 +800,6 @@ mustHold(
 mustHold(
   limits.webhookConcurrencyMax * limits.webhookRoomShares < limits.webhookAttemptsAtOnceMax,
   'some busy endpoints have all the attempts they may have',
-);
-mustHold(
-  limits.oauthConsentMs <= limits.oauthClientDocumentKeptMsMin,
-  'the client that a person consents to is the one that was shown',
 );
 mustHold(
   limits.readinessMsMax < limits.healthcheckMsMax,

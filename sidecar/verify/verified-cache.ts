@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
+import { verifyLimits } from './limits.ts';
 
 /**
  * The end of the signature, which ends every token: 64 bits and more that nobody chooses. As a key it takes a
@@ -38,7 +38,7 @@ export interface VerifiedCache {
  */
 export function verifiedCache(
   capacity: number,
-  charsMax: number = limits.verifiedTokenCharsMax,
+  charsMax: number = verifyLimits.verifiedTokenCharsMax,
 ): VerifiedCache {
   // The key is only a place to look: a signature can be copied under another payload, so the whole token must
   // be the same. Of two tokens with one key the later takes the place, and the earlier is verified again.

@@ -8,6 +8,7 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
+import { verifyLimits } from './limits.ts';
 import type { VerifyPool } from './pool.ts';
 import type { VerifiedCache } from './verified-cache.ts';
 import { isValidAt, type VerifyJob } from './verify-task.ts';
@@ -72,7 +73,7 @@ export interface VerifierDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly inlineWhenAlone: boolean;
-  /** Requests that may wait at once; default `limits.verifyQueueMax`. */
+  /** Requests that may wait at once; default `verifyLimits.verifyQueueMax`. */
   readonly queueMax?: number;
   /** How long a token may wait for its turn, and again for its task; default `limits.decisionDeadlineMs`. */
   readonly deadlineMs?: number;
@@ -108,7 +109,7 @@ class QueueingVerifier implements PassportVerifier {
 
   constructor(deps: VerifierDeps) {
     this.#deps = deps;
-    this.#queueMax = deps.queueMax ?? limits.verifyQueueMax;
+    this.#queueMax = deps.queueMax ?? verifyLimits.verifyQueueMax;
     this.#deadlineMs = deps.deadlineMs ?? limits.decisionDeadlineMs;
   }
 
@@ -200,7 +201,7 @@ class QueueingVerifier implements PassportVerifier {
     const oldestMs = this.#deps.clock.monotonic() - this.#deadlineMs;
     const late = this.#queue.findIndex((miss) => miss.queuedAtMs > oldestMs);
     for (const miss of this.#queue.splice(0, late === -1 ? this.#queue.length : late)) this.#shed(miss);
-    return this.#queue.splice(0, limits.verifyBatchMax);
+    return this.#queue.splice(0, verifyLimits.verifyBatchMax);
   }
 
   /** Never rejects: every way a task can end settles its tokens. */

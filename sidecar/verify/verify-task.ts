@@ -1,6 +1,6 @@
 import type { Ed25519, Verifier } from '../../shared/crypto/ed25519.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
+import { verifyLimits } from './limits.ts';
 
 /** One signature to check, as plain bytes. */
 export interface VerifyJob {
@@ -23,7 +23,7 @@ const headBytes = lengthBytes + signatureBytes + publicKeyBytes;
  *     | length u32 LE | signature 64 | public key 32 | signing input ... |   repeated
  */
 export function packTask(jobs: readonly VerifyJob[]): Uint8Array<ArrayBuffer> {
-  assert(jobs.length <= limits.verifyBatchMax, 'a task holds at most one batch');
+  assert(jobs.length <= verifyLimits.verifyBatchMax, 'a task holds at most one batch');
   let size = 0;
   for (const job of jobs) size += headBytes + job.signingInput.length;
   const packed = new Uint8Array(size);
@@ -60,7 +60,7 @@ export function checkTask(
     if (verifierOf(publicKey)?.(signingInput, signature) === true) valid |= 1 << job;
     at += headBytes + length;
   }
-  assert(job <= limits.verifyBatchMax, 'a task holds at most one batch');
+  assert(job <= verifyLimits.verifyBatchMax, 'a task holds at most one batch');
   return valid;
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { operationsLimits } from '../../control-plane/operations/limits.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectWithin, timed } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
@@ -28,14 +28,14 @@ it('counts what waits, as far as a limit, and shows the last figures while the d
   });
   await sql`INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms)
     SELECT 'dlv_' || n, ${webhook.body.webhook_id}, 'evt_' || n, 'pending', 0, 0, ${nowMs - overdueMs}::bigint, ${nowMs}::bigint
-    FROM generate_series(1, ${limits.countedRowsMax + 5}) n`;
+    FROM generate_series(1, ${operationsLimits.countedRowsMax + 5}) n`;
   await sql`INSERT INTO sidecars VALUES ('side_x', ${account_id}, 'c', ${nowMs}, ${nowMs + 600_000}, 0, 0, 0)`;
   await sql`UPDATE feeds SET revision = 7 WHERE feed_id = 'global'`;
 
   const first = await figures();
   expect(first).toMatchObject({
     agent_trust_connected_sidecars: 1,
-    agent_trust_webhook_deliveries_due: limits.countedRowsMax,
+    agent_trust_webhook_deliveries_due: operationsLimits.countedRowsMax,
     agent_trust_approvals_pending: 0,
   });
   expect(first['agent_trust_sidecar_lag_revisions']).toBeGreaterThanOrEqual(7);
@@ -57,19 +57,19 @@ it('counts what waits, as far as a limit, and shows the last figures while the d
   await until(
     async () => {
       // A scrape waits for one read at most.
-      await expectWithin(2 * limits.databaseFiguresMsMax, 'a scrape is answered', async () => {
+      await expectWithin(2 * operationsLimits.databaseFiguresMsMax, 'a scrape is answered', async () => {
         const { result, ...time } = await timed(figures);
         last = result;
         return time;
       });
       return (
         (last['agent_trust_database_figures_age_seconds'] ?? 0) * 1_000 >
-        limits.databaseFiguresIntervalMs + 2_000
+        operationsLimits.databaseFiguresIntervalMs + 2_000
       );
     },
     { what: 'figures that are older than their interval' },
   );
-  expect(last['agent_trust_webhook_deliveries_due']).toBe(limits.countedRowsMax);
+  expect(last['agent_trust_webhook_deliveries_due']).toBe(operationsLimits.countedRowsMax);
   release();
   await holding;
   await locker.end();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { startApi } from '../support/api.ts';
 import { authorization, Browser, startTools, type Tools } from '../support/tools.ts';
 
@@ -125,7 +125,7 @@ describe('a client document', () => {
     ['holds a secret', { redirect_uris, client_secret: 'x' }],
     ['has no redirect address', {}],
     ['has redirect addresses that are none', { redirect_uris: [7] }],
-    ['is too large', { redirect_uris, client_name: 'x'.repeat(limits.oauthClientDocumentBytesMax) }],
+    ['is too large', { redirect_uris, client_name: 'x'.repeat(oauthLimits.clientDocumentBytesMax) }],
   ])('is refused that %s', async (_what, document) => {
     await expectPage(await open(document, redirectUri), /client|redirect/i);
   });
@@ -224,11 +224,11 @@ describe('documents that one address makes us fetch', () => {
         (await new Browser(own).open(authorization(own, { clientId, redirectUri }).url)).status;
       const known = own.publish({ redirect_uris: [redirectUri] });
       expect(await ask(known)).toBe(303);
-      for (let more = 1; more < limits.oauthClientFetchesPerAddressMax; more++) {
+      for (let more = 1; more < oauthLimits.clientFetchesPerAddressMax; more++) {
         expect(await ask(own.publish({ redirect_uris: [redirectUri] }))).toBe(303);
       }
       expect(await ask(own.publish({ redirect_uris: [redirectUri] }))).toBe(400);
-      expect(own.documentsAsked()).toBe(limits.oauthClientFetchesPerAddressMax);
+      expect(own.documentsAsked()).toBe(oauthLimits.clientFetchesPerAddressMax);
       expect(await ask(known)).toBe(303);
     } finally {
       await own.close();

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { build } from '../../control-plane/app.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { authorization, Browser, formTokenOf, locationOf, startTools, type Tools } from '../support/tools.ts';
 
@@ -63,7 +64,7 @@ describe('the way to a token', () => {
     expect(status).toBe(200);
     expect(body).toEqual({
       access_token: expect.stringMatching(/^[\w-]{43}$/),
-      expires_in: limits.oauthAccessTokenMs / 1_000,
+      expires_in: oauthLimits.accessTokenMs / 1_000,
       refresh_token: expect.stringMatching(/^[\w-]{43}$/),
       // What the tools need and the key holds.
       scope: 'passports:read gates:read',
@@ -341,7 +342,7 @@ describe('the consent page', () => {
     const { html, at } = await browser.openConsent(ask().url);
     const send = (api_key: string) =>
       browser.open(at, { form_token: formTokenOf(html), api_key, choice: 'allow' });
-    for (let count = 0; count < limits.oauthConsentAttemptsMax; count++) {
+    for (let count = 0; count < oauthLimits.consentAttemptsMax; count++) {
       expect(await (await send('wrong')).text()).toContain('does not exist');
     }
     const right = await send(key.key);
@@ -362,7 +363,7 @@ describe('the consent page', () => {
     const guest = new Browser(late);
     const clientId = late.publish({ redirect_uris: ['http://127.0.0.1/callback'] });
     const { at } = await guest.openConsent(authorization(late, { clientId, redirectUri }).url);
-    late.api.advance(limits.oauthConsentMs);
+    late.api.advance(oauthLimits.consentMs);
     const page = await guest.open(at);
     expect(page.status).toBe(400);
     expect(await page.text()).toContain('This request has ended');
@@ -371,7 +372,7 @@ describe('the consent page', () => {
 
   it('is bounded in what it reads', async () => {
     const { html, at } = await browser.openConsent(ask().url);
-    const api_key = 'x'.repeat(limits.oauthFormBytesMax);
+    const api_key = 'x'.repeat(oauthLimits.formBytesMax);
     const answered = await browser.open(at, { form_token: formTokenOf(html), api_key, choice: 'allow' });
     expect(answered.status).toBe(400);
   });

@@ -3,7 +3,7 @@ import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { authorization, Browser, startTools, type Tools } from '../support/tools.ts';
 
 let tools: Tools;
@@ -142,10 +142,10 @@ describe('registration', () => {
     ['another scheme', { redirect_uris: ['https://a.example', 'javascript:alert(1)'] }],
     ['an app', { redirect_uris: ['com.example.app:/cb'] }],
     ['a fragment', { redirect_uris: ['https://a.example/#x'] }],
-    ['too many', { redirect_uris: Array(limits.oauthRedirectUrisMax + 1).fill('https://a.example') }],
+    ['too many', { redirect_uris: Array(oauthLimits.redirectUrisMax + 1).fill('https://a.example') }],
     [
       'one that is too long',
-      { redirect_uris: [`https://a.example/${'x'.repeat(limits.oauthRedirectUriCharsMax)}`] },
+      { redirect_uris: [`https://a.example/${'x'.repeat(oauthLimits.redirectUriCharsMax)}`] },
     ],
     ['no object', []],
     ['null', 'null'],
@@ -157,7 +157,7 @@ describe('registration', () => {
   it('refuses what is no JSON, or too large', async () => {
     const large = {
       redirect_uris: ['https://a.example'],
-      client_name: 'x'.repeat(limits.oauthClientDocumentBytesMax),
+      client_name: 'x'.repeat(oauthLimits.clientDocumentBytesMax),
     };
     for (const body of ['{', large])
       expect(await register(body)).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } });
@@ -188,7 +188,7 @@ describe('the life of a registration', () => {
 
   it('ends after a day in which nobody let it in, and its row goes with the next one', async () => {
     own.api.stopClock();
-    own.api.advance(limits.oauthRegistrationKeptMs - 60_000);
+    own.api.advance(oauthLimits.registrationKeptMs - 60_000);
     expect(await isKnown()).toBe(true);
     own.api.advance(60_000);
     expect(await isKnown()).toBe(false);
@@ -200,7 +200,7 @@ describe('the life of a registration', () => {
     const key = await own.api.createKey({ scopes: ['passports:read'] });
     await new Browser(own).consent(ask(), key.key);
     own.api.stopClock();
-    own.api.advance(limits.oauthGrantMs - 60_000);
+    own.api.advance(oauthLimits.grantMs - 60_000);
     expect(await isKnown()).toBe(true);
     own.api.advance(60_000);
     expect(await isKnown()).toBe(false);
@@ -208,7 +208,7 @@ describe('the life of a registration', () => {
 
   it('is bounded for one address, which learns when it may try again', async () => {
     const statuses: number[] = [];
-    for (let n = 1; n < limits.oauthRegistrationsPerAddressMax; n += 1)
+    for (let n = 1; n < oauthLimits.registrationsPerAddressMax; n += 1)
       statuses.push((await register({ redirect_uris: [redirectUri] }, own)).status);
     expect(new Set(statuses)).toEqual(new Set([201]));
     const { status, headers } = await register({ redirect_uris: [redirectUri] }, own);

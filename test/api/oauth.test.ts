@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { hourMs, minuteMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { expectError } from '../support/expect-error.ts';
 import { startTools, type Tools } from '../support/tools.ts';
@@ -170,7 +170,7 @@ describe('an access token', () => {
   it('is over when its time is', async () => {
     const tools = await startTools();
     const token = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['passports:read'] }));
-    tools.api.advance(limits.oauthAccessTokenMs - minuteMs);
+    tools.api.advance(oauthLimits.accessTokenMs - minuteMs);
     expect((await tools.call(token, 'list_passports')).status).toBe(200);
     tools.api.advance(minuteMs);
     const over = await tools.call(token, 'list_passports');

@@ -6,7 +6,7 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { Browser, startTools, type Tools } from '../support/tools.ts';
 
 let tools: Tools;
@@ -175,7 +175,7 @@ describe('the official client', () => {
     const client = new Client({ name: 'test', version: '1' });
     const { stored } = await connectNative(client);
     const before = stored.tokens?.access_token;
-    own.api.advance(limits.oauthAccessTokenMs);
+    own.api.advance(oauthLimits.accessTokenMs);
     const result = await client.callTool({ name: 'list_passports', arguments: {} });
     expect(result.isError ?? false).toBe(false);
     expect(stored.tokens?.access_token).not.toBe(before);

@@ -1,9 +1,9 @@
 import type { Adapter } from 'oidc-provider';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { databaseAdapter } from '../../control-plane/oauth/adapter.ts';
+import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
@@ -146,7 +146,7 @@ it('removes what has expired as new comes, some at a time', async () => {
   const count = async () =>
     (await database.sql<{ count: number }[]>`SELECT count(*) AS count FROM oauth_artifacts`)[0]?.count ?? 0;
   await database.sql`DELETE FROM oauth_artifacts`;
-  const max = limits.oauthArtifactsPerTrimMax;
+  const max = oauthLimits.artifactsPerTrimMax;
   for (let index = 0; index < max + 5; index++) await adapterOf('Grant').upsert(newId(), {}, 1);
   pass(secondMs);
   await adapterOf('Grant').upsert(newId(), {}, 60);
@@ -162,7 +162,7 @@ describe.each([
 ])('%s', (_what, model, payload) => {
   it('make room for the newest, and for nothing of others', async () => {
     const adapter = adapterOf(model);
-    const max = limits.oauthArtifactsPerParentMax;
+    const max = oauthLimits.artifactsPerParentMax;
     const [oldest, second, other] = [newId(), newId(), newId()];
     await adapter.upsert(other, { ...payload, clientId: 'other', accountId: 'other', grantId: 'other' }, 60);
     await adapter.upsert(oldest, payload, 60);

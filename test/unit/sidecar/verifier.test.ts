@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { verifyLimits } from '../../../sidecar/verify/limits.ts';
 import type { VerifyPool } from '../../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
 import {
@@ -151,7 +151,7 @@ describe('the verifier', () => {
     const { pool, verifier } = setUp({ capacity: 1 });
     ask(verifier, service.token());
     await turn();
-    const later = Array.from({ length: limits.verifyBatchMax + 1 }, () => service.token());
+    const later = Array.from({ length: verifyLimits.verifyBatchMax + 1 }, () => service.token());
     const asked: ReturnType<typeof ask>[] = [];
     for (const token of later) {
       asked.push(ask(verifier, token));
@@ -163,7 +163,7 @@ describe('the verifier', () => {
       pool.tasks[task]?.finish();
     }
     await until(() => asked.every(({ calls }) => calls === 1), { what: 'all outcomes' });
-    expect(pool.tasks.map(({ jobs }) => jobs)).toEqual([1, limits.verifyBatchMax, 1]);
+    expect(pool.tasks.map(({ jobs }) => jobs)).toEqual([1, verifyLimits.verifyBatchMax, 1]);
   });
 
   it('sheds at the bound, whoever asks for the same token counted too, and takes more when there is room', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import type { Ed25519 } from '../../../shared/crypto/ed25519.ts';
-import { limits } from '../../../shared/model/limits.ts';
+import { verifyLimits } from '../../../sidecar/verify/limits.ts';
 import {
   checkTask,
   isValidAt,
@@ -24,7 +24,7 @@ describe('a verification task', () => {
   it('answers for each job whether its signature is valid, in the order of the jobs', () => {
     const job = fc.record({ message: fc.uint8Array({ maxLength: 200 }), spoil: fc.boolean() });
     fc.assert(
-      fc.property(fc.array(job, { maxLength: limits.verifyBatchMax }), (wanted) => {
+      fc.property(fc.array(job, { maxLength: verifyLimits.verifyBatchMax }), (wanted) => {
         const packed = packTask(wanted.map(({ message, spoil }) => jobFor(message, { spoil })));
         const valid = checkTask(packed, rememberVerifiers(ed25519));
         expect(wanted.map((_, i) => isValidAt(valid, i))).toEqual(wanted.map(({ spoil }) => !spoil));
@@ -34,12 +34,12 @@ describe('a verification task', () => {
   });
 
   it('carries a full batch, its last bit included', () => {
-    const jobs = Array.from({ length: limits.verifyBatchMax }, (_, i) =>
-      jobFor(new Uint8Array([i]), { spoil: i !== limits.verifyBatchMax - 1 }),
+    const jobs = Array.from({ length: verifyLimits.verifyBatchMax }, (_, i) =>
+      jobFor(new Uint8Array([i]), { spoil: i !== verifyLimits.verifyBatchMax - 1 }),
     );
     const valid = checkTask(packTask(jobs), rememberVerifiers(ed25519));
     expect(jobs.map((_, i) => isValidAt(valid, i))).toEqual(
-      jobs.map((_, i) => i === limits.verifyBatchMax - 1),
+      jobs.map((_, i) => i === verifyLimits.verifyBatchMax - 1),
     );
   });
 
@@ -84,7 +84,7 @@ describe('a verification task', () => {
 
   it('refuses more jobs than a batch has', () => {
     const job = jobFor(new Uint8Array([1]), { spoil: false });
-    expect(() => packTask(Array.from({ length: limits.verifyBatchMax + 1 }, () => job))).toThrow(
+    expect(() => packTask(Array.from({ length: verifyLimits.verifyBatchMax + 1 }, () => job))).toThrow(
       'at most one batch',
     );
   });

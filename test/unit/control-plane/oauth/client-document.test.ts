@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clientDocumentFetch } from '../../../../control-plane/oauth/client-document.ts';
+import { oauthLimits } from '../../../../control-plane/oauth/limits.ts';
 import type { GuardedAnswer, GuardedFetch } from '../../../../control-plane/webhooks/guarded-fetch.ts';
-import { limits } from '../../../../shared/model/limits.ts';
 
 const document = { client_id: 'https://a.example/x', redirect_uris: ['https://a.example/cb'] };
 const answer: GuardedAnswer = {
@@ -28,12 +28,12 @@ function slowWorld() {
 
 it('leaves the connections of a host to its webhooks, and of the others to them', async () => {
   const { fetch, waiting, answerAll } = slowWorld();
-  const first = Array.from({ length: limits.oauthClientFetchesPerHostMax }, (_, n) =>
+  const first = Array.from({ length: oauthLimits.clientFetchesPerHostMax }, (_, n) =>
     fetch(`https://a.example/${n}`),
   );
   await expect(fetch('https://a.example/more')).rejects.toThrow('too many');
   const elsewhere = fetch('https://b.example/x');
-  expect(waiting).toHaveLength(limits.oauthClientFetchesPerHostMax + 1);
+  expect(waiting).toHaveLength(oauthLimits.clientFetchesPerHostMax + 1);
   answerAll();
   for (const { status } of await Promise.all([...first, elsewhere])) expect(status).toBe(200);
   const again = fetch('https://a.example/more');
@@ -43,7 +43,7 @@ it('leaves the connections of a host to its webhooks, and of the others to them'
 
 it('fetches so many at once and no more', async () => {
   const { fetch, answerAll } = slowWorld();
-  const max = limits.oauthClientFetchesAtOnceMax;
+  const max = oauthLimits.clientFetchesAtOnceMax;
   const all = Array.from({ length: max }, (_, n) => fetch(`https://host-${n}.example/x`));
   await expect(fetch('https://one-more.example/x')).rejects.toThrow('too many');
   answerAll();

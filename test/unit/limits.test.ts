@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import { type Source, sourcesBelow } from '../support/sources.ts';
+
+const sharedFile = 'shared/model/limits.ts';
+const sources = ['shared', 'control-plane', 'sidecar'].flatMap(sourcesBelow);
+
+/** `shared` is one reader, the relations at the foot of the file included; so is each room of a program. */
+const readerOf = (path: string) =>
+  path.startsWith('shared/') ? 'shared' : path.split('/').slice(0, 2).join('/');
+
+/** By entry of the shared limits, who reads it. */
+function readersOf(all: readonly Pick<Source, 'path' | 'text'>[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const readers = new Map<string, Set<string>>();
+  for (const { path, text } of all) {
+    const code = text.replaceAll(/\/\*.*?\*\/|\/\/[^\n]*/gs, '');
+    const destructured = [...code.matchAll(/\{([^}]*)\} = limits;/g)].flatMap(([, names = '']) =>
+      names.split(',').map((name) => name.split(':')[0]?.trim() ?? ''),
+    );
+    const read = [...code.matchAll(/\blimits\.(\w+)/g)].map(([, name = '']) => name);
+    for (const name of [...destructured, ...read])
+      readers.set(name, (readers.get(name) ?? new Set()).add(readerOf(path)));
+  }
+  return readers;
+}
+
+const hasOwnLimits = (room: string) => sources.some(({ path }) => path === `${room}/limits.ts`);
+
+/**
+ * Entries of the shared limits that are read only by a room with limits of its own. Entries below one comment
+ * belong together.
+ */
+function readByOneRoom(all: readonly Pick<Source, 'path' | 'text'>[]): string[] {
+  const { text } = must(
+    all.find(({ path }) => path === sharedFile),
+    'the shared limits are among the sources',
+  );
+  const readers = readersOf(all);
+  const groups = text
+    .split(/\n(?= {2}\/\*\*)/)
+    .slice(1)
+    .map((group) => [...group.matchAll(/^ {2}(\w+):/gm)].map(([, name = '']) => name));
+  return groups.flatMap((names) => {
+    const rooms = new Set(names.flatMap((name) => [...(readers.get(name) ?? [])]));
+    const [room = '', ...others] = rooms;
+    return others.length > 0 || !hasOwnLimits(room) ? [] : [`${names.join(', ')}: ${room}`];
+  });
+}
+
+describe('the shared limits', () => {
+  it('hold no bound that a room with limits of its own reads alone', () => {
+    expect(readByOneRoom(sources)).toEqual([]);
+  });
+
+  it('would be found to hold one', () => {
+    const alone = sources.map(({ path, text }) => {
+      const isShared = path === sharedFile;
+      const changed = isShared
+        ? text.replace('limits = {', 'limits = {\n  /** Made up. */\n  madeUpMax: 1,')
+        : text;
+      return { path, text: path === 'sidecar/verify/pool.ts' ? `${text}\nlimits.madeUpMax;` : changed };
+    });
+    expect(readByOneRoom(alone)).toEqual(['madeUpMax: sidecar/verify']);
+  });
+});
