@@ -1,0 +1,121 @@
+import { decide, type GuardOptions, type GuardSetup, type GuardVerdict } from './guard.ts';
+
+export { GuardError, type GuardSetup } from './guard.ts';
+
+/** A call of a tool, as the functions of a guard see it. */
+export interface ToolCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+export interface ToolGuardOptions
+  extends GuardSetup,
+    Omit<GuardOptions<ToolCall>, 'permission' | 'passportFrom'> {
+  /** Default: `tools:<name>` in lower case. */
+  readonly permission?: (call: ToolCall) => string;
+  /** Called with what the agent is answered as an internal error. Default `console.error`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** `Server` of `@modelcontextprotocol/server` and of SDK 1.x, as far as it is used here. */
+interface ProtocolServer {
+  setRequestHandler(...args: never[]): unknown;
+  assertCanSetRequestHandler(method: never): void;
+}
+
+const method = 'tools/call';
+const passportMeta = 'agent-trust/passport';
+const approvalMeta = 'agent-trust/approval_id';
+
+/**
+ * Guards every tool of an MCP server: a handler runs on a PERMIT alone. Tool and arguments are part of what
+ * the gate decides on, so that an approval is bound to them. The passport comes from
+ * `_meta["agent-trust/passport"]` of the call, or over HTTP from `X-Agent-Passport` or `Authorization:
+ * Passport <token>`.
+ *
+ * Call it before the first tool is registered: it throws where a tool is there already, which would stay
+ * unguarded. `server` is an `McpServer` or a `Server`.
+ */
+export function guardTools(
+  server: ProtocolServer | { readonly server: ProtocolServer },
+  options: ToolGuardOptions,
+): void {
+  const protocol = 'server' in server ? server.server : server;
+  protocol.assertCanSetRequestHandler(method as never);
+  const register = protocol.setRequestHandler.bind(protocol) as (...args: unknown[]) => unknown;
+  protocol.setRequestHandler = (...args: unknown[]): unknown => {
+    const isCall = methodOf(args[0]) === method;
+    // The handler is the last argument in both: after a schema, or after a method and perhaps its schemas.
+    return isCall
+      ? register(...args.slice(0, -1), guarded(args.at(-1) as Handler, options))
+      : register(...args);
+  };
+}
+
+interface Params {
+  readonly name?: unknown;
+  readonly arguments?: unknown;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+interface Extra {
+  readonly _meta?: Params['_meta'];
+  readonly mcpReq?: { readonly _meta?: Params['_meta'] };
+  /** SDK 1.x */
+  readonly requestInfo?: { readonly headers?: Readonly<Record<string, string | string[] | undefined>> };
+  /** `@modelcontextprotocol/server` */
+  readonly http?: { readonly req?: { readonly headers: { get(name: string): string | null } } };
+}
+type Handler = (request: { readonly params?: Params } & Params, extra: Extra) => unknown;
+
+/** SDK 1.x names the method in a schema. */
+const methodOf = (first: unknown): unknown =>
+  typeof first === 'string'
+    ? first
+    : (first as { shape?: { method?: { value?: unknown } } }).shape?.method?.value;
+
+function guarded(handler: Handler, options: ToolGuardOptions): Handler {
+  const { permission = ({ name }) => `tools:${name.toLowerCase()}`, onError = console.error } = options;
+  return async (request, extra) => {
+    // A handler that is registered with schemas of its own gets the parameters alone.
+    const params = request.params ?? request;
+    const call = { name: String(params.name), arguments: (params.arguments ?? {}) as ToolCall['arguments'] };
+    const meta = { ...extra._meta, ...extra.mcpReq?._meta, ...params._meta };
+    const verdict = await decide(
+      options,
+      {
+        ...options,
+        permission,
+        context: () => ({ ...options.context?.(call), tool: call.name, arguments: call.arguments }),
+      },
+      call,
+      { method, path: call.name, header: (name) => headerOf(name, meta, extra), body: undefined },
+    ).catch((error: unknown) => {
+      onError(error);
+      return internalError;
+    });
+    return verdict.kind === 'pass' ? handler(request, extra) : toolError(verdict);
+  };
+}
+
+const internalError: GuardVerdict = {
+  kind: 'refuse',
+  status: 500,
+  headers: {},
+  body: { error: { code: 'internal_error', message: 'internal error' } },
+};
+
+function headerOf(name: string, meta: Readonly<Record<string, unknown>>, extra: Extra): string | undefined {
+  const key = { 'x-agent-passport': passportMeta, 'x-agent-approval': approvalMeta }[name];
+  const value = key === undefined ? undefined : meta[key];
+  if (typeof value === 'string') return value;
+  const header = extra.requestInfo?.headers?.[name] ?? extra.http?.req?.headers.get(name) ?? undefined;
+  return Array.isArray(header) ? header.join(', ') : header;
+}
+
+/** A refusal as the model reads it, and for programs under `_meta`. */
+function toolError({ status, body }: Extract<GuardVerdict, { kind: 'refuse' }>): unknown {
+  const detail = `A person has to approve this. After that, call the tool again with _meta["${approvalMeta}"].`;
+  const answer = status === 202 ? { ...body, detail } : body;
+  const content = [{ type: 'text', text: JSON.stringify(answer) }];
+  return { isError: true, content, _meta: { 'agent-trust/decision': answer } };
+}
