@@ -19,7 +19,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { type Answered, answerHolder } from './document.ts';
+import { type Answered, answerHolderOf } from './document.ts';
 import { testDatabase } from './postgres.ts';
 
 export interface Call {
@@ -206,7 +206,7 @@ function holdAnswers(app: FastifyInstance): { hold(answered: Answered): void; th
   const misfits: unknown[] = [];
   let holder: ((answered: Answered) => void) | null = null;
   const hold = (answered: Answered): void => {
-    holder ??= answerHolder(documentOf(app));
+    holder ??= answerHolderOf(JSON.stringify(app.swagger()));
     try {
       holder(answered);
     } catch (misfit) {

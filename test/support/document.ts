@@ -89,6 +89,17 @@ function mapSchemas(schema: Schema, change: (part: Schema) => Schema): Schema {
 }
 
 /**
+ * `answerHolder` of the document in this text, compiled once for all files of a worker. Bounded: there are as
+ * many texts as programs and settings that change their documents.
+ */
+export function answerHolderOf(text: string): (answered: Answered) => void {
+  const holder = holders.get(text) ?? answerHolder(JSON.parse(text));
+  holders.set(text, holder);
+  return holder;
+}
+const holders = new Map<string, (answered: Answered) => void>();
+
+/**
  * Throws unless the answer is one that the document describes: its status, its content type, every field of
  * its body and none more, and the code of an error. What only our own programs call, and the pages about the
  * document, are not in it.

@@ -13,7 +13,7 @@ import type { ServerPort } from '../../sidecar/http/server.ts';
 import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
 import { startOneSidecar } from '../../sidecar/startup/one-sidecar.ts';
 import type { Api, Reply } from './api.ts';
-import { answerHolder } from './document.ts';
+import { answerHolderOf } from './document.ts';
 import { linkTo } from './link.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { until } from './until.ts';
@@ -103,7 +103,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     logger,
   });
   const origin = `http://127.0.0.1:${sidecar.port}`;
-  const hold = answerHolder(JSON.parse(readFileSync(ownDocument, 'utf8')));
+  const hold = answerHolderOf(readFileSync(ownDocument, 'utf8'));
   const call = async ({ method, path, key: callerKey = api.adminKey, headers = {}, body }: SidecarCall) => {
     const asked = method ?? (body === undefined ? 'GET' : 'POST');
     const reply = await send(`${origin}${path}`, {
