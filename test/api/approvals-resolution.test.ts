@@ -292,20 +292,20 @@ describe('using an approval', () => {
     const binding = bindingOf(opened, requestHash);
     const standing = (nowMs: number) =>
       readPresentedApproval(api.deps.sql, approvalId, binding, nowMs as UnixMillis);
-    expect(await standing(expiresAtMs - 1)).toEqual({ standing: 'pending', expiresAtMs });
-    expect(await standing(expiresAtMs)).toEqual({ standing: 'expired', expiresAtMs });
-    expect(await consume(approvalId, binding)).toEqual({ standing: 'pending', expiresAtMs });
+    expect(await standing(expiresAtMs - 1)).toEqual({ state: 'pending', expiresAtMs });
+    expect(await standing(expiresAtMs)).toEqual({ state: 'expired', expiresAtMs });
+    expect(await consume(approvalId, binding)).toEqual({ state: 'pending', expiresAtMs });
     await resolve(approvalId, 'approve');
     const endMs = Date.parse((await get(approvalId)).expires_at);
-    expect(await standing(endMs - 1)).toEqual({ standing: 'approved', expiresAtMs: endMs });
+    expect(await standing(endMs - 1)).toEqual({ state: 'approved', expiresAtMs: endMs });
     expect(await consume(approvalId, binding)).toBe('consumed');
-    expect(await standing(endMs)).toEqual({ standing: 'used', expiresAtMs: endMs });
+    expect(await standing(endMs)).toEqual({ state: 'used', expiresAtMs: endMs });
   });
 
   it('is a mismatch for another passport, gate, version, request or id, and uses nothing', async () => {
     const { opened, binding } = await approved();
     const other = await openAnApproval(api);
-    const mismatch = { standing: 'mismatch', expiresAtMs: null };
+    const mismatch = { state: 'mismatch', expiresAtMs: null };
     const wrong: Partial<Binding>[] = [
       { passportId: other.passportId as PassportId },
       { gateId: other.gateId as GateId },
@@ -324,7 +324,7 @@ describe('using an approval', () => {
     const one = await approved();
     const endMs = Date.parse((await get(one.opened.approvalId)).expires_at);
     expect(await consume(one.opened.approvalId, one.binding, { nowMs: endMs })).toEqual({
-      standing: 'expired',
+      state: 'expired',
       expiresAtMs: endMs,
     });
     expect(await consume(one.opened.approvalId, one.binding, { nowMs: endMs - 1 })).toBe('consumed');
@@ -337,10 +337,10 @@ describe('using an approval', () => {
     api.advance(600_000);
     await expireApprovals(api.deps);
     expect(await consume(opened.approvalId, binding, { by })).toBe('consumed');
-    expect(await consume(opened.approvalId, binding)).toMatchObject({ standing: 'used' });
+    expect(await consume(opened.approvalId, binding)).toMatchObject({ state: 'used' });
     // Whose request it was counts before whose record.
     const foreign = { ...binding, requestHash: freshHash() };
-    expect(await consume(opened.approvalId, foreign, { by })).toMatchObject({ standing: 'mismatch' });
+    expect(await consume(opened.approvalId, foreign, { by })).toMatchObject({ state: 'mismatch' });
   });
 
   it('works for one of many requests at the same moment', async () => {
@@ -348,7 +348,7 @@ describe('using an approval', () => {
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => consume(opened.approvalId, binding)));
     expect(outcomes.filter((outcome) => outcome === 'consumed')).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome !== 'consumed')).toEqual(
-      Array(7).fill({ standing: 'used', expiresAtMs: expect.any(Number) }),
+      Array(7).fill({ state: 'used', expiresAtMs: expect.any(Number) }),
     );
   });
 
