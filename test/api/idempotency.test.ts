@@ -106,6 +106,7 @@ const createNothing = [
   '/v1/passports/:id/reactivate',
   '/v1/gates/:id/test',
   '/v1/gates/:id/check',
+  '/v1/gates/:id/check/batch',
   '/v1/enforce',
   '/v1/api-keys/:id/roll',
   '/v1/approvals/:id/approve',
