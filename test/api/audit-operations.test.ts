@@ -8,7 +8,7 @@ import { type GoodCalls, goodCalls } from '../support/good-calls.ts';
 import { startTools, type Tools } from '../support/tools.ts';
 
 /** What is no change of administration, though it writes: decisions, and tests of gates. */
-const decisions = ['checkGate', 'enforce', 'testGate'];
+const decisions = ['checkGate', 'checkGateBatch', 'enforce', 'testGate'];
 
 let tools: Tools;
 let calls: GoodCalls;

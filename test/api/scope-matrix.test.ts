@@ -19,7 +19,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'gates:read': ['GET /gates', 'GET /gates/x', 'POST /gates/x/test'],
   'gates:update': ['PUT /gates/x', 'POST /gates/x/catalog'],
   'gates:manage': ['DELETE /gates/x'],
-  'enforcement:check': ['POST /gates/x/check', 'POST /enforce'],
+  'enforcement:check': ['POST /gates/x/check', 'POST /gates/x/check/batch', 'POST /enforce'],
   'approvals:read': ['GET /approvals', 'GET /approvals/x'],
   'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
   'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],

@@ -138,12 +138,12 @@ describe('agent-trust webhooks', () => {
   });
 
   it.each([
-    [['trigger', 'gate.made'], {}, 2, /"gate\.made" is no event\. There are: passport\.verified/],
+    [['trigger', 'gate.made'], {}, 2, /"gate\.made" is not an event\. Events: passport\.verified/],
     [['listen', '--forward-to', 'http://localhost:3000', '--api', 'nowhere'], {}, 2, /must be an address/],
     [['trigger'], {}, 2, /missing required argument 'event'/],
     [['listen'], {}, 2, /required option '--forward-to <url>'/],
     [['listen', '--forward-to', 'localhost:3000'], {}, 2, /--forward-to must be an http address/],
-    [['listen', '--forward-to', 'http://localhost:3000', '--events', 'x'], {}, 2, /"x" is no event/],
+    [['listen', '--forward-to', 'http://localhost:3000', '--events', 'x'], {}, 2, /"x" is not an event/],
     [
       ['listen', '--forward-to', 'http://localhost:3000', '--api', 'http://127.0.0.1:1'],
       {},

@@ -131,7 +131,7 @@ describe('an export', () => {
     const stalled = startExport(asked()).then(ended);
     // In the same turn: the first is not cut off yet, however slow the machine.
     await expect(startExport(asked())).rejects.toMatchObject({ code: 'overloaded' });
-    expect(await stalled).toBe('its reader took nothing for 100 ms');
+    expect(await stalled).toBe('its client read nothing for 100 ms');
     await until(none, { what: 'its transaction is ended' });
     expect(await ended((await startWhenFree(startExport)).resume())).toBe('whole');
   });

@@ -166,7 +166,7 @@ describe('a sidecar that was away for longer than changes are kept', () => {
     const follower = await again();
     await until(() => follower.replica.refusedCount > 1, { what: 'the snapshot is refused' });
     expect(follower.isReady).toBe(false);
-    expect(follower.following.mustNotServe).toContain('do not fit together');
+    expect(follower.following.mustNotServe).toContain('contradicts the control plane');
     expect(follower.following.status.lastProblem).toContain('trusted sync key');
   });
 });
