@@ -584,6 +584,19 @@ describe('the enforcer', () => {
         expect(client.replies).toHaveLength(0);
       });
 
+      it('voids its reading where its deadline ends between the reading and its answer', async () => {
+        const { sent, client, voids, world } = await permitted();
+        // It is read, and cannot be decided on: the sidecar catches up.
+        world.mayDecide = false;
+        sent.onOutcome(replayed);
+        await until(() => client.replies.length > 0, { what: 'its deadline' });
+        expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded', status: 503 } });
+        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+        world.mayDecide = true;
+        for (const resume of world.behind) resume();
+        expect([client.replies.length, voids.length]).toEqual([1, 1]);
+      });
+
       it('voids its reading where a later check blocks the client', async () => {
         const { sent, client, spooled, voids, world } = await permitted();
         world.standing = { ...active, status: 'revoked' };
