@@ -11,27 +11,6 @@ import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 
-/*
- * Whatever several transactions lock is locked in this order, by all that need more than one of it, so that
- * no two wait for each other in a circle. Each step may be missing:
- *
- *   0. the call of a settlement, its key settle.ts: copies of one call go one after the other, look-ups after
- *      the permit of their key
- *   1. the epoch of a sidecar             ingest: batches of one epoch go one after the other
- *   2. the claim of an idempotency key    who is second waits here, and finds what the first one did
- *   3. the gate shared while an approval is opened under its policy, exclusive while it changes
- *   4. the approval one row; who lets several expire skips those that others have locked; a change of the
- *      gate locks all its open ones
- *   5. the holder of leases               one row
- *   6. heads of chains, counters, sums    append-records.ts: each in the order of their keys
- *   7. the outbox                         new rows only
- *   8. windows of the quota ledger        ledger.ts: with one statement, the last one
- *
- * So a request that uses an approval claims its key, uses the approval, appends its record and takes its
- * units; one that opens an approval opens it before its holder passes the money on; a resolution locks the
- * approval, appends its record, emits its event and frees the money.
- */
-
 /** An approval with what its records need, and what it holds. */
 export interface StoredApproval extends Approval {
   readonly constraintsEvaluated: readonly CheckName[];

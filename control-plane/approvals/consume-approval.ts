@@ -10,7 +10,7 @@ import { type ApprovalBinding, type FoundApproval, readUse, writeUse } from './a
  * however late.
  *
  * `consumed` takes effect when the caller's transaction commits. The row is locked from here to there, so
- * this comes before chains and quota windows are locked (the order is in approval-store.ts). Any other answer
+ * this comes before chains and quota windows are locked (the order is in storage/locks.ts). Any other answer
  * is the reason, never `approved`; nothing was changed then.
  */
 export async function consumeApproval(

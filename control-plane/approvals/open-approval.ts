@@ -73,7 +73,7 @@ export interface OpenedApproval {
  * more where several come at the same moment), and this would be one more; nothing was changed. It is counted
  * only once it is opened, so that one that waits already is found.
  *
- * Locks no quota window; so it comes before they are locked (the order is in approval-store.ts). Throws
+ * Locks no quota window; so it comes before they are locked (the order is in storage/locks.ts). Throws
  * `invalid_request` where the id belongs to an approval of something else.
  */
 export async function openApproval(

@@ -42,7 +42,7 @@ type RunDeps = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 /**
  * The run of one request inside one transaction of the control plane: what it has to ask is read, and what it
  * settles is written, by the same transaction that commits its record. Rows are locked in the order that
- * approval-store.ts names. What others took or changed between the reading and the taking is noticed by the
+ * storage/locks.ts names. What others took or changed between the reading and the taking is noticed by the
  * ledger and by `holdPolicy`: the settlement is undone to a savepoint, all is read again and decided again.
  */
 export class RunInTransaction {

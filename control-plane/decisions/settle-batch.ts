@@ -28,7 +28,7 @@ type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' 
 /**
  * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8),
  * all of a call in one transaction. The sender must be the newest connection of its sidecar id, read without
- * a lock as at ingest. The order of the locks is in approval-store.ts.
+ * a lock as at ingest. The order of the locks is in storage/locks.ts.
  *
  * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the
  * monotonic clock. Where the outcome of the commit is unknown this throws, and the sidecar sends the call

@@ -42,10 +42,12 @@ export const lockOrder = [
   'webhooks',
   'sidecar_epochs',
   'settlements',
+  // Shared while an approval is opened under its policy, exclusive while it changes.
   'gates',
   // What a holder has changes under the lock of its row; a void locks leases alone.
   'lease_holders',
   'quota_leases',
+  // A transaction that lets several expire skips those that others have locked.
   'approvals',
   'chains',
   'gate_use',

@@ -106,7 +106,7 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  *    │  │  │                                                 └──away───────────────────┤
  *    │  │  └───PERMIT with a key or an approval, SUSPEND──> settling ──committed, suspended──> answered
  *    │  │                                                    │  ├──away, blocked───────┘
- *    │  └──approval, refused, replayed───────────────────────┘ └──late──> voiding ──written──> answered (503)
+ *    │  └──approval, refused, replayed───────────────────────┘  └──late──> voiding ──written──> answered (503)
  *    └──first PERMIT found, approval pending, conflict──> answered
  *
  * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key

@@ -17,8 +17,9 @@ export interface Ahead {
  * idle then.
  *
  *     spans of leasePaceMs      │ before │  this  │
- *     takes                      x x x x x ^now later = 5 takes in the time of both so far, times
- *                                leaseReserveMs
+ *     takes                      x  x  x   x x ^now
+ *
+ * There `later` is 5 takes in the time of both spans so far, times `limits.leaseReserveMs`.
  */
 export class Demand {
   #units = 0;
