@@ -1,11 +1,11 @@
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { assertSingleCheck } from '../../shared/wire/check-batch.ts';
-import { assertSafeJson } from '../../shared/wire/json.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
 import type { OpenRequestHead } from '../enforce/open-request.ts';
-import { parseBatchBody } from '../enforce/parse-body.ts';
+import { parseUncheckedBody } from '../enforce/parse-body.ts';
 import { jsonReply } from '../enforce/replies.ts';
 import type { LargeBody, Reply, Responder } from '../http/server.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
@@ -23,11 +23,10 @@ export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: bool
   bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
   handle: (body, responder) => {
     try {
-      const parsed = parseBatchBody(body);
+      const parsed = parseUncheckedBody(body);
       const evaluations = isBoxcar ? readEvaluations(parsed) : null;
       if (evaluations === null) {
-        assertSafeJson(parsed);
-        evaluateOne(deps, evaluator, parsed, responder);
+        evaluateOne(deps, itemOf(evaluator, parsed, body.byteLength), responder, evaluator.requestId);
         return;
       }
       const { bodies, semantic } = evaluations;
@@ -48,10 +47,10 @@ export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: bool
 });
 
 /** Where there is no decision, the answer is the error, with its status. */
-function evaluateOne(deps: InOrderDeps, evaluator: Evaluator, body: unknown, responder: Responder): void {
+function evaluateOne(deps: InOrderDeps, item: CheckItem, responder: Responder, requestId: RequestId): void {
   new ChecksInOrder(deps, {
-    items: [itemOf(evaluator, body, 0)],
-    requestId: evaluator.requestId,
+    items: [item],
+    requestId,
     responder,
     onEnd: ([reply]) => {
       if (reply === undefined) return;

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
-import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import { FreeForm } from '../../shared/wire/fields.ts';
@@ -95,6 +95,12 @@ export function readEvaluations(body: unknown): Evaluations | null {
     );
   }
   if (evaluations.length === 0) return null;
+  // They are read, hashed and searched once for each evaluation: a small body must not mean work without end.
+  if (Buffer.byteLength(JSON.stringify(defaults)) * evaluations.length > limits.batchBodyBytesMax) {
+    throw new ApiError('body_too_large', {
+      message: `The defaults of all evaluations together must be at most ${limits.batchBodyBytesMax} bytes: send fewer evaluations, or smaller defaults.`,
+    });
+  }
   const semantic = isJsonObject(options) ? (options['evaluations_semantic'] ?? 'execute_all') : null;
   if (!isSemantic(semantic)) {
     throw invalidRequest('options', `options.evaluations_semantic must be one of ${semantics.join(', ')}.`);

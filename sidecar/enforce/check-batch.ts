@@ -4,7 +4,7 @@ import { assertSingleCheck, parseCheckBatch } from '../../shared/wire/check-batc
 import type { LargeBody } from '../http/server.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from './checks-in-order.ts';
 import type { OpenRequestHead } from './open-request.ts';
-import { parseBatchBody } from './parse-body.ts';
+import { parseUncheckedBody } from './parse-body.ts';
 import { jsonReply } from './replies.ts';
 
 /**
@@ -16,7 +16,7 @@ export const checkBatch = (deps: InOrderDeps, head: OpenRequestHead): LargeBody 
   handle: (body, responder) => {
     const { requestId } = head;
     try {
-      const checks = parseCheckBatch(parseBatchBody(body));
+      const checks = parseCheckBatch(parseUncheckedBody(body));
       new ChecksInOrder(deps, {
         items: checks.map((check) => itemOf(check, head, body.byteLength)),
         requestId,

@@ -10,7 +10,7 @@ import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
 export const parseBody = (body: Buffer): unknown => (body.length === 0 ? {} : parseJsonText(textOf(body)));
 
 /** The same without the second part: the checks of a batch are looked at one by one. */
-export const parseBatchBody = (body: Buffer): unknown =>
+export const parseUncheckedBody = (body: Buffer): unknown =>
   body.length === 0 ? {} : readJsonText(textOf(body));
 
 /**

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { adapters } from '../support/server-under-test.ts';
@@ -209,6 +210,14 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       for (const body of [evaluation, { ...evaluation, evaluations: [] }]) {
         expect((await several(body)).body).toMatchObject({ decision: true, context: { decision: 'PERMIT' } });
       }
+      const large = { ...evaluation, context: { note: 'x'.repeat(limits.bodyBytesMax) } };
+      expectError(await several(large), 'body_too_large');
+      expectError(await one(large), 'body_too_large');
+      // 20 KiB count once for each of the evaluations whose default they are.
+      const defaults = { ...evaluation, context: { note: 'x'.repeat(20 * 1024) } };
+      const repeated = (length: number) => several({ ...defaults, evaluations: Array(length).fill({}) });
+      expect((await repeated(40)).body.evaluations).toHaveLength(40);
+      expectError(await repeated(60), 'body_too_large');
       const evaluations = Array.from({ length: 257 }, () => ({}));
       expectError(await several({ ...evaluation, evaluations }), 'invalid_request', 'evaluations');
     });
