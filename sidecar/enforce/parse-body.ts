@@ -4,12 +4,11 @@ import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
 
 /**
  * An empty body counts as `{}`, so that the error names the missing field. Throws `invalid_json` for invalid
- * JSON, and
- * `invalid_request` for JSON that is not accepted (shared/wire/json.ts).
+ * JSON, and `invalid_request` for JSON that is not accepted (shared/wire/json.ts).
  */
 export const parseBody = (body: Buffer): unknown => (body.length === 0 ? {} : parseJsonText(textOf(body)));
 
-/** The same without the second part: the checks of a batch are looked at one by one. */
+/** The same for a body of several checks: whether their JSON is accepted is asked for each of them. */
 export const parseUncheckedBody = (body: Buffer): unknown =>
   body.length === 0 ? {} : readJsonText(textOf(body));
 
