@@ -6,6 +6,7 @@ import type { HeadReader } from './read-head.ts';
 import { type After, assertReply } from './respond.ts';
 import type {
   BodyHandler,
+  IgnoredBody,
   LargeBody,
   ListenOptions,
   Refusal,
@@ -25,6 +26,8 @@ export interface Wire<Res> {
   cut(res: Res): void;
   remoteAddress(res: Res): string;
 }
+
+const noBytes = Buffer.alloc(0);
 
 /** What the requests of one listener have in common. */
 export class ListenerState<Res> {
@@ -87,6 +90,8 @@ export class Exchange<Res> implements RequestHead, Responder {
   #handle: BodyHandler | null = null;
   /** Of its body. A route may raise it. */
   #bytesMax: number = limits.bodyBytesMax;
+  /** Set with the handler: nothing of the body is kept. */
+  #ignoresBody = false;
   #body: BodyReader | null = null;
   #isReplied = false;
   #isAborted = false;
@@ -129,7 +134,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     try {
       const outcome = this.#listener.handler(this);
       if (typeof outcome === 'function') this.#handle = outcome;
-      else if ('handle' in outcome) this.#takeUpTo(outcome);
+      else if ('handle' in outcome) this.#takeBody(outcome);
       else this.#answer(outcome, reader.contentLength > limits.bodyDiscardBytesMax ? 'close' : 'keep');
     } catch (error) {
       this.#fail(error);
@@ -144,12 +149,13 @@ export class Exchange<Res> implements RequestHead, Responder {
     const handle = this.#handle;
     if (handle === null) return;
     if (isLast && this.#body === null && piece.byteLength <= this.#bytesMax) {
-      this.#deliver(handle, piece);
+      this.#deliver(handle, this.#ignoresBody ? noBytes : piece);
       return;
     }
-    this.#body ??= new BodyReader(this.#bytesMax);
+    this.#body ??= new BodyReader(this.#ignoresBody ? 0 : this.#bytesMax);
     this.#body.take(piece);
     if (this.#body.received > limits.bodyDiscardBytesMax) this.refuse('body_too_large', 'close');
+    else if (isLast && this.#ignoresBody) this.#deliver(handle, noBytes);
     else if (isLast && this.#body.isTooLarge) this.refuse('body_too_large', 'keep');
     else if (isLast) this.#deliver(handle, this.#body.bytes);
   }
@@ -180,9 +186,10 @@ export class Exchange<Res> implements RequestHead, Responder {
     this.#end();
   }
 
-  #takeUpTo({ handle, bytesMax }: LargeBody): void {
-    this.#handle = handle;
-    this.#bytesMax = bytesMax;
+  #takeBody(outcome: LargeBody | IgnoredBody): void {
+    this.#handle = outcome.handle;
+    this.#ignoresBody = 'ignoresBody' in outcome;
+    this.#bytesMax = 'ignoresBody' in outcome ? limits.bodyDiscardBytesMax : outcome.bytesMax;
   }
 
   #deliver(handle: BodyHandler, body: Buffer): void {

@@ -60,12 +60,21 @@ export interface LargeBody {
 }
 
 /**
+ * A body that means nothing: up to limits.bodyDiscardBytesMax its bytes are dropped as they arrive, and the
+ * handler gets an empty one.
+ */
+export interface IgnoredBody {
+  readonly ignoresBody: true;
+  readonly handle: BodyHandler;
+}
+
+/**
  * Called synchronously for each request, body or not: routing, authentication and scope come before the body
  * (contract §5). Either it answers at once, and the body is thrown away, or it returns what shall happen with
  * the body. It must see to its own deadline: an adapter waits for `reply` as long as the client does. A throw
  * is logged and answered `internal_error`.
  */
-export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody;
+export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody | IgnoredBody;
 
 /** What an adapter answers by itself, worded by the application so that every error has the same body. */
 export type Refusal =

@@ -141,6 +141,29 @@ describe.each(adapters)('$name: bodies', (adapter) => {
     await client.closed();
   });
 
+  it.each([0, 5, limits.bodyBytesMax + 1, limits.bodyDiscardBytesMax])(
+    'none of %i bytes, where the route ignores its body',
+    async (bytes) => {
+      const server = await start(adapter);
+      const client = await server.connect();
+      await client.send(request('POST /ignored', { body: 'x'.repeat(bytes) }));
+      expect(await client.next()).toMatchObject({ status: 200, body: 'ignored 0' });
+      await client.send(request('POST /echo', { body: 'again' }));
+      expect((await client.next())?.body).toBe(`POST 5 ${hash('again')}`);
+    },
+  );
+
+  it('more than is read on of a body that its route ignores: refused and closed', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    await client.send(
+      `POST /ignored HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 * limits.bodyDiscardBytesMax}\r\n\r\n`,
+    );
+    await client.send('x'.repeat(limits.bodyDiscardBytesMax + 1));
+    expect(await client.next()).toMatchObject({ status: 400, body: '{"error":"body_too_large"}' });
+    await client.closed();
+  });
+
   it('all bytes, in their order, in pieces of any size', async () => {
     const server = await start(adapter);
     const client = await server.connect();

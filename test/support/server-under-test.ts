@@ -50,6 +50,11 @@ const testHandler =
     switch (head.path) {
       case '/echo':
         return (body, responder) => responder.reply(text(`${head.method} ${body.byteLength} ${hash(body)}`));
+      case '/ignored':
+        return {
+          ignoresBody: true,
+          handle: (body, responder) => responder.reply(text(`ignored ${body.byteLength}`)),
+        };
       case '/held':
         return (_body, responder) => {
           held.push(responder);
