@@ -11,14 +11,25 @@ import { evaluate } from './authzen/evaluate.ts';
 import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
-import { isAuthzenPath, type Route, routeOf } from './http/routes.ts';
-import type { BodyHandler, LargeBody, ListenOptions, Refusal, Reply, RequestHead } from './http/server.ts';
+import { errorAnswer } from './forward-auth/answer.ts';
+import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
+import { isAuthzenPath, isForwardAuthPath, type Route, routeOf } from './http/routes.ts';
+import type {
+  BodyHandler,
+  IgnoredBody,
+  LargeBody,
+  ListenOptions,
+  Refusal,
+  Reply,
+  RequestHead,
+} from './http/server.ts';
 import { type Observed, readinessOf } from './operations/readiness.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
 export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  readonly forwardAuth: ForwardAuthSettings;
   readonly observed: Observed;
   /** Of this sidecar, as its callers reach it; known once it listens. */
   readonly origin: () => string;
@@ -50,7 +61,13 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
 
-  const serve = (route: Route, head: RequestHead, requestId: RequestId): Reply | BodyHandler | LargeBody => {
+  const forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
+
+  const serve = (
+    route: Route,
+    head: RequestHead,
+    requestId: RequestId,
+  ): Reply | BodyHandler | LargeBody | IgnoredBody => {
     switch (route.kind) {
       case 'check':
       case 'enforce':
@@ -59,6 +76,8 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       case 'check_batch':
         refuseWhereDisowned(observed.following.mustNotServe);
         return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
+      case 'forward_auth':
+        return admitForwarded(route, head, requestId);
       case 'evaluation':
       case 'evaluations':
         return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, requestId));
@@ -88,6 +107,19 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     }
   };
 
+  const admitForwarded = (
+    route: Extract<Route, { kind: 'forward_auth' }>,
+    head: RequestHead,
+    requestId: RequestId,
+  ): Reply | IgnoredBody => {
+    try {
+      refuseWhereDisowned(observed.following.mustNotServe);
+      return forwardAuth.handle(head, route, requestId);
+    } catch (error) {
+      return errorAnswer(expected(error, requestId));
+    }
+  };
+
   const admitEvaluation = (
     kind: 'evaluation' | 'evaluations',
     head: RequestHead,
@@ -111,7 +143,8 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
         return expected(error, requestId);
       }
     },
-    headerNamesOf: (path) => (isAuthzenPath(path) ? authzenHeaders : noHeaders),
+    headerNamesOf: (path) =>
+      isForwardAuthPath(path) ? forwardAuth.headerNames : isAuthzenPath(path) ? authzenHeaders : noHeaders,
     refuse: (refusal, bodyBytesMax) => errorReply(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;

@@ -38,7 +38,7 @@ export function authenticator(known: KnownCallers): Authenticate {
     const caller = keyHash === null ? null : known.caller(keyHash, nowMs);
     if (keyHash === null || caller === null) throw new ApiError('unauthorized');
     if (remembered === undefined) hashes.set(authorization, keyHash);
-    if (known.isAccountSuspended) throw new ApiError('account_suspended');
+    refuseSuspended(known);
     if (!holdsScope(caller.scopes, required)) {
       throw new ApiError('insufficient_scope', {
         message: `This endpoint requires an API key with the scope ${required}.`,
@@ -46,6 +46,10 @@ export function authenticator(known: KnownCallers): Authenticate {
     }
     return caller;
   };
+}
+
+export function refuseSuspended(known: Pick<KnownCallers, 'isAccountSuspended'>): void {
+  if (known.isAccountSuspended) throw new ApiError('account_suspended');
 }
 
 /** RFC 9110 §11.1: the scheme is case-insensitive. */

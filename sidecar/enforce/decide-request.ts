@@ -23,7 +23,7 @@ import type { Spool } from '../attest/spool.ts';
 import { leasesOf } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { Reservation } from '../quota/reservation.ts';
-import type { Authenticate, Caller, KnownCallers } from './callers.ts';
+import { type Authenticate, type Caller, type KnownCallers, refuseSuspended } from './callers.ts';
 import type { Attempt, CheckedToken, OpenRequest } from './open-request.ts';
 import { recordOf } from './record-of.ts';
 import type { ScanBudget } from './scan-budget.ts';
@@ -66,7 +66,8 @@ export function decideRequest(deps: SectionDeps, open: OpenRequest): Attempt | n
   const { state, clock, random } = deps;
   const nowMs = clock.now();
   // The key may have been deleted while the body was on its way.
-  deps.authenticate(open.authorization, 'enforcement:check', nowMs);
+  if (open.authorization === null) refuseSuspended(state);
+  else deps.authenticate(open.authorization, 'enforcement:check', nowMs);
   const gate = open.gateId === null ? null : findGate(state, open.gateId, open.caller);
   const policy = gate ?? policyWithoutGate(deps, open);
   const facts = factsOf(state, must(open.token, 'a open is decided when its token is settled'));
@@ -157,7 +158,11 @@ const chargeOf = ({ view, decision }: Attempt) => ({
 });
 
 /** Who asked may see only gates of his own mode; another mode's gate does not exist for him (contract §2). */
-export function findGate(state: EnforcementState, gateId: string, caller: Caller): CompiledGate {
+export function findGate(
+  state: EnforcementState,
+  gateId: string,
+  caller: Pick<Caller, 'mode'>,
+): CompiledGate {
   const gate = state.gate(gateId);
   if (gate === null || gate.mode !== caller.mode) throw new ApiError('gate_not_found');
   return gate;

@@ -27,7 +27,7 @@ import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Authenticate, authenticator } from './callers.ts';
+import { type Authenticate, authenticator, refuseSuspended } from './callers.ts';
 import {
   decideRequest,
   findGate,
@@ -85,6 +85,10 @@ export interface Enforcer {
     gateId: string | null,
     requestId: RequestId,
   ): OpenRequestHead;
+  /**
+   * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode.
+   */
+  admitPeer(gateId: string, requestId: RequestId): OpenRequestHead;
   /**
    * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
@@ -182,11 +186,23 @@ class DecidingEnforcer implements Enforcer, Answerer {
     gateId: string | null,
     requestId: RequestId,
   ): OpenRequestHead {
-    if (this.#deps.state.accountId === null) {
-      throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
-    }
+    this.#refuseWithoutState();
     const caller = this.#authenticate(authorization, 'enforcement:check', this.#deps.clock.now());
     return { requestId, caller, gateId, authorization };
+  }
+
+  admitPeer(gateId: string, requestId: RequestId): OpenRequestHead {
+    const { state } = this.#deps;
+    this.#refuseWithoutState();
+    refuseSuspended(state);
+    const gate = state.gate(gateId);
+    if (gate === null) throw new ApiError('gate_not_found');
+    return { requestId, caller: { mode: gate.mode }, gateId, authorization: null };
+  }
+
+  #refuseWithoutState(): void {
+    if (this.#deps.state.accountId !== null) return;
+    throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
   }
 
   ask(head: OpenRequestHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {

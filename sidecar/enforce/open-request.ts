@@ -55,9 +55,12 @@ export interface Waiting {
 /** What is known of a request before its body. */
 export interface OpenRequestHead {
   readonly requestId: RequestId;
-  readonly caller: Caller;
-  /** The header that the caller was found by: it is looked at again when the request is decided. */
-  readonly authorization: string;
+  readonly caller: Pick<Caller, 'mode'>;
+  /**
+   * The header that the caller was found by: it is looked at again when the request is decided. Null: a peer
+   * that is trusted without a key (contract §15).
+   */
+  readonly authorization: string | null;
   /** As in the URL, unchecked; null for `/enforce`, which may have a gate in its request. */
   readonly gateId: string | null;
 }
@@ -69,8 +72,8 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   readonly requestId: RequestId;
   readonly responder: Responder;
   readonly openedAtMs: MonotonicMillis;
-  readonly caller: Caller;
-  readonly authorization: string;
+  readonly caller: OpenRequestHead['caller'];
+  readonly authorization: OpenRequestHead['authorization'];
   /** From the address; set once from the request, where the address is `/enforce`. */
   gateId: string | null;
   /** As its caller wrote it, for scans and redacted copies. Set once, when the body is parsed. */

@@ -1,4 +1,5 @@
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { isId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { RequestHead } from './server.ts';
 
@@ -8,6 +9,8 @@ export type Route =
   | { readonly kind: 'check'; readonly gateId: string }
   | { readonly kind: 'check_batch'; readonly gateId: string }
   | { readonly kind: 'enforce' }
+  /** `pathBelow`: what follows the id of the gate, as it was sent; '/' where nothing does. */
+  | { readonly kind: 'forward_auth'; readonly gateId: string; readonly pathBelow: string }
   | { readonly kind: 'evaluation' }
   | { readonly kind: 'evaluations' }
   | { readonly kind: 'authzen_configuration' }
@@ -38,6 +41,7 @@ const operations: ReadonlyMap<string, Route> = new Map([
  */
 export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
   const { method, path } = head;
+  if (isForwardAuthPath(path)) return forwardAuthRoute(path);
   if (method === 'POST') {
     const checked = gateIdBefore(checkSuffix, path);
     if (checked !== null) return { kind: 'check', gateId: readGateId(checked) };
@@ -89,6 +93,17 @@ function decode(part: string): string {
     });
   }
 }
+
+/** The per-gate address, for every method (contract §15). Another segment in place of an id is no gate. */
+function forwardAuthRoute(path: string): Route {
+  const slashAt = path.indexOf('/', 1);
+  const gateId = slashAt === -1 ? path.slice(1) : path.slice(1, slashAt);
+  if (!isId('gate', gateId)) throw new ApiError('route_not_found');
+  return { kind: 'forward_auth', gateId, pathBelow: slashAt === -1 ? '/' : path.slice(slashAt) };
+}
+
+/** Nothing else begins like this. */
+export const isForwardAuthPath = (path: string): boolean => path.startsWith('/gate_');
 
 /** Of these addresses the caller's own request id is read and sent back (OpenID AuthZEN 1.0 §10.1). */
 export const isAuthzenPath = (path: string): boolean =>

@@ -36,6 +36,7 @@ export function startFromSettings(
     controlPlane: { origin: settings.CONTROL_PLANE_URL, apiKey: settings.SIDECAR_API_KEY },
     fsyncMs: settings.SPOOL_FSYNC_MS,
     origin: settings.GATE_HOST,
+    forwardAuth: { trust: settings.FORWARD_AUTH_TRUST, headers: settings.FORWARD_AUTH_HEADERS ?? [] },
     listener: { host: settings.SIDECAR_HOST, port, exclusive },
     verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
     // They are figures of the whole process: told by one thread, or they would be added up.

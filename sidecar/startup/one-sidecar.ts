@@ -12,6 +12,7 @@ import { startShipper } from '../attest/shipper.ts';
 import { openSpool } from '../attest/spool.ts';
 import { enforcer as makeEnforcer } from '../enforce/enforce.ts';
 import { settlements as makeSettlements } from '../enforce/settlements.ts';
+import type { ForwardAuthSettings } from '../forward-auth/forward-auth.ts';
 import type { ServerPort } from '../http/server.ts';
 import { type AnswerCounts, countAnswer, sidecarMetrics } from '../operations/metrics.ts';
 import { readOpenApi } from '../operations/read-openapi.ts';
@@ -37,6 +38,7 @@ export interface OneSidecarOptions {
   readonly server: ServerPort;
   /** As its callers reach it; null: the address that it listens on. */
   readonly origin: string | null;
+  readonly forwardAuth: ForwardAuthSettings;
   readonly listener: { readonly host: string; readonly port: number; readonly exclusive: boolean };
   /** Null: it follows by long polls. Stays its owner's. */
   readonly bus: Bus | null;
@@ -189,6 +191,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     enforcer,
     verifier,
     origin: () => origin,
+    forwardAuth: options.forwardAuth,
     observed: { replica, following, spool, shipper, server, ed25519 },
     openApi,
     metrics: {

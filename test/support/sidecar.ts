@@ -8,6 +8,7 @@ import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import type { ForwardAuthSettings } from '../../sidecar/forward-auth/forward-auth.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import type { ServerPort } from '../../sidecar/http/server.ts';
 import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
@@ -72,6 +73,8 @@ export interface TestSidecarOptions {
   readonly isCutOff?: boolean;
   /** Admin key of the account whose gates it serves. Default: the operator's. */
   readonly accountKey?: string;
+  /** Default: as the settings have it. */
+  readonly forwardAuth?: ForwardAuthSettings;
   readonly logger?: Logger;
   /** How long a request waits for leases and settlements. Default: as in earnest. */
   readonly quotaWaitMs?: number;
@@ -92,6 +95,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     fsyncMs: 50,
     server: options.adapter ?? (await chooseServer(process.env, 'uws')),
     origin: null,
+    forwardAuth: options.forwardAuth ?? { trust: 'loopback', headers: [] },
     listener: { host: '127.0.0.1', port: 0, exclusive: true },
     bus: options.bus === undefined ? api.deps.bus : options.bus,
     verifyThreads: 1,

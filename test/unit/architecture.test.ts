@@ -61,7 +61,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   sidecar: [
     ['attest', 'http', 'quota', 'replica', 'verify'],
     ['enforce'],
-    ['authzen', 'operations'],
+    ['authzen', 'forward-auth', 'operations'],
     ['app.ts'],
     ['startup'],
     ['threads'],

@@ -1,0 +1,107 @@
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+import type { RequestObject } from '../../shared/wire/check.ts';
+import type { RequestHead } from '../http/server.ts';
+import { type PathProblem, pathProblems, readPath } from './path-problem.ts';
+
+/** Headers that are read whether they are trusted or not: they carry their own proof. */
+const proofs = ['x-agent-passport', 'x-agent-trust-key'] as const;
+
+/** Of what a trusted header may inform; any other one only becomes part of the request. */
+const meanings = {
+  permission: ['x-gate-permission'],
+  amount: ['x-gate-amount'],
+  method: ['x-forwarded-method', 'x-original-method'],
+  target: ['x-forwarded-uri', 'x-original-uri', 'x-original-url'],
+  host: ['x-forwarded-host', 'x-original-host'],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+type Meaning = keyof typeof meanings;
+const named: ReadonlySet<string> = new Set(Object.values(meanings).flat());
+
+/** The header names that one request is read for, in the order of `RequestHead.headers`. */
+export const headersRead = (trusted: readonly string[]): readonly string[] => [
+  ...proofs,
+  ...new Set(trusted),
+];
+
+export interface ForwardedContext {
+  /** What `check` takes as `request`. */
+  readonly request: RequestObject;
+  /** Null: the path can be read in one way only. */
+  readonly pathProblem: PathProblem | null;
+}
+
+/** The headers of one request by name; absent ones are ''. */
+export type HeaderValues = ReadonlyMap<string, string>;
+
+export const valuesOf = (names: readonly string[], { headers }: Pick<RequestHead, 'headers'>): HeaderValues =>
+  new Map(names.map((name, index) => [name, headers[index] ?? '']));
+
+/**
+ * What the request at the per-gate address is about (contract §15): of the trusted headers, and of the
+ * request itself where those are silent. Throws `invalid_request` naming the header for one that was sent
+ * twice, that contradicts another one, or that cannot be read: guessing could charge too little.
+ */
+export function readContext(
+  head: Pick<RequestHead, 'method' | 'query'>,
+  pathBelow: string,
+  values: HeaderValues,
+): ForwardedContext {
+  const method = one('method', values) ?? head.method;
+  const target = targetOf(one('target', values)) ?? withQuery(pathBelow, head.query);
+  const queryAt = target.indexOf('?');
+  const path = readPath(queryAt === -1 ? target : target.slice(0, queryAt));
+  const pathProblem = path.kind === 'problem' ? path.problem : null;
+  const permission = one('permission', values);
+  const amount = amountOf(one('amount', values));
+  const host = one('host', values);
+  const others = [...values].filter(
+    ([name, value]) => value !== '' && !named.has(name) && !proofs.some((proof) => proof === name),
+  );
+  return {
+    pathProblem,
+    request: {
+      method,
+      path: target,
+      ...(pathProblem === null && permission !== null ? { permission_key: permission } : {}),
+      ...(amount === null ? {} : { amount }),
+      ...(host === null ? {} : { domain: host }),
+      ...(others.length === 0 ? {} : { headers: Object.fromEntries(others) }),
+    },
+  };
+}
+
+const withQuery = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
+
+/** `X-Original-URL` comes as a whole URL from some proxies, of which the rest is known otherwise. */
+const targetOf = (target: string | null): string | null =>
+  target === null ? null : target.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '');
+
+/** The value of the headers that mean this; null: none was sent. */
+function one(meaning: Meaning, values: HeaderValues): string | null {
+  let agreed: string | null = null;
+  for (const name of meanings[meaning]) {
+    const value = values.get(name) ?? '';
+    if (value === '') continue;
+    // The adapters join the values of a repeated header so; no value that is read here holds a space.
+    if (value.includes(', ')) throw invalidRequest(name, `Send the header ${name} once.`);
+    if (agreed !== null && agreed !== value) {
+      throw invalidRequest(name, `The header ${name} and another trusted one contradict each other.`);
+    }
+    agreed = value;
+  }
+  return agreed;
+}
+
+/** As JSON writes a number, so that it is read as `amount` in a body would be. */
+function amountOf(text: string | null): number | null {
+  if (text === null) return null;
+  if (/^\d{1,10}(?:\.\d{1,6})?$/.test(text)) return Number(text);
+  throw invalidRequest(
+    'x-gate-amount',
+    'The header x-gate-amount must be an amount in USD with at most 6 decimals, such as 12.5.',
+  );
+}
+
+/** The sentence about a path, for the answer. */
+export const pathProblemSentence = (problem: PathProblem): string =>
+  `No permission is derived from this path, because it can be read in more than one way: it ${pathProblems[problem]}.`;
