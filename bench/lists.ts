@@ -1,4 +1,4 @@
-import { type AttestationFilter, pageQuery } from '../control-plane/attestations/list-attestations.ts';
+import { everything, type PageQuery, pageQuery } from '../control-plane/attestations/list-attestations.ts';
 import { must } from '../shared/errors/assert.ts';
 import type { UnixMillis } from '../shared/model/time.ts';
 import { askNothing, atRate } from './at-rate.ts';
@@ -109,6 +109,10 @@ function questionsAbout({ passportIds, gateIds }: AuditStage, records: number): 
     },
     { what: 'the oldest', query: () => `until=${time(30)}` },
     { what: 'the largest page', query: () => 'limit=500' },
+    { what: 'a reason', query: () => 'reason=spend_limit_exceeded' },
+    { what: 'a reason that no record has', query: () => 'reason=pii_detected' },
+    { what: 'a permission key that few records have', query: () => 'permission_key=orders:refund' },
+    { what: 'an agent', query: (turn) => `agent_id=agent-${turn % passportIds.length}` },
   ];
 }
 
@@ -137,19 +141,18 @@ async function ask(
 
 /** Of the lists in which a careless plan would go through most. */
 async function plansOf({ sql, owner, passportIds, gateIds }: AuditStage): Promise<LatencyTable['plans']> {
-  const all = { passportId: null, gateId: null, decision: null, sinceMs: null, untilMs: null };
-  const explained = async (of: string, filter: AttestationFilter) => {
+  const explained = async (of: string, query: Partial<PageQuery>) => {
     const rows = await sql<{ 'QUERY PLAN': string }[]>`
       EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS, SUMMARY ON)
-      ${pageQuery(sql, owner, filter, { limit: 51, behind: null })}`;
+      ${pageQuery(sql, owner, { ...everything, limit: 51, ...query })}`;
     return { of, text: rows.map((row) => row['QUERY PLAN']).join('\n') };
   };
-  const [passportId = null] = passportIds;
   const [gateId = null] = gateIds;
   return [
-    await explained('The first page of everything', all),
-    await explained('A rare decision', { ...all, decision: 'SUSPEND' }),
-    await explained('A passport at a gate', { ...all, passportId, gateId }),
-    await explained('The oldest', { ...all, untilMs: (startMs + 30) as UnixMillis }),
+    await explained('The first page of everything', {}),
+    await explained('A rare decision', { decision: 'SUSPEND' }),
+    await explained('A passport at a gate', { passportIds: passportIds.slice(0, 1), gateId }),
+    await explained('The oldest', { untilMs: (startMs + 30) as UnixMillis }),
+    await explained('A permission key that few records have', { permissionKey: 'orders:refund' }),
   ];
 }

@@ -2,11 +2,12 @@ import type { Database } from '../control-plane/base/database.ts';
 import type { Owner } from '../shared/model/owner.ts';
 
 /**
- * Of every so many records one is a BLOCK, and of every so many one a SUSPEND: rare enough that a list of
- * them must not look for long.
+ * Of every so many records one is a BLOCK, and of every so many one a SUSPEND, or one for another permission:
+ * rare enough that a list of them must not look for long.
  */
 const blockEvery = 10;
 const suspendEvery = 10_000;
+const refundEvery = 10_000;
 
 /**
  * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody:
@@ -46,7 +47,7 @@ export async function addUnsignedRecords(
         'sha256:' || lpad(to_hex(number), 64, '0'), repeat('A', 86), repeat('A', 43), passport_id, gate_id,
         CASE WHEN number % ${suspendEvery} = 7 THEN 'SUSPEND' WHEN number % ${blockEvery} = 3 THEN 'BLOCK' ELSE 'PERMIT' END,
         CASE WHEN number % ${blockEvery} = 3 THEN 'spend_limit_exceeded' END,
-        'sha256:' || repeat('0', 64), 'orders:create', 12500000,
+        'sha256:' || repeat('0', 64), CASE WHEN number % ${refundEvery} = 5 THEN 'orders:refund' ELSE 'orders:create' END, 12500000,
         '{passport,trust_level,freshness,issuer,permission,spend_limit}'::text[], '[]'::jsonb, false,
         'side_' || repeat('0', 26), ${startMs} + number, ${startMs} + number, ${owner.accountId}, ${owner.mode}
       FROM generate_series(${from}::bigint, ${from + count - 1}::bigint) AS number

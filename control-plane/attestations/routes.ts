@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
-import { outcomes } from '../../shared/model/decision.ts';
+import { decisionReasons, outcomes } from '../../shared/model/decision.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
@@ -28,7 +28,10 @@ const config = { scope: getAttestationUseCase.scope } as const;
 const ListQuery = Type.Object({
   passport_id: Type.Optional(Type.String()),
   gate_id: Type.Optional(Type.String()),
+  agent_id: Type.Optional(Type.String()),
   decision: Type.Optional(Type.Enum(outcomes)),
+  reason: Type.Optional(Type.Enum(decisionReasons)),
+  permission_key: Type.Optional(Type.String()),
   since: Type.Optional(Type.String()),
   until: Type.Optional(Type.String()),
   limit: Type.Integer({
@@ -68,17 +71,19 @@ export function attestationRoutes(
         const filter: AttestationFilter = {
           passportId: query.passport_id ?? null,
           gateId: query.gate_id ?? null,
+          agentId: query.agent_id ?? null,
           decision: query.decision ?? null,
+          reason: query.reason ?? null,
+          permissionKey: query.permission_key ?? null,
           sinceMs: readTimeParameter('since', query.since),
           untilMs: readTimeParameter('until', query.until),
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         const behind = cursor === undefined ? null : await readCursor(deps, caller, cursor, asked);
-        const { attestations, hasMore } = await listAttestations(deps.sql, caller, filter, { limit, behind });
-        const last = hasMore ? attestations.at(-1) : undefined;
+        const { attestations, last } = await listAttestations(deps.sql, caller, filter, { limit, behind });
         return {
           attestations: attestations.map(renderAttestation),
-          next_cursor: last === undefined ? null : renderCursor(last.id, asked),
+          next_cursor: last === null ? null : renderCursor(last, asked),
         };
       },
     );

@@ -354,6 +354,9 @@ export const glossary: Readonly<Record<string, string>> = {
   pricing_model: 'Only what is priced by this model.',
   min_security_profile: 'Only gates of at least this trust level.',
   sort: 'Sort order of the results; those without a value come last.',
+  'query.agent_id': 'Only records of passports that the account of the caller has issued to this agent.',
+  'query.permission_key': 'Only records of requests for exactly this permission.',
+  'query.reason': 'Only records with this reason.',
   since: 'Only records from this time on.',
   until: 'Only records before this time.',
   cursor: '`next_cursor` of the same query.',
@@ -396,7 +399,7 @@ export function describeParameter(path: string, parameter: Parameter): Parameter
   const { name, schema } = parameter;
   const parts = path.split('/');
   const owner = parameter.in === 'path' ? pathIds[parts[parts.indexOf(`{${name}}`) - 1] ?? ''] : name;
-  const description = meaningOf('', owner ?? name);
+  const description = meaningOf(parameter.in, owner ?? name);
   const timed = isTime(name, schema) ? { ...schema, format: 'date-time' } : schema;
   return { ...parameter, schema: timed, ...(description === undefined ? {} : { description }) };
 }

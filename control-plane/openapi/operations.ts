@@ -235,7 +235,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Audit',
     summary: 'List attestations, newest first',
     description:
-      'Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next page; null on the last page.',
+      'Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next page; null on the last page. ' +
+      'With `reason`, `permission_key` or `agent_id` a page may be short or empty although others follow.',
   },
   'GET /v1/attestations/export': {
     id: 'exportAttestations',

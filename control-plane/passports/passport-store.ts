@@ -127,6 +127,25 @@ export async function listPassports(
   };
 }
 
+/** Ids of the owner's passports with this agent_id, whatever their state, at most `max`, the newest first. */
+export async function passportIdsOfAgent(
+  sql: Database,
+  owner: Owner,
+  asked: {
+    readonly agentId: string;
+    /** Only this one, if it is of the agent; null: all. */
+    readonly passportId: string | null;
+    readonly max: number;
+  },
+): Promise<readonly PassportId[]> {
+  const rows = await sql<{ passportId: PassportId }[]>`
+    SELECT passport_id AS "passportId" FROM passports
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND agent_id = ${asked.agentId}
+      ${asked.passportId === null ? sql`` : sql`AND passport_id = ${asked.passportId}`}
+    ORDER BY passport_id DESC LIMIT ${asked.max}`;
+  return rows.map(({ passportId }) => passportId);
+}
+
 /** `passportStatusAt` in SQL: 'expired' is hardly ever written, and mostly seen by the time. */
 function hasStatusAt(sql: Database, status: PassportStatus, nowMs: UnixMillis) {
   switch (status) {

@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
 import {
   type AttestationFilter,
+  everything,
   findPlace,
   listAttestations,
   pageQuery,
+  passportsWalked,
 } from '../../control-plane/attestations/list-attestations.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -25,6 +27,9 @@ let busyGates: string[];
 let lonelyGate: string;
 let othersPassport: string;
 let othersGate: string;
+const agentOfOne = 'agent-of-one';
+/** More passports than a list walks along one by one. */
+const agentOfTen = 'agent-of-ten';
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 const records = 40_000;
 const limit = 50;
@@ -41,11 +46,11 @@ beforeAll(async () => {
     const made = await make();
     return must(made.passport_id ?? made.gate_id, 'the answer has an id');
   };
-  busyPassports = [await ids(() => api.issuePassport()), await ids(() => api.issuePassport())];
   busyGates = [await ids(() => api.createGate()), await ids(() => api.createGate())];
   lonelyGate = await ids(() => api.createGate());
   othersPassport = await ids(() => api.issuePassport({}, account.key));
   othersGate = await ids(() => api.createGate({}, account.key));
+  busyPassports = [await ids(() => api.issuePassport({ agent_id: agentOfOne })), await lastOfTen(agentOfTen)];
   const half = records / 2;
   for (const from of [0, half]) {
     await addUnsignedRecords(api.deps.sql, {
@@ -68,13 +73,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const everything: AttestationFilter = {
-  passportId: null,
-  gateId: null,
-  decision: null,
-  sinceMs: null,
-  untilMs: null,
-};
+async function lastOfTen(agent_id: string): Promise<string> {
+  for (let i = 1; ; i += 1) {
+    const { passport_id } = await api.issuePassport({ agent_id });
+    if (i === 10) return passport_id;
+    await api.call({ method: 'POST', url: `/v1/passports/${passport_id}/revoke`, body: {} });
+  }
+}
 
 interface PlanNode {
   readonly 'Node Type': string;
@@ -85,7 +90,14 @@ interface PlanNode {
 async function blocksRead(who: Owner, filter: Partial<AttestationFilter>, behind: string | null = null) {
   const { sql } = api.deps;
   const place = behind === null ? null : await findPlace(sql, who, behind as Parameters<typeof findPlace>[2]);
-  const query = pageQuery(sql, who, { ...everything, ...filter }, { limit: limit + 1, behind: place });
+  const passportIds = await passportsWalked(sql, who, { ...everything, ...filter });
+  const query = pageQuery(sql, who, {
+    ...everything,
+    ...filter,
+    passportIds,
+    limit: limit + 1,
+    behind: place,
+  });
   const [row] = await sql<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
     EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`;
   const plan = must(row?.['QUERY PLAN'][0], 'EXPLAIN answers a plan').Plan;
@@ -142,6 +154,17 @@ describe('a page of attestations', () => {
       () => ({ passportId: busyPassports[0] ?? '', gateId: busyGates[0] ?? '' }),
     ],
     ['an account with little among many with much', 2, () => other, () => ({})],
+    ['an agent', limit, () => owner, () => ({ agentId: agentOfOne })],
+    ['an agent at a gate hardly used', 1, () => owner, () => ({ agentId: agentOfOne, gateId: lonelyGate })],
+    ['an agent with many passports', limit, () => owner, () => ({ agentId: agentOfTen })],
+    ['a common reason', limit, () => owner, () => ({ reason: 'spend_limit_exceeded' })],
+    ['a common permission key', limit, () => owner, () => ({ permissionKey: 'orders:create' })],
+    [
+      'a common permission key of an agent',
+      limit,
+      () => owner,
+      () => ({ agentId: agentOfOne, permissionKey: 'orders:create' }),
+    ],
     ['nobody', 0, () => liveOwner('acct_00000000000000000000000000'), () => ({})],
   ];
 
@@ -154,6 +177,49 @@ describe('a page of attestations', () => {
     const middle = `att_${String(records / 2).padStart(26, '0')}`;
     expect(await blocksRead(owner, {}, middle)).toBeLessThan(blocksMax);
     expect(await blocksRead(owner, { gateId: busyGates[0] ?? '' }, middle)).toBeLessThan(blocksMax);
+  });
+
+  /** A walk down the indexes and each record in a block of its own. */
+  const examinedBlocksMax = everything.examinedMax + 200;
+
+  it.each<[name: string, filter: () => Partial<AttestationFilter>]>([
+    ['a rare permission key', () => ({ permissionKey: 'orders:refund' })],
+    ['a permission key that no record has', () => ({ permissionKey: 'orders:delete' })],
+    ['a reason that no record has', () => ({ reason: 'pii_detected' })],
+    ['a rare permission key of an agent', () => ({ permissionKey: 'orders:refund', agentId: agentOfOne })],
+    [
+      'an agent with many passports at a gate where it never was',
+      () => ({ agentId: agentOfTen, gateId: lonelyGate }),
+    ],
+  ])('examines a bounded number of records for filters that no index serves: %s', async (_name, filter) => {
+    expect(await blocksRead(owner, filter())).toBeLessThan(examinedBlocksMax);
+  });
+
+  it('goes on after the last record that it examined, until all that match are found', async () => {
+    const filter: AttestationFilter = {
+      ...everything,
+      permissionKey: 'orders:create',
+      reason: 'spend_limit_exceeded',
+      untilMs: atMs(200),
+    };
+    const walk = async (examinedMax?: number) => {
+      const pages: string[][] = [];
+      let behind: Awaited<ReturnType<typeof findPlace>> = null;
+      do {
+        const asked = { limit: 5, behind };
+        const page = await listAttestations(api.deps.sql, owner, filter, asked, examinedMax);
+        pages.push(page.attestations.map(({ id }) => id));
+        behind = page.last === null ? null : await findPlace(api.deps.sql, owner, page.last);
+      } while (behind !== null);
+      return pages;
+    };
+    const pages = await walk();
+    expect(pages.map(({ length }) => length)).toEqual([5, 5, 5, 5]);
+    for (const examinedMax of [1, 2, 3, 4, 5, 6, 7, 20]) {
+      expect((await walk(examinedMax)).flat(), `examines ${examinedMax}`).toEqual(pages.flat());
+    }
+    const short = await walk(3);
+    expect(short.map(({ length }) => length)).toEqual([3, 3, 3, 3, 3, 3, 2]);
   });
 
   it('would be found out if it read more', async () => {

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NewRecord } from '../../control-plane/attestations/append-records.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { type Outcome, outcomes } from '../../shared/model/decision.ts';
+import { type DecisionReason, type Outcome, outcomes } from '../../shared/model/decision.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { append, liveOwner, newRecord, operatorOf } from '../support/exports.ts';
@@ -17,7 +18,12 @@ import { runs } from '../support/runs.ts';
 let api: Api;
 let own: Owner;
 let other: Owner;
-let things: Readonly<Record<'own' | 'other', { readonly passportId: string; readonly gateId: string }>>;
+interface Things {
+  readonly passportId: string;
+  readonly agentId: string;
+  readonly gateId: string;
+}
+let things: Readonly<Record<'own' | 'other', Things>>;
 const startMs = Date.parse('2026-11-01T00:00:00Z');
 /** Few moments for many records: ties, and late arrivals, are the rule. */
 const moments = 6;
@@ -27,10 +33,14 @@ beforeAll(async () => {
   own = await operatorOf(api);
   const account = await api.createAccount();
   other = liveOwner(account.accountId);
-  const thingsOf = async (key: string) => ({
-    passportId: (await api.issuePassport({}, key)).passport_id,
-    gateId: (await api.createGate({}, key)).gate_id,
-  });
+  const thingsOf = async (key: string) => {
+    const { passport_id, agent_id } = await api.issuePassport({}, key);
+    return {
+      passportId: passport_id,
+      agentId: agent_id,
+      gateId: (await api.createGate({}, key)).gate_id,
+    };
+  };
   things = { own: await thingsOf(api.adminKey), other: await thingsOf(account.key) };
 });
 afterAll(() => api.close());
@@ -43,12 +53,16 @@ interface Drawn {
   readonly asker: 'own' | 'other';
   readonly decision: Outcome;
   readonly moment: number;
+  readonly permission: PermissionKey;
 }
 
 interface Filter {
   readonly passport: Whose;
   readonly gate: Whose;
+  readonly agent: Whose;
   readonly decision: Outcome | null;
+  readonly reason: DecisionReason | null;
+  readonly permission: PermissionKey | null;
   readonly since: number | null;
   readonly until: number | null;
 }
@@ -56,6 +70,8 @@ interface Filter {
 const whose = fc.constantFrom<Whose>('own', 'own', 'other', null);
 const decision = fc.constantFrom(...outcomes);
 const moment = fc.integer({ min: 0, max: moments });
+const permission = fc.constantFrom('orders:create' as PermissionKey, 'orders:read' as PermissionKey);
+const reasons = { PERMIT: null, SUSPEND: 'approval_required', BLOCK: 'domain_not_allowed' } as const;
 const arrival = fc.array(
   fc.record({
     passport: whose,
@@ -63,20 +79,31 @@ const arrival = fc.array(
     asker: fc.constantFrom('own', 'other'),
     decision,
     moment,
+    permission,
   }),
   { maxLength: 8 },
 );
 const filter = fc.record({
   passport: fc.constantFrom<Whose>(null, null, 'own', 'other'),
   gate: fc.constantFrom<Whose>(null, null, 'own', 'other'),
+  agent: fc.constantFrom<Whose>(null, null, null, 'own', 'other'),
   decision: fc.option(decision, { freq: 2 }),
+  reason: fc.constantFrom<DecisionReason | null>(null, null, 'approval_required', 'domain_not_allowed'),
+  permission: fc.option(permission, { freq: 2 }),
   since: fc.option(moment, { freq: 2 }),
   until: fc.option(moment, { freq: 2 }),
 });
 
 const ownerOf = (who: 'own' | 'other') => (who === 'own' ? own : other);
 
-function recordOf({ passport, gate, asker, decision: outcome, moment: when }: Drawn): NewRecord {
+function recordOf({
+  passport,
+  gate,
+  asker,
+  decision: outcome,
+  moment: when,
+  permission: key,
+}: Drawn): NewRecord {
   return newRecord(
     api,
     {
@@ -84,7 +111,12 @@ function recordOf({ passport, gate, asker, decision: outcome, moment: when }: Dr
       gateId: gate === null ? null : things[gate].gateId,
       gateOwner: ownerOf(gate ?? asker),
     },
-    { decision: outcome, timestampMs: (startMs + when) as UnixMillis },
+    {
+      decision: outcome,
+      reason: reasons[outcome],
+      permissionKey: key,
+      timestampMs: (startMs + when) as UnixMillis,
+    },
   );
 }
 
@@ -102,6 +134,10 @@ function belongs(drawn: Drawn, wanted: Filter): boolean {
     isReader &&
     asksFor(drawn.passport, wanted.passport) &&
     asksFor(drawn.gate, wanted.gate) &&
+    // An agent belongs to the account that issued its passports.
+    (wanted.agent === null || (wanted.agent === 'own' && drawn.passport === 'own')) &&
+    (wanted.reason === null || reasons[drawn.decision] === wanted.reason) &&
+    (wanted.permission === null || drawn.permission === wanted.permission) &&
     (wanted.decision === null || drawn.decision === wanted.decision) &&
     (wanted.since === null || drawn.moment >= wanted.since) &&
     (wanted.until === null || drawn.moment < wanted.until)
@@ -116,11 +152,15 @@ interface Listed {
 
 const newestFirst = (a: Listed, b: Listed) => b.moment - a.moment || b.arrived - a.arrived;
 
-function queryOf({ passport, gate, decision: outcome, since, until }: Filter, limit: number): string {
+function queryOf(by: Filter, limit: number): string {
+  const { passport, gate, agent, decision: outcome, reason, permission: key, since, until } = by;
   const query = new URLSearchParams({ limit: String(limit) });
   if (passport !== null) query.set('passport_id', things[passport].passportId);
   if (gate !== null) query.set('gate_id', things[gate].gateId);
+  if (agent !== null) query.set('agent_id', things[agent].agentId);
   if (outcome !== null) query.set('decision', outcome);
+  if (reason !== null) query.set('reason', reason);
+  if (key !== null) query.set('permission_key', key);
   if (since !== null) query.set('since', new Date(startMs + since).toISOString());
   if (until !== null) query.set('until', new Date(startMs + until).toISOString());
   return query.toString();

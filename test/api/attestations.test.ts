@@ -128,7 +128,57 @@ describe('GET /v1/attestations', () => {
     expect(await listedIds('?passport_id=pass_unknown')).toEqual([]);
   });
 
+  it('filters by reason and permission key, with other filters and alone', async () => {
+    const mine = `passport_id=${passport.passport_id}`;
+    const blocked = [ids[8], ids[5], ids[2]];
+    expect(await listedIds(`?${mine}&reason=domain_not_allowed`)).toEqual(blocked);
+    expect(await listedIds('?reason=domain_not_allowed&limit=2')).toEqual(blocked.slice(0, 2));
+    expect(await listedIds(`?gate_id=${gateId}&reason=domain_not_allowed&since=${time(3)}`)).toEqual(
+      blocked.slice(0, 2),
+    );
+    expect(await listedIds(`?${mine}&reason=domain_not_allowed&decision=PERMIT`)).toEqual([]);
+    expect(await listedIds('?reason=rate_limit_exceeded')).toEqual([]);
+    expect(await listedIds(`?${mine}&permission_key=orders:create`)).toEqual(ids.toReversed());
+    expect(await listedIds(`?${mine}&permission_key=orders:create&reason=domain_not_allowed`)).toEqual(
+      blocked,
+    );
+    expect(await listedIds('?permission_key=orders')).toEqual([]);
+  });
+
+  it('filters by agent: all passports of it, those that have ended too, and no other account’s', async () => {
+    const agent_id = 'filtered-agent';
+    const gate = (await api.createGate({ constraints: { trusted_issuers: ['*'] } })).gate_id;
+    const visit = async (key?: string) => {
+      const { passport_id, jwt } = await api.issuePassport({ agent_id }, key);
+      const { body } = await api.call({
+        method: 'POST',
+        url: `/v1/gates/${gate}/check`,
+        body: { passport: jwt, request: { permission_key: 'orders:create' } },
+      });
+      return { passport_id, attestation_id: body.attestation_id };
+    };
+    const first = await visit();
+    await api.call({ method: 'POST', url: `/v1/passports/${first.passport_id}/revoke`, body: {} });
+    const second = await visit();
+    const stranger = await visit(other.key);
+    const byAgent = `?agent_id=${agent_id}`;
+    expect(await listedIds(byAgent)).toEqual([second.attestation_id, first.attestation_id]);
+    expect(await listedIds(byAgent, other.key)).toEqual([stranger.attestation_id]);
+    expect(await listedIds(byAgent, testKey)).toEqual([]);
+    expect(await listedIds(`${byAgent}&passport_id=${first.passport_id}`)).toEqual([first.attestation_id]);
+    expect(await listedIds(`${byAgent}&passport_id=${passport.passport_id}`)).toEqual([]);
+    expect(await listedIds(`${byAgent}&gate_id=${gate}&permission_key=orders:create`)).toHaveLength(2);
+    expect(await listedIds(`${byAgent}&gate_id=${gateId}`)).toEqual([]);
+    expect(await listedIds('?agent_id=nobody')).toEqual([]);
+    const { body } = await list(`${byAgent}&limit=1`);
+    expect(await listedIds(`${byAgent}&cursor=${body.next_cursor}`)).toEqual([first.attestation_id]);
+    expectError(await list(`?agent_id=nobody&cursor=${body.next_cursor}`), 'invalid_request', 'cursor');
+  });
+
   it.each([
+    ['reason=refused', 'reason'],
+    ['reason=', 'reason'],
+    ['permission_key=a:b&permission_key=c:d', 'permission_key'],
     ['limit=0', 'limit'],
     ['limit=501', 'limit'],
     ['limit=x', 'limit'],

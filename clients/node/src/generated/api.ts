@@ -1919,8 +1919,14 @@ export interface AttestationsResource {
     readonly passport_id?: string;
     /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
+    /** Only records of passports that the account of the caller has issued to this agent. */
+    readonly agent_id?: string;
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+    /** Only records with this reason. */
+    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    /** Only records of requests for exactly this permission. */
+    readonly permission_key?: string;
     /** Only records from this time on. */
     readonly since?: string;
     /** Only records before this time. */
