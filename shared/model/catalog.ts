@@ -14,7 +14,7 @@ export type Pricing = KnownPricing | OwnPricing;
 
 interface OwnPricing {
   readonly model: null;
-  /** All of it, as it was published; a model that nobody knows included. */
+  /** All of it, as it was published, its `model` included. Model `free` is the price 0 to a decision. */
   readonly more: Readonly<Record<string, unknown>>;
 }
 
@@ -90,6 +90,12 @@ export const catalogTerms = (permissions: readonly CatalogEntry[]): CatalogTerms
 
 /** Prices by the minute, for a subscription or in another currency are no amount of a single request. */
 function pricePerCall(pricing: Pricing | null): MicroUsd | null {
-  if (pricing === null || pricing.model !== 'per_call' || pricing.currency !== 'USD') return null;
+  if (pricing === null) return null;
+  if (pricing.model === null) return isFree(pricing.more) ? microUsdFromCents(0) : null;
+  if (pricing.model !== 'per_call' || pricing.currency !== 'USD') return null;
   return microUsdFromCents(pricing.priceCents);
 }
+
+/** Null counts as absent. */
+const isFree = ({ model, price_cents, currency }: OwnPricing['more']): boolean =>
+  model === 'free' && (price_cents ?? 0) === 0 && (currency ?? 'USD') === 'USD';

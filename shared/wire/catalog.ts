@@ -43,8 +43,17 @@ const KnownPricing = Type.Object(
   { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(nullable(Currency)) },
   { additionalProperties: true },
 );
+/** Its members mean the same, but discovery does not know the model (contract §10). */
+const FreePricing = Type.Object(
+  {
+    model: Type.Literal('free'),
+    price_cents: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 0 }))),
+    currency: Type.Optional(nullable(Currency)),
+  },
+  { additionalProperties: true },
+);
 /** Free-form: without a known model all of it is kept and signed, and counts as no price (contract §10). */
-const PricingInput = Type.Union([KnownPricing, FreeForm]);
+const PricingInput = Type.Union([KnownPricing, FreePricing, FreeForm]);
 const Sla = closed({
   uptime_basis_points: BasisPoints,
   response_time_ms: Type.Integer({ minimum: 0, maximum: limits.responseTimeMsMax }),
@@ -141,6 +150,9 @@ function parseEntries(
     if (known.has(key)) throw invalidRequest(`${param}.key`, `${param}.key is in this catalog twice.`);
     known.add(key);
     if (given.pricing) boundFreeForm(`${param}.pricing`, given.pricing);
+    if (given.pricing?.['model'] === 'free' && !freePricingShape.Check(given.pricing)) {
+      shapeReader(FreePricing, `${param}.pricing`)(given.pricing);
+    }
     return entryOf(given, key, parsePricing(given.pricing ?? null, `${param}.pricing`));
   });
 }
@@ -164,6 +176,7 @@ const entryOf = (
 });
 
 const knownPricingShape = Compile(KnownPricing);
+const freePricingShape = Compile(FreePricing);
 
 const isPricingModel = (value: unknown): value is PricingModel =>
   pricingModels.some((each) => each === value);

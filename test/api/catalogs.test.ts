@@ -162,6 +162,15 @@ describe('POST /gates/:id/catalog', () => {
     expect(body.permissions[0].pricing).toEqual(priced(1));
   });
 
+  it('signs a price of model free as it was sent, and discovery counts it as unpriced', async () => {
+    const free = { model: 'free', note: 'always' };
+    const permissions = [{ key: 'gratis:read', pricing: free }];
+    const { gate_id } = await api.createGate({ catalog: { permissions } });
+    expect((await read(gate_id)).body.permissions[0].pricing).toEqual(free);
+    const { body } = await api.call({ url: '/v1/discover?capability=gratis', key: null });
+    expect(body.results).toMatchObject([{ gate_id, pricing: null }]);
+  });
+
   it('keeps and signs unknown members of a catalog; a price of an unknown kind counts as none', async () => {
     const own = { model: 'per_word', price_cents: 'on request', tiers: [{ upTo: 1e21, each: 0.1 }, null] };
     const catalog = {
@@ -235,6 +244,9 @@ describe('POST /gates/:id/catalog', () => {
     [[{ ...minimal, requires_approval: 'yes' }], 'permissions.0.requires_approval'],
     [[{ ...minimal, price: 5 }], 'permissions.0.price'],
     [[{ ...minimal, pricing: { model: 'per_call' } }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: { model: 'free', price_cents: 1 } }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: { model: 'free', price_cents: '0' } }], 'permissions.0.pricing.price_cents'],
+    [[{ ...minimal, pricing: { model: 'free', currency: 'usd' } }], 'permissions.0.pricing.currency'],
     [[{ ...minimal, pricing: priced(-1) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: priced(0.5) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: priced(1e11 + 1) }], 'permissions.0.pricing.price_cents'],

@@ -18,6 +18,8 @@ describe('the terms of a catalog', () => {
     { key: 'orders:read', requires_approval: false },
     { key: 'orders:stream', pricing: { model: 'per_minute', price_cents: 1 } },
     { key: 'orders:delete', pricing: { model: 'per_call', price_cents: 1, currency: 'EUR' } },
+    { key: 'orders:list', pricing: { model: 'free' } },
+    { key: 'orders:watch', pricing: { model: 'free', price_cents: 0, currency: 'USD' } },
   );
 
   it('are the price per call in USD, and whether somebody must approve', () => {
@@ -26,6 +28,8 @@ describe('the terms of a catalog', () => {
       ['orders:read', { priceMicroUsd: null, requiresApproval: false }],
       ['orders:stream', { priceMicroUsd: null, requiresApproval: false }],
       ['orders:delete', { priceMicroUsd: null, requiresApproval: false }],
+      ['orders:list', { priceMicroUsd: 0, requiresApproval: false }],
+      ['orders:watch', { priceMicroUsd: 0, requiresApproval: false }],
     ]);
   });
 

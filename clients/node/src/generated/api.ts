@@ -615,6 +615,14 @@ export interface CatalogPublication {
       /** Currency of the price, such as USD. */
       readonly currency?: string | null;
       readonly [name: string]: unknown;
+    } | {
+      /** The unit of the price: a call, a minute, or a subscription. */
+      readonly model: 'free';
+      /** The price in hundredths of the currency. */
+      readonly price_cents?: number | null;
+      /** Currency of the price, such as USD. */
+      readonly currency?: string | null;
+      readonly [name: string]: unknown;
     } | Readonly<Record<string, unknown>> | null;
     /** Group of offers, such as `logistics`. */
     readonly category?: string | null;
