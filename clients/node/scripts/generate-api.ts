@@ -75,7 +75,7 @@ const renamed: Readonly<Record<string, string>> = {
   Decision: 'ServiceDecision',
 };
 
-interface Schema {
+export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -88,17 +88,17 @@ interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | Schema;
 }
-interface Parameter {
+export interface Parameter {
   readonly name: string;
   readonly in: string;
   readonly required?: boolean;
   readonly description?: string;
   readonly schema: Schema;
 }
-interface Media {
+export interface Media {
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
 }
-interface Operation {
+export interface Operation {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;

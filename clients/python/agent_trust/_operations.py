@@ -1,0 +1,2932 @@
+"""Written by clients/node/scripts/generate-python.ts from docs/openapi.json. Do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Literal, NotRequired, TypeAlias, TypedDict
+
+
+class ErrorBodyError(TypedDict):
+    """What went wrong."""
+
+    # For programs to branch on; a closed list, see docs/errors.md.
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "idempotency_conflict", "precondition_failed", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    # Text for people.
+    message: str
+    # The HTTP status.
+    status: int
+    # Names the request; also in `X-Request-Id`.
+    request_id: str
+    # The field or parameter at fault, if there is one.
+    param: NotRequired[str]
+
+
+class ErrorBody(TypedDict):
+    # What went wrong.
+    error: ErrorBodyError
+
+
+class ReferenceIssue(TypedDict):
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # Id of the issuer, `iss_…`. Default: the account's own default issuer.
+    issuer_id: NotRequired[str | None]
+    # Name of the agent, for people. Default: the `agent_id`.
+    agent_name: NotRequired[str | None]
+    # How long the passport is valid, in days. Default 90.
+    expires_in_days: NotRequired[int | None]
+    # How long it is valid: a number with `s`, `m`, `h` or `d`.
+    expires_in: NotRequired[str | None]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: NotRequired[Mapping[str, Any] | None]
+    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    public_key: NotRequired[str | None]
+    # Limits of this passport, at every gate.
+    constraints: NotRequired[PassportConstraints | None]
+
+
+class MachineIssue(TypedDict):
+    # Id of the issuer, `iss_…`.
+    issuer_id: str
+    # Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`.
+    subject: Mapping[str, Any]
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # Limits of this passport, at every gate.
+    constraints: NotRequired[PassportConstraints | None]
+    # When it expires; null if it never expires.
+    expires_at: NotRequired[str | None]
+    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    public_key: NotRequired[str | None]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+
+
+class UnattendedIssue(TypedDict):
+    # Kind of the agent, in the unattended variant; kept in `subject`.
+    agent_type: NotRequired[str | None]
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: NotRequired[str | None]
+    # Name of the agent, for people. Default: the `agent_id`.
+    agent_name: NotRequired[str | None]
+    # How long it is valid: a number with `s`, `m`, `h` or `d`.
+    expires_in: NotRequired[str | None]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+
+
+class Passport(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The id of this object under its short name.
+    id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # Name of the agent, for people. Default: the `agent_id`.
+    agent_name: str
+    # Id of the issuer, `iss_…`.
+    issuer_id: str
+    # Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`.
+    subject: Mapping[str, Any]
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # Limits that apply to every decision.
+    constraints: Mapping[str, Any]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    public_key: str
+    # Current status.
+    status: Literal["active", "suspended", "revoked", "expired"]
+    # When the passport was issued.
+    issued_at: str
+    # When it was created.
+    created_at: str
+    # When it expires; null if it never expires.
+    expires_at: str | None
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: Mapping[str, Any]
+    # Domain that the issuer claims.
+    issuer_domain: str | None
+    # Number of PERMIT decisions for the passport.
+    use_count: int
+    # When it was last used; null if never.
+    last_used_at: str | None
+    # When the passport was revoked; null if it is not revoked.
+    revoked_at: str | None
+    # Why the passport was revoked.
+    revocation_reason: str | None
+    # Who revoked the passport, as in its audit entry; null if it is not revoked, or was revoked before the
+    # service recorded this.
+    revoked_by: Actor | None
+
+
+class IssuedPassport(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The id of this object under its short name.
+    id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # Name of the agent, for people. Default: the `agent_id`.
+    agent_name: str
+    # Id of the issuer, `iss_…`.
+    issuer_id: str
+    # Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`.
+    subject: Mapping[str, Any]
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # Limits that apply to every decision.
+    constraints: Mapping[str, Any]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    public_key: str
+    # Current status.
+    status: Literal["active", "suspended", "revoked", "expired"]
+    # When the passport was issued.
+    issued_at: str
+    # When it was created.
+    created_at: str
+    # When it expires; null if it never expires.
+    expires_at: str | None
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: Mapping[str, Any]
+    # The passport itself: a signed token (JWS), which the agent presents. A bearer credential, returned
+    # only in this answer.
+    jwt: str
+    # The other half: `ed25519_private:` and base64url of the seed. Returned only in this answer and stored
+    # nowhere; absent if the caller sent a public key.
+    private_key: NotRequired[str]
+
+
+class PassportListItem(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The id of this object under its short name.
+    id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # Name of the agent, for people. Default: the `agent_id`.
+    agent_name: str
+    # Id of the issuer, `iss_…`.
+    issuer_id: str
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # Current status.
+    status: Literal["active", "suspended", "revoked", "expired"]
+    # When the passport was issued.
+    issued_at: str
+    # When it was created.
+    created_at: str
+    # When it expires; null if it never expires.
+    expires_at: str | None
+
+
+class PassportPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[PassportListItem]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class PassportRevocation(TypedDict):
+    # Reason, kept for the record. Default `unspecified`.
+    reason: NotRequired[str | None]
+
+
+class RevocationPropagation(TypedDict):
+    """How many of the sidecars that serve passports of this account have applied this change."""
+
+    # Revision number of this change.
+    revision: int
+    # How many sidecars are connected.
+    sidecars: int
+    # How many of them have applied this change.
+    acknowledged: int
+    # Sidecars that were connected in the last minutes and are not now. They keep deciding on their last
+    # known state, for as long as the trust level of the gate allows.
+    silent: Sequence[str]
+
+
+class Revocation(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The id of this object under its short name.
+    id: str
+    # Current status.
+    status: Literal["revoked"]
+    # When the passport was revoked; null if it is not revoked.
+    revoked_at: str
+    # Who revoked the passport, as in its audit entry; null if it is not revoked, or was revoked before the
+    # service recorded this.
+    revoked_by: Actor | None
+    # Reason, kept for the record.
+    reason: str
+    # How many of the sidecars that serve passports of this account have applied this change.
+    propagation: RevocationPropagation
+
+
+class Verification(TypedDict):
+    # Whether the passport is valid now.
+    valid: bool
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # Current status.
+    status: Literal["active", "suspended", "revoked", "expired"]
+    # When it expires; null if it never expires.
+    expires_at: str | None
+    # Whether the passport has expired.
+    is_expired: bool
+    # The same as `is_expired`.
+    expired: bool
+    # Whether the passport is revoked.
+    is_revoked: bool
+    # The same as `is_revoked`.
+    revoked: bool
+    # Most severe reason why the passport is invalid; null if it is valid.
+    reason: Literal["revoked", "expired", "suspended", "issuer_suspended", "key_compromised", None]
+    # When the passport was revoked; null if it is not revoked.
+    revoked_at: str | None
+    # Why the passport was revoked.
+    revocation_reason: str | None
+
+
+class PassportConstraintsRateLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[int | None]
+    # Requests in a UTC hour.
+    requests_per_hour: NotRequired[int | None]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[int | None]
+
+
+class PassportConstraintsSpendLimits(TypedDict):
+    # The most that one request may spend.
+    per_transaction_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[float | None]
+    # What a request without an amount and without a catalog price gets where a spend limit or
+    # `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as 0.
+    unpriced: NotRequired[Literal["block", "permit", None]]
+
+
+class PassportConstraintsApprovals(TypedDict):
+    # Requests that spend more than this.
+    above_usd: NotRequired[float | None]
+    # Requests for these permissions.
+    permissions: NotRequired[Sequence[str] | None]
+    # How long an approval stays pending, in seconds. Default 300.
+    expires_in_s: NotRequired[int | None]
+
+
+class PassportConstraints(TypedDict):
+    # Requests per UTC calendar window.
+    rate_limits: NotRequired[PassportConstraintsRateLimits | None]
+    # Money, in USD with at most 6 decimals.
+    spend_limits: NotRequired[PassportConstraintsSpendLimits | None]
+    # Domains that a request may target: `api.example.com` or `*.example.com`.
+    allowed_domains: NotRequired[Sequence[str] | None]
+    # Which requests a person must approve first.
+    approvals: NotRequired[PassportConstraintsApprovals | None]
+
+
+class GateConstraintsRateLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[int | None]
+    # Requests in a UTC hour.
+    requests_per_hour: NotRequired[int | None]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[int | None]
+    # Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).
+    per: NotRequired[Literal["gate", "passport", None]]
+
+
+class GateConstraintsSpendLimits(TypedDict):
+    # The most that one request may spend.
+    per_transaction_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[float | None]
+    # What a request without an amount and without a catalog price gets where a spend limit or
+    # `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as 0.
+    unpriced: NotRequired[Literal["block", "permit", None]]
+    # Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).
+    per: NotRequired[Literal["gate", "passport", None]]
+    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    alert_at: NotRequired[float | None]
+
+
+class GateConstraintsPiiControls(TypedDict):
+    # `log_only` permits and records the findings, `redact` removes the data, `block` blocks.
+    mode: Literal["log_only", "redact", "block"]
+    # Kinds of personal data that are looked for. Absent: all.
+    types: NotRequired[Sequence[Literal["email", "phone", "payment_card", "iban", "us_ssn", "ip_address"]] | None]
+
+
+class GateConstraintsApprovals(TypedDict):
+    # Requests that spend more than this.
+    above_usd: NotRequired[float | None]
+    # Requests for these permissions.
+    permissions: NotRequired[Sequence[str] | None]
+    # How long an approval stays pending, in seconds. Default 300.
+    expires_in_s: NotRequired[int | None]
+
+
+class GateConstraints(TypedDict):
+    # Requests per UTC calendar window.
+    rate_limits: NotRequired[GateConstraintsRateLimits | None]
+    # Money, in USD with at most 6 decimals.
+    spend_limits: NotRequired[GateConstraintsSpendLimits | None]
+    # Domains that a request may target: `api.example.com` or `*.example.com`.
+    allowed_domains: NotRequired[Sequence[str] | None]
+    # What happens to personal data in requests.
+    pii_controls: NotRequired[GateConstraintsPiiControls | None]
+    # Which requests a person must approve first.
+    approvals: NotRequired[GateConstraintsApprovals | None]
+    # Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*` alone
+    # for all issuers. Absent: the own issuers.
+    trusted_issuers: NotRequired[Sequence[str] | None]
+    # Whether the agent must sign the request with its own key.
+    proof_of_possession: NotRequired[Literal["off", "required", None]]
+
+
+class GateCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: NotRequired[str | None]
+    # Minimum trust tier of a passport.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # The same as `trust_level`.
+    trust_profile: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Limits that apply to every decision.
+    constraints: NotRequired[Mapping[str, Any] | None]
+    # Id of the template, `tmpl_…`, or the name of a built-in one.
+    template_id: NotRequired[str | None]
+    # What the gate offers, and at what price.
+    catalog: NotRequired[CatalogPublication | None]
+
+
+class NewGate(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The id of this object under its short name.
+    id: str
+    # URL of the gate itself, for proxies.
+    gate_url: str
+    # Current status.
+    status: Literal["active"]
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before
+    # the service recorded this.
+    last_changed_by: Actor | None
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: str | None
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # The same as `trust_level`.
+    trust_profile: Literal["L1", "L2", "L3"]
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+    # What the gate offers, and at what price.
+    catalog: NotRequired[Catalog]
+
+
+class GatePatchStats(TypedDict):
+    # Decisions at the gate.
+    total_requests: int
+    # Of these, PERMIT.
+    permits: int
+    # Of these, BLOCK.
+    blocks: int
+    # When the gate last decided; null if never.
+    last_request_at: str | None
+
+
+class GatePatch(TypedDict):
+    # Name, for people.
+    name: NotRequired[str | None]
+    # Text for people.
+    description: NotRequired[str | None]
+    # Minimum trust tier of a passport.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # The same as `trust_level`.
+    trust_profile: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Limits that apply to every decision.
+    constraints: NotRequired[Mapping[str, Any] | None]
+    # Id of the gate, `gate_…`.
+    gate_id: NotRequired[str | None]
+    # The id of this object under its short name.
+    id: NotRequired[str | None]
+    # URL of the gate itself, for proxies.
+    gate_url: NotRequired[str | None]
+    # Current status.
+    status: NotRequired[Literal["active"]]
+    # When it was created.
+    created_at: NotRequired[str | None]
+    # When it was last changed.
+    updated_at: NotRequired[str | None]
+    # Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before
+    # the service recorded this.
+    last_changed_by: NotRequired[Actor | None]
+    # Counts of all decisions at the gate, without gate tests.
+    stats: NotRequired[GatePatchStats | None]
+
+
+class Gate(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The id of this object under its short name.
+    id: str
+    # URL of the gate itself, for proxies.
+    gate_url: str
+    # Current status.
+    status: Literal["active"]
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before
+    # the service recorded this.
+    last_changed_by: Actor | None
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: str | None
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # The same as `trust_level`.
+    trust_profile: Literal["L1", "L2", "L3"]
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+
+
+class GateWithStatsStats(TypedDict):
+    """Counts of all decisions at the gate, without gate tests."""
+
+    # Decisions at the gate.
+    total_requests: int
+    # Of these, PERMIT.
+    permits: int
+    # Of these, BLOCK.
+    blocks: int
+    # When the gate last decided; null if never.
+    last_request_at: str | None
+
+
+class GateWithStats(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The id of this object under its short name.
+    id: str
+    # URL of the gate itself, for proxies.
+    gate_url: str
+    # Current status.
+    status: Literal["active"]
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before
+    # the service recorded this.
+    last_changed_by: Actor | None
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: str | None
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # The same as `trust_level`.
+    trust_profile: Literal["L1", "L2", "L3"]
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+    # Counts of all decisions at the gate, without gate tests.
+    stats: GateWithStatsStats
+
+
+class GateListItem(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The id of this object under its short name.
+    id: str
+    # URL of the gate itself, for proxies.
+    gate_url: str
+    # Current status.
+    status: Literal["active"]
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before
+    # the service recorded this.
+    last_changed_by: Actor | None
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: str | None
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # The same as `trust_level`.
+    trust_profile: Literal["L1", "L2", "L3"]
+    # Decisions at the gate.
+    request_count: int
+    # Of these, PERMIT.
+    permit_count: int
+    # Of these, BLOCK.
+    block_count: int
+
+
+class GatePage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[GateListItem]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class GateDeletion(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The id of this object under its short name.
+    id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
+    # When it was deleted.
+    deleted_at: str
+
+
+CatalogPublication: TypeAlias = "Mapping[str, Any]"
+
+
+Catalog: TypeAlias = "Mapping[str, Any]"
+
+
+class DiscoveryResultsItemPricing(TypedDict):
+    # The unit of the price: a call, a minute, or a subscription.
+    model: Literal["per_call", "per_minute", "subscription"]
+    # The price in hundredths of the currency.
+    price_cents: int
+    # Currency of the price, such as USD.
+    currency: str
+
+
+class DiscoveryResultsItemSla(TypedDict):
+    # Uptime; 10000 is 100 %.
+    uptime_basis_points: int
+    # Response time in milliseconds.
+    response_time_ms: int
+
+
+class DiscoveryResultsItemPlatformFee(TypedDict):
+    # Hundredths of a percent.
+    basis_points: int
+
+
+class DiscoveryResultsItem(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Name of the gate.
+    gate_name: str
+    # The permission requested or offered: `<area>:<action>`.
+    permission_key: str
+    # Name of the permission, for people.
+    display_name: str | None
+    # Text for people.
+    description: str | None
+    # Group of offers, such as `logistics`.
+    category: str | None
+    # Risk as rated by the publisher.
+    risk_level: str | None
+    # The `trust_level` of the gate.
+    security_profile: Literal["L1", "L2", "L3"]
+    # What it costs; null if it has no price.
+    pricing: DiscoveryResultsItemPricing | None
+    # Service level that the publisher promises; null if none.
+    sla: DiscoveryResultsItemSla | None
+    # The platform's share; null if none.
+    platform_fee: DiscoveryResultsItemPlatformFee | None
+    # Version of the catalog that contains the offer.
+    catalog_version: int
+    # `content_hash` of that catalog.
+    catalog_content_hash: str
+    # `signature` of that catalog.
+    catalog_signature: str
+    # `kid` of the key that signed, in the JWKS.
+    signing_key_id: str
+
+
+class Discovery(TypedDict):
+    # What was found, in the requested order.
+    results: Sequence[DiscoveryResultsItem]
+    # Total number.
+    total: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+    # The query, with defaults filled in.
+    query: Mapping[str, Any]
+
+
+DecisionRequest: TypeAlias = "Mapping[str, Any]"
+
+
+class GateTestRequest(TypedDict):
+    # The token that the agent presented.
+    passport_token: str
+    # The requested permission.
+    requested_action: NotRequired[str | None]
+    # Other members of the `request` of a check, such as `domain` and `estimated_cost_usd`.
+    context: NotRequired[DecisionRequest | None]
+
+
+class GateTestRetry(TypedDict):
+    """Whether and when to retry."""
+
+    # Whether the same request can succeed later.
+    retryable: bool
+    # In how many milliseconds; null if unknown.
+    after_ms: int | None
+
+
+class GateTest(TypedDict):
+    # What was decided.
+    decision: Literal["allow", "block", "suspend"]
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str | None
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str | None
+    # When it was decided.
+    timestamp: str
+    # The checks made, in order. The last one determined the decision.
+    guardrails_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    # Whether the decision is PERMIT.
+    all_passed: bool
+    # Reason code; null for a PERMIT.
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    # The reason as a sentence.
+    detail: NotRequired[str]
+    # Whether and when to retry.
+    retry: NotRequired[GateTestRetry]
+    # The limit that the request would exceed, in its unit.
+    limit: NotRequired[float]
+    # How much of the limit was used already.
+    used: NotRequired[float]
+    # How much more was requested.
+    requested: NotRequired[float]
+    # When the window of the limit ends; null if it has no window.
+    reset_at: NotRequired[str | None]
+    # Where personal data was found, never the data itself.
+    pii: NotRequired[Sequence[PiiFinding]]
+    # With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.
+    request_redacted: NotRequired[Mapping[str, Any]]
+    # What was replaced in `request_redacted`.
+    redactions: NotRequired[Sequence[PiiFinding]]
+
+
+class CheckBatch(TypedDict):
+    # One result for each check, in the same order: a decision, or an error.
+    results: Sequence[ServiceDecision | ErrorBody]
+
+
+class CheckBatchRequest(TypedDict):
+    # The checks; each is what the body of `check` would be.
+    checks: Sequence[CheckRequest]
+
+
+class CheckRequest(TypedDict):
+    # The token that the agent presented.
+    passport: str
+    # What the agent intends to do. Other members than the documented ones count for the request hash and
+    # PII controls only.
+    request: DecisionRequest
+
+
+class Permit(TypedDict):
+    # What was decided.
+    decision: Literal["PERMIT"]
+    # Reason code; null for a PERMIT.
+    reason: None
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+    # The checks made, in order. The last one determined the decision.
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    # Where personal data was found, never the data itself.
+    pii: NotRequired[Sequence[PiiFinding]]
+    # With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.
+    request_redacted: NotRequired[Mapping[str, Any]]
+    # What was replaced in `request_redacted`.
+    redactions: NotRequired[Sequence[PiiFinding]]
+
+
+class Suspend(TypedDict):
+    # What was decided.
+    decision: Literal["SUSPEND"]
+    # Reason code; null for a PERMIT.
+    reason: Literal["approval_required"]
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: None
+    # The checks made, in order. The last one determined the decision.
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    # Where personal data was found, never the data itself.
+    pii: NotRequired[Sequence[PiiFinding]]
+    # Id of the approval, `appr_…`.
+    approval_id: str
+    # When it expires; null if it never expires.
+    expires_at: str
+
+
+class BlockRetry(TypedDict):
+    """Whether and when to retry."""
+
+    # Whether the same request can succeed later.
+    retryable: bool
+    # In how many milliseconds; null if unknown.
+    after_ms: int | None
+
+
+class Block(TypedDict):
+    # What was decided.
+    decision: Literal["BLOCK"]
+    # Reason code; null for a PERMIT.
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+    # The checks made, in order. The last one determined the decision.
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    # The reason as a sentence.
+    detail: str
+    # Whether and when to retry.
+    retry: BlockRetry
+    # The limit that the request would exceed, in its unit.
+    limit: NotRequired[float]
+    # How much of the limit was used already.
+    used: NotRequired[float]
+    # How much more was requested.
+    requested: NotRequired[float]
+    # When the window of the limit ends; null if it has no window.
+    reset_at: NotRequired[str | None]
+    # Where personal data was found, never the data itself.
+    pii: NotRequired[Sequence[PiiFinding]]
+
+
+ServiceDecision: TypeAlias = "Permit | Suspend | Block"
+
+
+class PiiFinding(TypedDict):
+    # JSON pointer into the request.
+    pointer: str
+    # Kind of personal data.
+    type: str
+
+
+class ApprovalResolution(TypedDict):
+    # Reason, for the record and for the agent's owner. At most 500 characters.
+    note: NotRequired[str | None]
+
+
+class Approval(TypedDict):
+    # Id of the approval, `appr_…`.
+    approval_id: str
+    # `approved` until it is used, denied or expired.
+    status: Literal["pending", "approved", "denied", "expired", "used"]
+    # The passport of the requesting agent.
+    passport_id: str
+    # The requesting agent, as its owner named it.
+    agent_id: str
+    # The gate of the request.
+    gate_id: str
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
+    request_hash: str
+    # The requested permission.
+    permission_key: str | None
+    # What the request would spend; null if it has no amount. Held until the approval ends.
+    amount_usd: float | None
+    # When the request was made.
+    created_at: str
+    # Deadline to approve or deny; once approved, deadline to use the approval.
+    expires_at: str
+    # When it was approved or denied; null if it was not.
+    resolved_at: str | None
+    # `key_id` of the API key that resolved it; null if nobody did.
+    resolved_by: str | None
+    # What that person wrote; null if nothing.
+    note: str | None
+
+
+class ApprovalPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Approval]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class AttestationPiiItem(TypedDict):
+    # JSON pointer into the request.
+    pointer: str
+    # Kind of personal data.
+    type: str
+
+
+class Attestation(TypedDict):
+    # Amount of the request, in millionths of a USD; null if it had none.
+    amount_micro_usd: int | None
+    # The passport, gate or account whose chain this record belongs to.
+    chain_id: str
+    # The checks made, in order. The last one determined the decision.
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    # What was decided.
+    decision: Literal["PERMIT", "SUSPEND", "BLOCK"]
+    # The gate that decided; null for a decision without a gate.
+    gate_id: str | None
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.
+    hash: str
+    # Id of the record, `att_…`.
+    id: str
+    # The passport that was presented; null if it did not verify.
+    passport_id: str | None
+    # The requested permission; null if none.
+    permission_key: str | None
+    # Where personal data was found, never the data itself.
+    pii: Sequence[AttestationPiiItem]
+    # `hash` of the previous record in the chain; null for the first.
+    previous_attestation_hash: str | None
+    # Reason code; null for a PERMIT.
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    # The approval that the record resolves, or the attestation that it voids.
+    refers_to: NotRequired[str | None]
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
+    request_hash: str
+    # How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every
+    # other record.
+    resolution: Literal["approved", "denied", "expired", "voided", None]
+    # Place in the chain, from 1.
+    sequence: int
+    # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
+    signature: str
+    # `kid` of the key that signed, in the JWKS.
+    signing_key_id: str
+    # Id of the sidecar that decided, or `control-plane`.
+    source: str
+    # Account of that sidecar, or of the call that the control plane answered.
+    source_account: NotRequired[str | None]
+    # Whether it was a gate test.
+    test: bool
+    # When it was decided.
+    timestamp: str
+
+
+class AttestationPage(TypedDict):
+    # The records of this page.
+    attestations: Sequence[Attestation]
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class ExportManifest(TypedDict):
+    """What the export holds."""
+
+    # When the export was made.
+    created_at: str
+    # Name and version of the format.
+    format: Literal["agent-trust.attestations.v1"]
+    # `kid` of every key that may have signed a record of the export.
+    key_ids: Sequence[str]
+    # Each chain starts at its first record that is not older than this; null: at its first record.
+    since: str | None
+
+
+class ExportChainsItem(TypedDict):
+    # The passport, gate or account whose chain this record belongs to.
+    chain_id: str
+    # `sequence` of the first record of the chain that follows.
+    first_sequence: int
+    # `hash` of the last one.
+    last_hash: str
+    # `sequence` of the last one.
+    last_sequence: int
+    # `hash` of the previous record in the chain; null for the first.
+    previous_attestation_hash: str | None
+    # The records of this page.
+    attestations: Sequence[Attestation]
+
+
+class ExportEnd(TypedDict):
+    """End line: shows that nothing is missing at the end."""
+
+    # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
+    chains: int
+    # How many records there are in all.
+    records: int
+
+
+class Export(TypedDict):
+    # What the export holds.
+    manifest: ExportManifest
+    # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
+    chains: Sequence[ExportChainsItem]
+    # End line: shows that nothing is missing at the end.
+    end: ExportEnd
+
+
+class Actor(TypedDict):
+    # The OAuth client to which the access token was issued; null for an API key.
+    client_id: str | None
+    # Id of the actor: the `key_id` of the API key.
+    id: str
+    # `api_key`: with this key; `access_token`: with a token that is bound to it. Others may come, such as
+    # people with a login.
+    type: str
+
+
+class AuditEntry(TypedDict):
+    # Id of the account, `acct_…`.
+    account_id: str
+    # Who made the change.
+    actor: Actor
+    # State after the change, likewise; null if the object no longer exists.
+    after: Mapping[str, Any] | None
+    # Id of the entry, `aud_…`.
+    audit_id: str
+    # State before the change, as this API shows it, without secrets; null if the object did not exist.
+    # Where both exist, `before` and `after` contain only the members that differ.
+    before: Mapping[str, Any] | None
+    # When the change was made.
+    created_at: str
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the entry without hash and signature.
+    hash: str
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["live", "test"]
+    # The operation: an operationId of this document.
+    operation: str
+    # `hash` of the previous entry in the chain; null for the first.
+    previous_hash: str | None
+    # Names the request; also in `X-Request-Id`.
+    request_id: str
+    # Place in the chain, from 1.
+    sequence: int
+    # base64url of the Ed25519 signature over the hash; docs/audit.md says over which text exactly.
+    signature: str
+    # `kid` of the key that signed, in the JWKS.
+    signing_key_id: str
+    # Id of what was changed.
+    target: str
+
+
+class AuditPage(TypedDict):
+    # The entries of this page.
+    entries: Sequence[AuditEntry]
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class IssuerCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # Host name that the issuer claims; nobody verified it.
+    domain: NotRequired[str | None]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: NotRequired[Mapping[str, Any] | None]
+
+
+class IssuerUpdate(TypedDict):
+    # Name, for people.
+    name: NotRequired[str | None]
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: NotRequired[Mapping[str, Any] | None]
+    # Current status.
+    status: NotRequired[Literal["active", "suspended", None]]
+    # Id of the issuer, `iss_…`.
+    issuer_id: NotRequired[str | None]
+    # Host name that the issuer claims; nobody verified it.
+    domain: NotRequired[str | None]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # When it was created.
+    created_at: NotRequired[str | None]
+    # Passports issued in its name.
+    passport_count: NotRequired[int | None]
+    # Of these, active now.
+    active_passports: NotRequired[int | None]
+    # Of these, revoked.
+    revoked_passports: NotRequired[int | None]
+    # When the last one was issued; null if none was issued yet.
+    last_passport_issued_at: NotRequired[str | None]
+
+
+class Issuer(TypedDict):
+    # Id of the issuer, `iss_…`.
+    issuer_id: str
+    # Host name that the issuer claims; nobody verified it.
+    domain: str | None
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # When it was created.
+    created_at: str
+    # Passports issued in its name.
+    passport_count: int
+    # Of these, active now.
+    active_passports: int
+    # Of these, revoked.
+    revoked_passports: int
+    # When the last one was issued; null if none was issued yet.
+    last_passport_issued_at: str | None
+    # Name, for people.
+    name: str
+    # Free-form, kept and answered as sent. At most 16 KiB of JSON.
+    metadata: Mapping[str, Any]
+    # Current status.
+    status: Literal["active", "suspended"]
+
+
+class IssuerPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Issuer]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class TemplateCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: NotRequired[str | None]
+    # Minimum trust tier of a passport.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Limits that apply to every decision.
+    constraints: NotRequired[GateConstraints | None]
+
+
+class Template(TypedDict):
+    # Id of the template, `tmpl_…`, or the name of a built-in one.
+    template_id: str
+    # Name, for people.
+    name: str
+    # Text for people.
+    description: str | None
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3", None]
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+    # Whether the template comes with the service.
+    built_in: bool
+    # When it was created.
+    created_at: str
+
+
+class TemplatePage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Template]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class ApiKeyCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # What the key may do.
+    scopes: Sequence[str]
+    # When it expires; null if it never expires.
+    expires_at: NotRequired[str | None]
+    # `live` or `test`: two environments that are kept apart.
+    mode: NotRequired[Literal["live", "test", None]]
+
+
+class Roll(TypedDict):
+    # How long the old one stays valid beside the new one, in seconds. Default 0.
+    overlap_s: NotRequired[int | None]
+
+
+class ApiKey(TypedDict):
+    # Id of the API key, `key_…`.
+    key_id: str
+    # Name, for people.
+    name: str
+    # What the key may do.
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["live", "test"]
+    # First 12 characters of the key, to recognise it by.
+    prefix: str
+    # Last 4 characters of the key.
+    last4: str
+    # When it was created.
+    created_at: str
+    # When it expires; null if it never expires.
+    expires_at: str | None
+    # When it was last used; null if never.
+    last_used_at: str | None
+
+
+class NewApiKey(TypedDict):
+    # Id of the API key, `key_…`.
+    key_id: str
+    # Name, for people.
+    name: str
+    # What the key may do.
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["live", "test"]
+    # First 12 characters of the key, to recognise it by.
+    prefix: str
+    # Last 4 characters of the key.
+    last4: str
+    # When it was created.
+    created_at: str
+    # When it expires; null if it never expires.
+    expires_at: str | None
+    # When it was last used; null if never.
+    last_used_at: str | None
+    # The API key itself. Shown this once; only its hash is kept.
+    key: NotRequired[str]
+
+
+class ApiKeyPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[ApiKey]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class ApiKeyDeletion(TypedDict):
+    # Id of the API key, `key_…`.
+    key_id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
+    # When it was deleted.
+    deleted_at: str
+
+
+class AccountCreationLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[int | None]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[int | None]
+
+
+class AccountCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # The plan of the account; determines its limits.
+    plan: Literal["free", "pro", "teams", "enterprise"]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: NotRequired[AccountCreationLimits | None]
+
+
+class AccountUpdateLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[int | None]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[int | None]
+
+
+class AccountUpdate(TypedDict):
+    # Name, for people.
+    name: NotRequired[str | None]
+    # The plan of the account; determines its limits.
+    plan: NotRequired[Literal["free", "pro", "teams", "enterprise", None]]
+    # Current status.
+    status: NotRequired[Literal["active", "suspended", None]]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: NotRequired[AccountUpdateLimits | None]
+    # Id of the account, `acct_…`.
+    account_id: NotRequired[str | None]
+    # When it was created.
+    created_at: NotRequired[str | None]
+
+
+class AccountLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: int | None
+    # Requests in a UTC day.
+    requests_per_day: int | None
+
+
+class Account(TypedDict):
+    # Id of the account, `acct_…`.
+    account_id: str
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # The plan of the account; determines its limits.
+    plan: Literal["free", "pro", "teams", "enterprise"]
+    # Current status.
+    status: Literal["active", "suspended"]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: AccountLimits | None
+
+
+class NewAccountLimits(TypedDict):
+    # Requests in a UTC minute.
+    requests_per_minute: int | None
+    # Requests in a UTC day.
+    requests_per_day: int | None
+
+
+class NewAccount(TypedDict):
+    # Id of the account, `acct_…`.
+    account_id: str
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # The plan of the account; determines its limits.
+    plan: Literal["free", "pro", "teams", "enterprise"]
+    # Current status.
+    status: Literal["active", "suspended"]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: NewAccountLimits | None
+    # The first key of the account.
+    api_key: NewApiKey
+
+
+class AccountPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Account]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class WebhookCreation(TypedDict):
+    # Where events are sent, over https; null if its deliveries are fetched instead.
+    url: str | None
+    # The events that it subscribes to.
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    # Text for people.
+    description: NotRequired[str | None]
+
+
+class WebhookUpdate(TypedDict):
+    # Where events are sent, over https.
+    url: NotRequired[str | None]
+    # The events that it subscribes to.
+    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]] | None]
+    # Text for people.
+    description: NotRequired[str | None]
+    # Current status.
+    status: NotRequired[Literal["enabled", "disabled", None]]
+    # Id of the webhook, `wh_…`.
+    webhook_id: NotRequired[str | None]
+    # When it was created.
+    created_at: NotRequired[str | None]
+    # When it was last changed.
+    updated_at: NotRequired[str | None]
+    # Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+    # days; `unread`: nobody fetched for an hour; null if it is enabled.
+    disabled_reason: NotRequired[Literal["owner", "gone", "failing", "unread", None]]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: NotRequired[str | None]
+
+
+class WebhookTest(TypedDict):
+    # The event to send. Default: the first that the webhook subscribes to.
+    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", None]]
+
+
+class WebhookRecovery(TypedDict):
+    # Deliveries created at or after this time.
+    since: str
+
+
+class Webhook(TypedDict):
+    # Id of the webhook, `wh_…`.
+    webhook_id: str
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+    # days; `unread`: nobody fetched for an hour; null if it is enabled.
+    disabled_reason: Literal["owner", "gone", "failing", "unread", None]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: str | None
+    # Where events are sent, over https; null if its deliveries are fetched instead.
+    url: str | None
+    # The events that it subscribes to.
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    # Text for people.
+    description: str | None
+    # Current status.
+    status: Literal["enabled", "disabled"]
+
+
+class NewWebhook(TypedDict):
+    # Id of the webhook, `wh_…`.
+    webhook_id: str
+    # When it was created.
+    created_at: str
+    # When it was last changed.
+    updated_at: str
+    # Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+    # days; `unread`: nobody fetched for an hour; null if it is enabled.
+    disabled_reason: Literal["owner", "gone", "failing", "unread", None]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: str | None
+    # Where events are sent, over https; null if its deliveries are fetched instead.
+    url: str | None
+    # The events that it subscribes to.
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    # Text for people.
+    description: str | None
+    # Current status.
+    status: Literal["enabled", "disabled"]
+    # Secret that signs deliveries: `whsec_` and base64. Shown only once; stored encrypted.
+    secret: NotRequired[str]
+
+
+class WebhookPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Webhook]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class WebhookDeletion(TypedDict):
+    # Id of the webhook, `wh_…`.
+    webhook_id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
+    # When it was deleted.
+    deleted_at: str
+
+
+class WebhookRecovered(TypedDict):
+    # How many deliveries are sent again.
+    requeued: int
+    # Whether there are more; if so, call again.
+    has_more: bool
+
+
+class DeliveryAttemptsItem(TypedDict):
+    # Number of the attempt, from 1.
+    attempt: int
+    # When the attempt began.
+    started_at: str
+    # How long it took, in milliseconds.
+    latency_ms: int
+    # HTTP status of the answer; null if there was none.
+    status_code: int | None
+    # Why there was no answer; null if there was one.
+    error: str | None
+    # The first KiB of the answer, with everything that looks like a secret removed; null if there was none.
+    response: str | None
+
+
+class Delivery(TypedDict):
+    # Id of the delivery, `dlv_…`.
+    delivery_id: str
+    # Id of the webhook, `wh_…`.
+    webhook_id: str
+    # Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.
+    event_id: str
+    # What happened.
+    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]
+    # `pending`: an attempt is due or in flight; `failed`: given up until it is sent again.
+    status: Literal["pending", "succeeded", "failed"]
+    # The body that is sent.
+    payload: Mapping[str, Any]
+    # Number of attempts.
+    attempt_count: int
+    # The newest attempts, the last one first.
+    attempts: Sequence[DeliveryAttemptsItem]
+    # When the next attempt is due; null if none is.
+    next_attempt_at: str | None
+    # When it was created.
+    created_at: str
+
+
+class DeliveryPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Delivery]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+
+
+class PassportVerifiedEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str | None
+    # Id of the gate, `gate_…`.
+    gate_id: str | None
+    # What was decided.
+    decision: Literal["allow"]
+    # Reason code; null for a PERMIT.
+    reason: None
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+
+
+class PassportVerifiedEvent(TypedDict):
+    # What happened.
+    event: Literal["passport.verified"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: PassportVerifiedEventData
+
+
+class PassportDeniedEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the passport, `pass_…`.
+    passport_id: str | None
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str | None
+    # Id of the gate, `gate_…`.
+    gate_id: str | None
+    # What was decided.
+    decision: Literal["block"]
+    # Reason code; null for a PERMIT.
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+
+
+class PassportDeniedEvent(TypedDict):
+    # What happened.
+    event: Literal["passport.denied"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: PassportDeniedEventData
+
+
+class PassportRevokedEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # When the passport was revoked; null if it is not revoked.
+    revoked_at: str
+    # Reason, kept for the record.
+    reason: str
+
+
+class PassportRevokedEvent(TypedDict):
+    # What happened.
+    event: Literal["passport.revoked"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: PassportRevokedEventData
+
+
+class GateCreatedEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Name, for people.
+    name: str
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # URL of the gate itself, for proxies.
+    gate_url: str
+
+
+class GateCreatedEvent(TypedDict):
+    # What happened.
+    event: Literal["gate.created"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: GateCreatedEventData
+
+
+class SpendLimitApproachingEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the gate, `gate_…`.
+    gate_id: str | None
+    # Id of the passport, `pass_…`.
+    passport_id: str | None
+    # Which window of the limit: the UTC day or the UTC month.
+    window: Literal["day", "month"]
+    # The limit, in USD.
+    limit_usd: float
+    # What was spent in this window, in USD.
+    spent_usd: float
+    # `spent_usd` of `limit_usd`, cut to four decimals.
+    fraction: float
+
+
+class SpendLimitApproachingEvent(TypedDict):
+    # What happened.
+    event: Literal["spend_limit.approaching"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: SpendLimitApproachingEventData
+
+
+class ApprovalRequestedEvent(TypedDict):
+    # What happened.
+    event: Literal["approval.requested"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: Approval
+
+
+class ApprovalResolvedEvent(TypedDict):
+    # What happened.
+    event: Literal["approval.resolved"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: Approval
+
+
+class JwksKeysItem(TypedDict):
+    # Key type (RFC 8037).
+    kty: Literal["OKP"]
+    # Curve (RFC 8037).
+    crv: Literal["Ed25519"]
+    # Algorithm (RFC 7518).
+    alg: Literal["EdDSA"]
+    # What the key is for (RFC 7517).
+    use: Literal["sig"]
+    # RFC 7638 thumbprint of the key.
+    kid: str
+    # What the key signs. It verifies nothing else.
+    purpose: Literal["passport", "catalog", "attestation"]
+    # base64url of the 32 bytes of the public key.
+    x: str
+    # When the key starts to sign, in Unix seconds.
+    nbf: int
+    # When the key stops signing; null if it signs now, or will.
+    retired_at: str | None
+    # Whether somebody else may have the private key: then its signatures prove nothing.
+    compromised: bool
+
+
+class Jwks(TypedDict):
+    # All keys, whatever their purpose.
+    keys: Sequence[JwksKeysItem]
+
+
+class KeyRotationRequest(TypedDict):
+    # What the key signs. It verifies nothing else.
+    purpose: Literal["passport", "catalog", "attestation", "sync"]
+    # Whether somebody else may have the private key: then its signatures prove nothing.
+    compromised: NotRequired[bool | None]
+
+
+class KeyRotationPrevious(TypedDict):
+    """The key that it replaces."""
+
+    # RFC 7638 thumbprint of the key.
+    kid: str
+    # When the key stops signing; null if it signs now, or will.
+    retired_at: str
+    # Whether somebody else may have the private key: then its signatures prove nothing.
+    compromised: bool
+
+
+class KeyRotation(TypedDict):
+    # What the key signs. It verifies nothing else.
+    purpose: Literal["passport", "catalog", "attestation", "sync"]
+    # RFC 7638 thumbprint of the key.
+    kid: str
+    # When the next key starts to sign.
+    not_before: str
+    # The key that it replaces.
+    previous: KeyRotationPrevious
+
+
+class ReadinessSidecars(TypedDict):
+    # How many of them are connected.
+    connected: int
+    # Largest clock offset of any of them, in milliseconds.
+    clock_offset_ms_max: int
+
+
+class Readiness(TypedDict):
+    # Current status.
+    status: Literal["ready", "not_ready"]
+    # Whether this process is about to stop. It still answers; send it no new requests.
+    draining: bool
+    # Whether PostgreSQL can be reached and is migrated.
+    database: Literal["reachable", "unreachable", "not_migrated"]
+    # Whether this process appends to the chains of records: working, or stopped by an internal error until
+    # it is restarted.
+    appending: Literal["working", "stopped"]
+    # Whether changes are pushed to the sidecars; without it they poll.
+    push: Literal["connected", "disconnected"]
+    # How many pushed messages could not be sent.
+    push_lost: int
+    # The sidecars of this service; null if unknown.
+    sidecars: ReadinessSidecars | None
+
+
+class GetLivenessAnswer(TypedDict):
+    # Current status.
+    status: Literal["live"]
+
+
+class Operations:
+    """Every operation of the API as a method, by its operationId (docs/api.md)."""
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        flags: str,
+        *,
+        path_ids: Mapping[str, str],
+        query: Mapping[str, str | int | None],
+        headers: Mapping[str, str | None],
+        body: Any,
+        deadline_ms: float | None,
+    ) -> Any:
+        raise NotImplementedError
+
+    def get_jwks(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Jwks:
+        """Get the public keys of this service (RFC 7517). Public: needs no key."""
+        answer: Jwks = self._call(
+            "GET",
+            "/.well-known/jwks.json",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def issue_passport_unattended(
+        self,
+        body: UnattendedIssue | MachineIssue,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> IssuedPassport:
+        """Issue a passport without a person present. Needs a key with the scope `passports:issue`."""
+        answer: IssuedPassport = self._call(
+            "POST",
+            "/api/passports",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_liveness(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> GetLivenessAnswer:
+        """Ask whether this process answers. Public: needs no key."""
+        answer: GetLivenessAnswer = self._call(
+            "GET",
+            "/livez",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_metrics(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> str:
+        """Get the metrics as Prometheus text. Public: needs no key."""
+        answer: str = self._call(
+            "GET",
+            "/metrics",
+            "text",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_readiness(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Readiness:
+        """Ask whether this process can serve. Public: needs no key."""
+        answer: Readiness = self._call(
+            "GET",
+            "/readyz",
+            "status",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_account(
+        self,
+        body: AccountCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> NewAccount:
+        """Create an account with its first API key. Needs a live key of the operator with the scope
+        `admin:*`.
+        """
+        answer: NewAccount = self._call(
+            "POST",
+            "/v1/accounts",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_accounts(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> AccountPage:
+        """List accounts, newest first. Needs a live key of the operator with the scope `admin:*`."""
+        answer: AccountPage = self._call(
+            "GET",
+            "/v1/accounts",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_account(
+        self,
+        account_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Account:
+        """Get an account. Needs a live key of the operator with the scope `admin:*`."""
+        answer: Account = self._call(
+            "GET",
+            "/v1/accounts/{id}",
+            "",
+            path_ids={"id": account_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_account(
+        self,
+        account_id: str,
+        body: AccountUpdate | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Account:
+        """Change an account. Needs a live key of the operator with the scope `admin:*`."""
+        answer: Account = self._call(
+            "PUT",
+            "/v1/accounts/{id}",
+            "body",
+            path_ids={"id": account_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_api_key(
+        self,
+        body: ApiKeyCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> NewApiKey:
+        """Create an API key. Needs a key with the scope `keys:manage`."""
+        answer: NewApiKey = self._call(
+            "POST",
+            "/v1/api-keys",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_api_keys(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> ApiKeyPage:
+        """List API keys, newest first. Needs a key with the scope `keys:manage`."""
+        answer: ApiKeyPage = self._call(
+            "GET",
+            "/v1/api-keys",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_api_key(
+        self,
+        api_key_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ApiKey:
+        """Get an API key. Needs a key with the scope `keys:manage`."""
+        answer: ApiKey = self._call(
+            "GET",
+            "/v1/api-keys/{id}",
+            "",
+            path_ids={"id": api_key_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_api_key(
+        self,
+        api_key_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ApiKeyDeletion:
+        """Delete an API key at once. Needs a key with the scope `keys:manage`."""
+        answer: ApiKeyDeletion = self._call(
+            "DELETE",
+            "/v1/api-keys/{id}",
+            "",
+            path_ids={"id": api_key_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def roll_api_key(
+        self,
+        api_key_id: str,
+        body: Roll | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> NewApiKey:
+        """Replace an API key by a new one. Needs a key with the scope `keys:manage`."""
+        answer: NewApiKey = self._call(
+            "POST",
+            "/v1/api-keys/{id}/roll",
+            "body",
+            path_ids={"id": api_key_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_approvals(
+        self,
+        *,
+        status: Literal["pending", "approved", "denied", "expired", "used"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> ApprovalPage:
+        """List approvals at your gates, newest first. Needs a key with the scope `approvals:read`."""
+        answer: ApprovalPage = self._call(
+            "GET",
+            "/v1/approvals",
+            "",
+            path_ids={},
+            query={"status": status, "limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_approval(
+        self,
+        approval_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Approval:
+        """Get an approval. Needs a key with the scope `approvals:read`."""
+        answer: Approval = self._call(
+            "GET",
+            "/v1/approvals/{id}",
+            "",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def approve_approval(
+        self,
+        approval_id: str,
+        body: ApprovalResolution | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Approval:
+        """Approve a request. Needs a key with the scope `approvals:resolve`."""
+        answer: Approval = self._call(
+            "POST",
+            "/v1/approvals/{id}/approve",
+            "body",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def deny_approval(
+        self,
+        approval_id: str,
+        body: ApprovalResolution | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Approval:
+        """Deny a request. Needs a key with the scope `approvals:resolve`."""
+        answer: Approval = self._call(
+            "POST",
+            "/v1/approvals/{id}/deny",
+            "body",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_attestations(
+        self,
+        *,
+        passport_id: str | None = None,
+        gate_id: str | None = None,
+        decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> AttestationPage:
+        """List attestations, newest first. Needs a key with the scope `attestations:read`."""
+        answer: AttestationPage = self._call(
+            "GET",
+            "/v1/attestations",
+            "",
+            path_ids={},
+            query={"passport_id": passport_id, "gate_id": gate_id, "decision": decision, "since": since, "until": until, "limit": limit, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def export_attestations(
+        self,
+        *,
+        format: Literal["json", "jsonl", "csv"] | None = None,
+        since: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> BinaryIO:
+        """Export whole chains, for offline verification. Needs a key with the scope `attestations:read`."""
+        answer: BinaryIO = self._call(
+            "GET",
+            "/v1/attestations/export",
+            "stream",
+            path_ids={},
+            query={"format": format, "since": since},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_attestation(
+        self,
+        attestation_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Attestation:
+        """Get an attestation. Needs a key with the scope `attestations:read`."""
+        answer: Attestation = self._call(
+            "GET",
+            "/v1/attestations/{id}",
+            "",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_audit_entries(
+        self,
+        *,
+        actor: str | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey"] | None = None,
+        target: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> AuditPage:
+        """List who changed what, newest first. Needs a key with the scope `audit:read`."""
+        answer: AuditPage = self._call(
+            "GET",
+            "/v1/audit",
+            "",
+            path_ids={},
+            query={"actor": actor, "operation": operation, "target": target, "since": since, "until": until, "limit": limit, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def export_audit(
+        self,
+        *,
+        since: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> BinaryIO:
+        """Export who changed what, for offline verification. Needs a key with the scope `audit:read`."""
+        answer: BinaryIO = self._call(
+            "GET",
+            "/v1/audit/export",
+            "stream",
+            path_ids={},
+            query={"since": since},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def discover_gates(
+        self,
+        *,
+        capability: str,
+        max_price_cents: int | None = None,
+        min_uptime_bp: int | None = None,
+        max_response_time_ms: int | None = None,
+        pricing_model: Literal["per_call", "per_minute", "subscription"] | None = None,
+        currency: str | None = None,
+        min_security_profile: Literal["L1", "L2", "L3"] | None = None,
+        sort: Literal["price_asc", "price_desc", "uptime_desc", "response_asc"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Discovery:
+        """Find gates by a capability, with their prices. Public: needs no key."""
+        answer: Discovery = self._call(
+            "GET",
+            "/v1/discover",
+            "",
+            path_ids={},
+            query={"capability": capability, "max_price_cents": max_price_cents, "min_uptime_bp": min_uptime_bp, "max_response_time_ms": max_response_time_ms, "pricing_model": pricing_model, "currency": currency, "min_security_profile": min_security_profile, "sort": sort, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def enforce(
+        self,
+        body: CheckRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ServiceDecision:
+        """Decide without a gate in the URL. Needs a key with the scope `enforcement:check`."""
+        answer: ServiceDecision = self._call(
+            "POST",
+            "/v1/enforce",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_gate(
+        self,
+        body: GateCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> NewGate:
+        """Create a gate. Needs a key with the scope `gates:create`."""
+        answer: NewGate = self._call(
+            "POST",
+            "/v1/gates",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_gates(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> GatePage:
+        """List gates, newest first. Needs a key with the scope `gates:read`."""
+        answer: GatePage = self._call(
+            "GET",
+            "/v1/gates",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_gate(
+        self,
+        gate_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> GateWithStats:
+        """Get a gate with its constraints and counts. Needs a key with the scope `gates:read`."""
+        answer: GateWithStats = self._call(
+            "GET",
+            "/v1/gates/{id}",
+            "",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_gate(
+        self,
+        gate_id: str,
+        body: GatePatch | None = None,
+        *,
+        if_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Gate:
+        """Change a gate. Needs a key with the scope `gates:update`."""
+        answer: Gate = self._call(
+            "PUT",
+            "/v1/gates/{id}",
+            "body",
+            path_ids={"id": gate_id},
+            query={},
+            headers={"if-match": if_match},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_gate(
+        self,
+        gate_id: str,
+        *,
+        if_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> GateDeletion:
+        """Delete a gate. Needs a key with the scope `gates:manage`."""
+        answer: GateDeletion = self._call(
+            "DELETE",
+            "/v1/gates/{id}",
+            "",
+            path_ids={"id": gate_id},
+            query={},
+            headers={"if-match": if_match},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def publish_catalog(
+        self,
+        gate_id: str,
+        body: CatalogPublication,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Catalog:
+        """Publish the next version of a gate's catalog. Needs a key with the scope `gates:update`."""
+        answer: Catalog = self._call(
+            "POST",
+            "/v1/gates/{id}/catalog",
+            "body creates",
+            path_ids={"id": gate_id},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_catalog(
+        self,
+        gate_id: str,
+        *,
+        version: int | None = None,
+        if_none_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Catalog | None:
+        """Get a catalog: the newest, or the given version. Public: needs no key."""
+        answer: Catalog | None = self._call(
+            "GET",
+            "/v1/gates/{id}/catalog",
+            "",
+            path_ids={"id": gate_id},
+            query={"version": version},
+            headers={"if-none-match": if_none_match},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def check_gate(
+        self,
+        gate_id: str,
+        body: CheckRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ServiceDecision:
+        """Decide whether this passport may do this at this gate, now. Needs a key with the scope
+        `enforcement:check`.
+        """
+        answer: ServiceDecision = self._call(
+            "POST",
+            "/v1/gates/{id}/check",
+            "body",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def check_gate_batch(
+        self,
+        gate_id: str,
+        body: CheckBatchRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> CheckBatch:
+        """Decide many requests at one gate in one call. Needs a key with the scope `enforcement:check`."""
+        answer: CheckBatch = self._call(
+            "POST",
+            "/v1/gates/{id}/check/batch",
+            "body",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def test_gate(
+        self,
+        gate_id: str,
+        body: GateTestRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> GateTest:
+        """Ask what a gate would decide. Needs a key with the scope `gates:read`."""
+        answer: GateTest = self._call(
+            "POST",
+            "/v1/gates/{id}/test",
+            "body",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_issuer(
+        self,
+        body: IssuerCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Issuer:
+        """Create an issuer. Needs a key with the scope `issuers:create`."""
+        answer: Issuer = self._call(
+            "POST",
+            "/v1/issuers",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_issuers(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> IssuerPage:
+        """List issuers, newest first. Needs a key with the scope `issuers:read`."""
+        answer: IssuerPage = self._call(
+            "GET",
+            "/v1/issuers",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_issuer(
+        self,
+        issuer_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Issuer:
+        """Get an issuer with counts of its passports. Needs a key with the scope `issuers:read`."""
+        answer: Issuer = self._call(
+            "GET",
+            "/v1/issuers/{id}",
+            "",
+            path_ids={"id": issuer_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_issuer(
+        self,
+        issuer_id: str,
+        body: IssuerUpdate | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Issuer:
+        """Change an issuer. Needs a key with the scope `issuers:update`."""
+        answer: Issuer = self._call(
+            "PUT",
+            "/v1/issuers/{id}",
+            "body",
+            path_ids={"id": issuer_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def issue_passport(
+        self,
+        body: ReferenceIssue | MachineIssue | UnattendedIssue,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> IssuedPassport:
+        """Issue a passport. Needs a key with the scope `passports:issue`."""
+        answer: IssuedPassport = self._call(
+            "POST",
+            "/v1/passports",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_passports(
+        self,
+        *,
+        issuer_id: str | None = None,
+        status: Literal["active", "suspended", "revoked", "expired"] | None = None,
+        trust_tier: Literal["L1", "L2", "L3"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> PassportPage:
+        """List passports, newest first. Needs a key with the scope `passports:read`."""
+        answer: PassportPage = self._call(
+            "GET",
+            "/v1/passports",
+            "",
+            path_ids={},
+            query={"issuer_id": issuer_id, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_passport(
+        self,
+        passport_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Passport:
+        """Get a passport. Needs a key with the scope `passports:read`."""
+        answer: Passport = self._call(
+            "GET",
+            "/v1/passports/{id}",
+            "",
+            path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def reactivate_passport(
+        self,
+        passport_id: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Passport:
+        """Reactivate a suspended passport. Needs a key with the scope `passports:revoke`."""
+        answer: Passport = self._call(
+            "POST",
+            "/v1/passports/{id}/reactivate",
+            "body",
+            path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def revoke_passport(
+        self,
+        passport_id: str,
+        body: PassportRevocation | None = None,
+        *,
+        wait_ms: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> Revocation:
+        """Revoke a passport for ever. Needs a key with the scope `passports:revoke`."""
+        answer: Revocation = self._call(
+            "POST",
+            "/v1/passports/{id}/revoke",
+            "body",
+            path_ids={"id": passport_id},
+            query={"wait_ms": wait_ms},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def suspend_passport(
+        self,
+        passport_id: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Passport:
+        """Suspend an active passport. Needs a key with the scope `passports:revoke`."""
+        answer: Passport = self._call(
+            "POST",
+            "/v1/passports/{id}/suspend",
+            "body",
+            path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def verify_passport(
+        self,
+        passport_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Verification:
+        """Ask whether a passport is valid now. Needs a key with the scope `passports:read`."""
+        answer: Verification = self._call(
+            "GET",
+            "/v1/passports/{id}/verify",
+            "",
+            path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def rotate_signing_key(
+        self,
+        body: KeyRotationRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> KeyRotation:
+        """Replace a key with which this service signs. Needs a live key of the operator with the scope
+        `admin:*`.
+        """
+        answer: KeyRotation = self._call(
+            "POST",
+            "/v1/signing-keys/rotate",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_template(
+        self,
+        body: TemplateCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Template:
+        """Create a template. Needs a key with the scope `templates:create`."""
+        answer: Template = self._call(
+            "POST",
+            "/v1/templates",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_templates(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> TemplatePage:
+        """List templates, own and built-in. Needs a key with the scope `templates:read`."""
+        answer: TemplatePage = self._call(
+            "GET",
+            "/v1/templates",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_template(
+        self,
+        template_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Template:
+        """Get a template. Needs a key with the scope `templates:read`."""
+        answer: Template = self._call(
+            "GET",
+            "/v1/templates/{id}",
+            "",
+            path_ids={"id": template_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_webhook(
+        self,
+        body: WebhookCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> NewWebhook:
+        """Subscribe an endpoint to events. Needs a key with the scope `webhooks:manage`."""
+        answer: NewWebhook = self._call(
+            "POST",
+            "/v1/webhooks",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_webhooks(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> WebhookPage:
+        """List webhooks, newest first. Needs a key with the scope `webhooks:manage`."""
+        answer: WebhookPage = self._call(
+            "GET",
+            "/v1/webhooks",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_webhook(
+        self,
+        webhook_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Webhook:
+        """Get a webhook. Needs a key with the scope `webhooks:manage`."""
+        answer: Webhook = self._call(
+            "GET",
+            "/v1/webhooks/{id}",
+            "",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_webhook(
+        self,
+        webhook_id: str,
+        body: WebhookUpdate | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Webhook:
+        """Change a webhook. Needs a key with the scope `webhooks:manage`."""
+        answer: Webhook = self._call(
+            "PUT",
+            "/v1/webhooks/{id}",
+            "body",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_webhook(
+        self,
+        webhook_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> WebhookDeletion:
+        """Delete a webhook. Needs a key with the scope `webhooks:manage`."""
+        answer: WebhookDeletion = self._call(
+            "DELETE",
+            "/v1/webhooks/{id}",
+            "",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_deliveries(
+        self,
+        webhook_id: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        status: Literal["pending", "succeeded", "failed"] | None = None,
+        deadline_ms: float | None = None,
+    ) -> DeliveryPage:
+        """List what was sent to a webhook, newest first. Needs a key with the scope `webhooks:manage`."""
+        answer: DeliveryPage = self._call(
+            "GET",
+            "/v1/webhooks/{id}/deliveries",
+            "",
+            path_ids={"id": webhook_id},
+            query={"limit": limit, "offset": offset, "status": status},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def resend_delivery(
+        self,
+        webhook_id: str,
+        delivery_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Delivery:
+        """Send a delivery again. Needs a key with the scope `webhooks:manage`."""
+        answer: Delivery = self._call(
+            "POST",
+            "/v1/webhooks/{id}/deliveries/{delivery_id}/resend",
+            "",
+            path_ids={"id": webhook_id, "delivery_id": delivery_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def recover_webhook(
+        self,
+        webhook_id: str,
+        body: WebhookRecovery,
+        *,
+        deadline_ms: float | None = None,
+    ) -> WebhookRecovered:
+        """Send again what has failed since a time. Needs a key with the scope `webhooks:manage`."""
+        answer: WebhookRecovered = self._call(
+            "POST",
+            "/v1/webhooks/{id}/recover",
+            "body",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def roll_webhook_secret(
+        self,
+        webhook_id: str,
+        body: Roll | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> NewWebhook:
+        """Replace the secret of a webhook by a new one. Needs a key with the scope `webhooks:manage`."""
+        answer: NewWebhook = self._call(
+            "POST",
+            "/v1/webhooks/{id}/roll-secret",
+            "body",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def test_webhook(
+        self,
+        webhook_id: str,
+        body: WebhookTest | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Delivery:
+        """Send an event with sample data to a webhook. Needs a key with the scope `webhooks:manage`."""
+        answer: Delivery = self._call(
+            "POST",
+            "/v1/webhooks/{id}/test",
+            "body",
+            path_ids={"id": webhook_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
