@@ -1,0 +1,291 @@
+"""The guards without a service: which route a request is of, and what may reach the program behind."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import unittest
+from typing import Any
+
+from agent_trust import AsyncSidecar, GuardASGI, GuardRoute, GuardWSGI, OpenRoute, Sidecar
+from agent_trust.guard import Guard, Refusal
+
+GATE = "gate_01m7w8f9hdzbnzm1x73rrwwwpj"
+KEY = "at_live_secretsecretsecretsecret01"
+PERMIT: Any = {"decision": "PERMIT", "reason": None, "attestation_id": "att_1", "constraints_evaluated": []}
+
+
+def route(methods: Any, path: str, **options: Any) -> GuardRoute:
+    return GuardRoute(methods, path, GATE, "orders:create", **options)
+
+
+class Routes(unittest.TestCase):
+    guard = Guard(
+        "http://127.0.0.1:8080/v1/",
+        [
+            route("POST", "/orders"),
+            route(["GET", "DELETE"], "/orders/{order_id}"),
+            OpenRoute("GET", "/public/*"),
+            OpenRoute("GET", "/"),
+        ],
+    )
+
+    def found(self, method: str, path: str, raw: str | None = None) -> Any:
+        found = self.guard.route_for(method, path, raw)
+        return found.status if isinstance(found, Refusal) else (type(found[0]).__name__, dict(found[1]))
+
+    def test_match_whole_paths_by_method(self) -> None:
+        self.assertEqual(self.found("POST", "/orders"), ("GuardRoute", {}))
+        self.assertEqual(self.found("DELETE", "/orders/7"), ("GuardRoute", {"order_id": "7"}))
+        self.assertEqual(self.found("GET", "/public/a/b.css"), ("OpenRoute", {}))
+        self.assertEqual(self.found("GET", "/"), ("OpenRoute", {}))
+
+    def test_what_no_route_names_is_refused(self) -> None:
+        for method, path in [
+            ("GET", "/orders"),
+            ("HEAD", "/orders/7"),
+            ("post", "/orders"),
+            ("POST", "/orders/"),
+            ("POST", "/Orders"),
+            ("POST", "/orders/7"),
+            ("GET", "/orders/7/items"),
+            ("GET", "/orders/"),
+            ("GET", "/public"),
+            ("GET", "/public/"),
+            ("GET", ""),
+            ("POST", "/orders\n"),
+        ]:
+            with self.subTest(method=method, path=path):
+                self.assertEqual(self.found(method, path), 403)
+
+    def test_a_path_that_two_readers_may_read_differently_is_refused(self) -> None:
+        paths = ["/public/../orders", "/public/./a", "//public/a", "/public//a", "/public\\a", "/public/a\x00"]
+        for path in [*paths, "/public/\ud800", "/public/\ufffd", "/public/.."]:
+            with self.subTest(path=path):
+                self.assertEqual(self.found("GET", path), 403)
+        raws = ["/public/%2e%2e%2Forders", "/public/a%5Cb", "/public/%", "/public/%zz", "/public/%252e", "/a%00"]
+        for raw in raws:
+            with self.subTest(raw=raw):
+                self.assertEqual(self.found("GET", "/public/a", raw), 403)
+        self.assertEqual(self.found("GET", "/public/ä b", "/public/%C3%A4%20b")[0], "OpenRoute")
+
+    def test_of_which_none_can_be_made(self) -> None:
+        for path in ["orders", "/a/../b", "/*/a", "/a*", "//a", ""]:
+            with self.subTest(path=path), self.assertRaises(ValueError):
+                route("GET", path)
+        with self.assertRaises(ValueError):
+            GuardRoute("GET", "/a", "gate_1/../x", "orders:create")
+        for permission in ["orders", "orders:*", "orders:create\r\nX: 1", "Orders:create", ""]:
+            with self.subTest(permission=permission), self.assertRaises(ValueError):
+                GuardRoute("GET", "/a", GATE, permission)
+        with self.assertRaises(ValueError):
+            Guard("javascript:alert(1)", [])
+
+
+class Fixed(Sidecar):
+    """Answers PERMIT without a service."""
+
+    asked: list[Any]
+
+    def check(self, gate_id: str, passport: str, request: Any, **_: Any) -> Any:
+        self.asked.append((passport, request))
+        return PERMIT
+
+
+class AsyncFixed(AsyncSidecar):
+    asked: list[Any]
+
+    async def check(self, gate_id: str, passport: str, request: Any, **_: Any) -> Any:
+        self.asked.append((passport, request))
+        return PERMIT
+
+
+ROUTES = [
+    route("POST", "/orders", amount=lambda request: request.json["amount"]),
+    route("GET", "/orders/{order_id}", context=lambda request: {"order": request.params["order_id"]}),
+    OpenRoute("GET", "/open"),
+]
+
+
+class Wsgi(unittest.TestCase):
+    def ask(self, **environ: Any) -> tuple[str, list[Any]]:
+        passed: list[Any] = []
+
+        def app(environ: Any, start_response: Any) -> list[bytes]:
+            passed.append((environ, environ["wsgi.input"].read()))
+            start_response("204 No Content", [])
+            return []
+
+        self.sidecar = Fixed("http://127.0.0.1:1", KEY)
+        self.sidecar.asked = []
+        guard = GuardWSGI(
+            app,
+            sidecar=self.sidecar,
+            control_plane_url="http://127.0.0.1:8080",
+            routes=ROUTES,
+            body_bytes_max=100,
+        )
+        base = {"REQUEST_METHOD": "POST", "PATH_INFO": "/orders", "wsgi.input": io.BytesIO(b"")}
+        statuses: list[str] = []
+        guard({**base, **environ}, lambda status, headers: statuses.append(status))
+        return statuses[0][:3], passed
+
+    def body(self, data: bytes, **others: Any) -> dict[str, Any]:
+        length = str(len(data))
+        return {"wsgi.input": io.BytesIO(data), "CONTENT_LENGTH": length, "HTTP_X_AGENT_PASSPORT": "a", **others}
+
+    def test_the_body_reaches_the_question_and_the_program(self) -> None:
+        status, passed = self.ask(**self.body(b'{"amount":5}'))
+        self.assertEqual((status, passed[0][1]), ("204", b'{"amount":5}'))
+        self.assertEqual(passed[0][0]["agent_trust"], PERMIT)
+        [(passport, request)] = self.sidecar.asked
+        self.assertEqual((passport, request["amount"], request["path"]), ("a", 5, "/orders"))
+        self.assertEqual(request["permission_key"], "orders:create")
+
+    def test_what_a_client_says_of_itself_does_not_reach_the_program(self) -> None:
+        forged = {
+            "HTTP_X_GATE_DECISION": "PERMIT",
+            "HTTP_X_GATE_PERMISSION": "free:all",
+            "HTTP_X_ATTESTATION_ID": "att_forged",
+            "HTTP_X_PASSPORT_ID": "pass_forged",
+            "agent_trust": {"decision": "PERMIT"},
+        }
+        status, passed = self.ask(**self.body(b'{"amount":5}', **forged))
+        self.assertEqual((status, passed[0][0]["agent_trust"]), ("204", PERMIT))
+        self.assertFalse(set(forged) - {"agent_trust"} & set(passed[0][0]))
+        self.assertEqual(self.sidecar.asked[0][1]["permission_key"], "orders:create")
+        status, passed = self.ask(REQUEST_METHOD="GET", PATH_INFO="/open", **forged)
+        self.assertEqual(status, "204")
+        self.assertFalse(set(forged) & set(passed[0][0]))
+
+    def test_bodies_that_are_refused(self) -> None:
+        table: list[tuple[str, dict[str, Any]]] = [
+            ("413", self.body(b'{"amount":5}' + b" " * 100)),
+            ("413", self.body(b"", CONTENT_LENGTH="9" * 4_000)),
+            ("411", self.body(b"{}", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")),
+            ("411", self.body(b"{}", CONTENT_LENGTH="-1")),
+            ("413", self.body(b" " * 101, CONTENT_LENGTH="", **{"wsgi.input_terminated": True})),
+            ("400", self.body(b"")),
+            ("400", self.body(b"[]")),
+            ("400", self.body(b"{")),
+            ("400", self.body(b'{"amount":"5"}')),
+            ("400", self.body(b'{"amount":true}')),
+            ("400", self.body(b'{"amount":NaN}')),
+            ("400", self.body(b'{"amount":1' + b"0" * 80 + b"e400}")),
+        ]
+        for expected, environ in table:
+            with self.subTest(environ=environ):
+                status, passed = self.ask(**environ)
+                self.assertEqual((status, passed, self.sidecar.asked), (expected, [], []))
+
+    def test_a_path_is_what_the_program_routes(self) -> None:
+        get = {"REQUEST_METHOD": "GET", "HTTP_X_AGENT_PASSPORT": "a"}
+        status, _ = self.ask(PATH_INFO="/orders/\u00c3\u00a4", QUERY_STRING="b=%20", **get)
+        self.assertEqual(status, "204")
+        request = self.sidecar.asked[0][1]
+        self.assertEqual((request["path"], request["order"]), ("/orders/%C3%A4?b=%20", "ä"))
+        for path in ["/orders/\u00ff", "/x/../orders/1", "/orders//1"]:
+            with self.subTest(path=path):
+                self.assertEqual(self.ask(PATH_INFO=path, **get)[0], "403")
+        raw = {"PATH_INFO": "/orders/a/b", "RAW_URI": "http://host/orders/a%2Fb?c"}
+        self.assertEqual(self.ask(**raw, **get)[0], "403")
+
+    def test_the_passport_comes_before_the_body(self) -> None:
+        class Untouched:
+            def read(self, *_: Any) -> bytes:
+                raise AssertionError("the body of who shows no passport was read")
+
+        self.assertEqual(self.ask(**{"wsgi.input": Untouched(), "CONTENT_LENGTH": "5"})[0], "401")
+        two = self.body(b'{"amount":5}', HTTP_AUTHORIZATION="Passport b")
+        self.assertEqual(self.ask(**two)[0], "401")
+
+
+class Asgi(unittest.TestCase):
+    def ask(self, *messages: Any, **scope: Any) -> tuple[list[Any], list[Any]]:
+        passed: list[Any] = []
+        sent: list[Any] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            passed.append((scope, await receive(), await receive()))
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        waiting = [*messages, {"type": "http.disconnect"}]
+
+        async def receive() -> Any:
+            return waiting.pop(0)
+
+        async def run() -> None:
+            async with AsyncFixed("http://127.0.0.1:1", KEY) as self.sidecar:
+                self.sidecar.asked = []
+                guard = GuardASGI(
+                    app,
+                    sidecar=self.sidecar,
+                    control_plane_url="http://127.0.0.1:8080",
+                    routes=ROUTES,
+                    body_bytes_max=100,
+                )
+                base = {"type": "http", "method": "POST", "path": "/orders", "headers": [], "query_string": b""}
+                await guard({**base, **scope}, receive, send)
+
+        asyncio.run(run())
+        return sent, passed
+
+    passport = (b"x-agent-passport", b"a")
+
+    def part(self, body: bytes, more: bool = False) -> Any:
+        return {"type": "http.request", "body": body, "more_body": more}
+
+    def test_the_body_reaches_the_question_and_the_program_in_one_piece(self) -> None:
+        parts = [self.part(b'{"amo', True), self.part(b'unt":5}')]
+        _, [(scope, first, second)] = self.ask(*parts, headers=[self.passport], state={"own": 1})
+        self.assertEqual(first, self.part(b'{"amount":5}'))
+        self.assertEqual(second, {"type": "http.disconnect"})
+        self.assertEqual(scope["state"], {"own": 1, "agent_trust": PERMIT})
+        self.assertEqual(self.sidecar.asked[0][1]["amount"], 5)
+
+    def test_what_a_client_says_of_itself_does_not_reach_the_program(self) -> None:
+        forged = [(b"X-Gate-Decision", b"PERMIT"), (b"x_gate_reason", b""), (b"x-passport-id", b"pass_1")]
+        kept = (b"x-gateway", b"1")
+        headers = [*forged, kept, self.passport]
+        _, [(scope, _, _)] = self.ask(self.part(b'{"amount":5}'), headers=headers)
+        self.assertEqual(scope["headers"], [kept, self.passport])
+        _, [(scope, _, _)] = self.ask(
+            self.part(b""), method="GET", path="/open", headers=headers, state={"agent_trust": "forged"}
+        )
+        self.assertEqual((scope["headers"], scope["state"]), ([kept, self.passport], {}))
+
+    def test_what_never_reaches_the_program(self) -> None:
+        big = [self.part(b"x" * 60, True), self.part(b"x" * 60)]
+        other = (b"x-agent-passport", b"b")
+        table: list[tuple[int, list[Any], dict[str, Any]]] = [
+            (413, big, {"headers": [self.passport]}),
+            (401, [], {}),
+            (401, [], {"headers": [self.passport, other]}),
+            (401, [], {"headers": [self.passport, (b"authorization", b"Passport b")]}),
+            (403, [], {"path": "/other"}),
+            (403, [], {"path": "/orders/a/b", "raw_path": b"/orders/a%2fb", "method": "GET"}),
+            (400, [self.part(b"{}")], {"headers": [self.passport]}),
+        ]
+        for status, messages, scope in table:
+            with self.subTest(status=status, scope=scope):
+                sent, passed = self.ask(*messages, **scope)
+                self.assertEqual((sent[0]["status"], passed, self.sidecar.asked), (status, [], []))
+
+    def test_a_client_that_goes_away_gets_nothing_and_costs_nothing(self) -> None:
+        sent, passed = self.ask(self.part(b'{"amount":5', True), headers=[self.passport])
+        self.assertEqual((sent, passed, self.sidecar.asked), ([], [], []))
+
+    def test_websockets_are_refused(self) -> None:
+        sent, passed = self.ask(type="websocket", path="/open")
+        self.assertEqual((sent, passed), ([{"type": "websocket.close", "code": 1008}], []))
+
+    def test_takes_no_sidecar_that_would_stop_the_event_loop(self) -> None:
+        sidecar: Any = Sidecar("http://127.0.0.1:1", KEY)
+        with self.assertRaises(TypeError):
+            GuardASGI(lambda *_: None, sidecar=sidecar, control_plane_url="http://a", routes=[])  # type: ignore
+
+
+if __name__ == "__main__":
+    unittest.main()
