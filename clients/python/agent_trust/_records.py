@@ -1,0 +1,99 @@
+"""The form of the lines of an export and of the keys of a JWKS (docs/verify.md, sections 1, 2, 3 and 5)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from typing import Any
+
+MANIFEST = "created_at:time format:str key_ids:list since:time?"
+CHAIN = "chain_id:str first_sequence:int last_hash:hash last_sequence:int previous_attestation_hash:hash?"
+# Records from before 2026-11-22, and later ones.
+EARLIER = """
+    amount_micro_usd:int? chain_id:str constraints_evaluated:list decision:str gate_id:str? hash:hash id:str
+    passport_id:str? permission_key:str? pii:pii previous_attestation_hash:hash? reason:str? request_hash:hash
+    resolution:str? sequence:int signature:str signing_key_id:str source:str test:bool timestamp:time
+"""
+RECORD = f"{EARLIER} refers_to:str? source_account:str"
+
+_patterns = {
+    "hash": re.compile("sha256:[0-9a-f]{64}"),
+    "time": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"),
+}
+
+LINK = "previous_attestation_hash"
+
+
+def demand(holds: bool, fault: str) -> None:
+    """Raises ValueError, whose text is for people, for what does not hold."""
+    if not holds:
+        raise ValueError(fault)
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """The object of a line with its newline. Raises ValueError unless it is in its RFC 8785 form."""
+    try:
+        value = json.loads(line)
+        is_canonical = isinstance(value, dict) and canonical(value) + b"\n" == line
+    except (ValueError, RecursionError):
+        is_canonical = False
+    demand(is_canonical, "the line is not a JSON object in its RFC 8785 form")
+    return value  # type: ignore[no-any-return]
+
+
+def has(value: Any, members: str) -> bool:
+    """Whether it is an object with exactly these members, each of its kind; `?`: or null."""
+    if not isinstance(value, dict):
+        return False
+    kinds = dict(each.split(":") for each in members.split())
+    return value.keys() == kinds.keys() and all(_is(value[name], kind) for name, kind in kinds.items())
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind.endswith("?"):
+        return value is None or _is(value, kind[:-1])
+    if kind in _patterns:
+        return isinstance(value, str) and _patterns[kind].fullmatch(value) is not None
+    if kind == "int":
+        return type(value) is int and 0 <= value < 2**53
+    if kind == "list":
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "pii":
+        return isinstance(value, list) and all(has(each, "pointer:str type:str") for each in value)
+    return isinstance(value, bool if kind == "bool" else str)
+
+
+def canonical(value: object) -> bytes:
+    """RFC 8785, of what has no numbers but integers, and no names of members outside of ASCII."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+def from_base64url(text: str) -> bytes:
+    """Empty for what is not base64url without padding, in the one form that its bytes have."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return b""
+    return data if base64.urlsafe_b64encode(data).rstrip(b"=").decode() == text else b""
+
+
+def attestation_keys(jwks: Any) -> dict[str, Any]:
+    """By `kid`, which is the thumbprint of the key (RFC 7638). Raises ValueError for what is no JWK set."""
+    if not isinstance(jwks, dict) or not isinstance(jwks.get("keys"), list):
+        raise ValueError("jwks must be a parsed JWK set")
+    keys: dict[str, Any] = {}
+    for jwk in jwks["keys"]:
+        if not isinstance(jwk, dict) or (jwk.get("kty"), jwk.get("crv")) != ("OKP", "Ed25519"):
+            continue
+        kid, x, nbf = jwk.get("kid"), jwk.get("x"), jwk.get("nbf")
+        if not isinstance(kid, str) or not isinstance(x, str) or type(nbf) is not int:
+            continue
+        member = hashlib.sha256(f'{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}'.encode()).digest()
+        if jwk.get("purpose") != "attestation" or from_base64url(kid) != member:
+            continue
+        # A key that comes twice is compromised if either says so.
+        is_compromised = jwk.get("compromised") is not False or keys.get(kid, {}).get("compromised", False)
+        keys[kid] = {"x": from_base64url(x), "nbf": nbf, "compromised": is_compromised}
+    return keys

@@ -1,0 +1,93 @@
+"""Verifies exports of attestations offline (jsonl), written from docs/verify.md alone; and webhooks."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from datetime import datetime
+from typing import Any, BinaryIO, NamedTuple
+
+from ._ed25519 import verify
+from ._records import CHAIN, EARLIER, LINK, MANIFEST, RECORD, attestation_keys, canonical, demand
+from ._records import from_base64url, has, parse_line
+from ._webhook import Webhook as Webhook
+from ._webhook import verify_webhook as verify_webhook
+
+LINE_BYTES_MAX = 1024 * 1024  # Longer than any record: 32 findings of 512 characters are about 20 KiB.
+
+
+class Verdict(NamedTuple):
+    """True if all of it verifies. If not, `fault` says why, and line (from 1), chain and sequence where."""
+
+    fault: str | None
+    line: int
+    chain_id: str | None
+    sequence: int | None
+    records: int
+    compromised: int  # Records whose key somebody else may have had: who wrote them is unknown.
+
+    def __bool__(self) -> bool:
+        return self.fault is None
+
+
+def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
+    """`export`: its bytes, or a file of them. `jwks`: /.well-known/jwks.json, parsed, from the service.
+
+    One pass, in the memory of one line. Raises ValueError for `jwks` that is no JWK set, and what reading
+    the file raises. What it does not prove is in docs/verify.md, section 7.
+    """
+    keys, file = attestation_keys(jwks), io.BytesIO(export) if isinstance(export, bytes) else export
+    line = chains = records = compromised = 0
+    chain_id: str | None = None
+    sequence: int | None = None
+
+    def following() -> Any:
+        nonlocal line
+        line, raw = line + 1, file.readline(LINE_BYTES_MAX)
+        demand(raw.endswith(b"\n"), "the file has no end, or a line is too long")
+        return parse_line(raw)
+
+    def only(name: str, value: Any, members: str) -> Any:
+        demand(value.keys() == {name} and has(value[name], members), f"the line is no {name}")
+        return value[name]
+
+    try:
+        manifest = only("manifest", following(), MANIFEST)
+        created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
+        demand(manifest["format"] == "agent-trust.attestations.v1", "the format is another one")
+        demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
+        while "chain" in (value := following()):
+            chain = only("chain", value, CHAIN)
+            first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
+            demand(chain["chain_id"] > (chain_id or ""), "the chains are not in ascending order")
+            demand(1 <= first <= last and (first == 1) == (previous is None), "the header is wrong")
+            demand(first == 1 or manifest["since"] is not None, "the chain lacks its beginning")
+            chain_id, chains = chain["chain_id"], chains + 1
+            for sequence in range(first, last + 1):
+                record = following()
+                demand(has(record, RECORD) or has(record, EARLIER), "the line is no record of this format")
+                demand(record["chain_id"] == chain_id, "the record is of another chain")
+                demand(record["sequence"] == sequence, "the sequence has a hole or a repetition")
+                demand(record[LINK] == previous, "the link to the record before is wrong")
+                resolution, refers_to = record["resolution"], record.get("refers_to", record["resolution"])
+                demand((resolution is None) == (refers_to is None), "refers_to does not fit")
+                is_late = sequence > first or record["timestamp"] >= (manifest["since"] or "")
+                demand(is_late, "the chain begins before since")
+                body = {name: record[name] for name in record if name not in ("hash", "signature")}
+                previous = "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
+                demand(record["hash"] == previous, "the hash does not match the record")
+                demand(record["signing_key_id"] in manifest["key_ids"], "the key is not one of the manifest")
+                key, message = keys[record["signing_key_id"]], f"agent-trust.attestation.v1:{previous}"
+                demand(key["nbf"] <= created_s + 60, "the key is newer than the export")
+                signature = from_base64url(record["signature"])
+                demand(verify(key["x"], message.encode(), signature), "the signature is not valid")
+                records, compromised = records + 1, compromised + key["compromised"]
+            demand(previous == chain["last_hash"], "the last record is not that of the header")
+            sequence = None
+        end = only("end", value, "chains:int records:int")
+        demand(end == {"chains": chains, "records": records}, "the end counts other chains or records")
+        line += len(rest := file.read(1))
+        demand(not rest, "something follows the end")
+    except ValueError as fault:  # A time such as 2026-13-01 too.
+        return Verdict(str(fault), line, chain_id, sequence, records, compromised)
+    return Verdict(None, line, chain_id, sequence, records, compromised)
