@@ -8,6 +8,8 @@ interface DebianProgram {
   /** Any of these will do; the first is the one that the package brings. */
   readonly commands: readonly [string, ...string[]];
   readonly package: string;
+  /** Modules of Python that have to be there besides; `package` then names the packages that bring them. */
+  readonly modules?: readonly string[];
   /** What whoever cannot install it may do instead. */
   readonly otherwise: string;
 }
@@ -19,6 +21,13 @@ export const debianPrograms = {
     otherwise: ', or set REDIS_URL to a Redis 7 or Valkey to use',
   },
   zsh: { commands: ['zsh'], package: 'zsh', otherwise: '' },
+  python3: { commands: ['/usr/bin/python3'], package: 'python3', otherwise: '' },
+  'python3 with FastAPI and Flask': {
+    commands: ['/usr/bin/python3'],
+    package: 'python3-fastapi python3-uvicorn python3-flask',
+    modules: ['fastapi', 'uvicorn', 'flask'],
+    otherwise: '',
+  },
   promtool: { commands: ['promtool'], package: 'prometheus', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
@@ -34,15 +43,19 @@ const installMsMax = 180_000;
  * one sentence that says what to install.
  */
 export async function findDebianProgram(name: DebianProgramName): Promise<string> {
-  const { commands, package: packageName, otherwise }: DebianProgram = debianPrograms[name];
-  const found = await which(...commands);
-  if (found !== null) return found;
+  const { commands, package: packageName, modules, otherwise }: DebianProgram = debianPrograms[name];
+  const found = async (): Promise<string | null> => {
+    const path = await which(...commands);
+    return path === null || (await importsAll(path, modules ?? [])) ? path : null;
+  };
+  const before = await found();
+  if (before !== null) return before;
   const sentence = `These tests need ${name}: install the Debian package ${packageName}${otherwise}.`;
   if (process.getuid?.() !== 0 || (await which('apt-get')) === null) throw new Error(sentence);
-  await install(commands[0], packageName).catch((cause: unknown) => {
+  await install(modules === undefined ? commands[0] : '', packageName).catch((cause: unknown) => {
     throw new Error(`${sentence} apt-get could not.`, { cause });
   });
-  const installed = await which(commands[0]);
+  const installed = await found();
   if (installed === null) throw new Error(`apt-get installed ${packageName}, and yet there is no ${name}.`);
   return installed;
 }
@@ -55,18 +68,24 @@ async function which(...names: readonly string[]): Promise<string | null> {
   return null;
 }
 
+async function importsAll(python: string, modules: readonly string[]): Promise<boolean> {
+  if (modules.length === 0) return true;
+  const imported = await run(python, ['-c', `import ${modules.join(', ')}`]).catch(() => null);
+  return imported !== null;
+}
+
 /**
  * Debian starts a service as soon as its package is installed, unless a script named policy-rc.d forbids it
  * with 101.
  */
 const installScript = `
-command -v "$1" && exit
+[ -n "$1" ] && command -v "$1" && exit
 if [ ! -e /usr/sbin/policy-rc.d ]; then
   trap 'rm -f /usr/sbin/policy-rc.d' EXIT
   printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d
   chmod +x /usr/sbin/policy-rc.d
 fi
-apt-get update -q && apt-get install -q -y --no-install-recommends "$2"`;
+apt-get update -q && apt-get install -q -y --no-install-recommends $2`;
 
 async function install(command: string, packageName: string): Promise<void> {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };

@@ -1,0 +1,214 @@
+import { Webhook } from 'standardwebhooks';
+import { verifyAttestations } from '../../../clients/node/src/verify.ts';
+import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import {
+  bytesOf,
+  craft,
+  type EdgeCase,
+  order,
+  smallOrderKeys,
+  toBytes,
+  toNumber,
+} from '../../support/ed25519-edge-cases.ts';
+import {
+  at,
+  chainOf,
+  exportLinesOf,
+  jwksOf,
+  sampleChain,
+  sampleId,
+  sampleKey,
+  sampleRecord,
+} from '../../support/sample-chains.ts';
+import { earlierExportLines, earlierJwks } from '../../vectors/earlier-export.ts';
+import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
+
+/** What the verifiers of the Python client have to say the same of as those that are there already. */
+export async function casesForPython(): Promise<object> {
+  return { signatures: signatures(), exports: await exportsToVerify(), webhooks: webhooks() };
+}
+
+const engine = chooseEd25519();
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+function isValid({ publicKey, message, signature }: EdgeCase): boolean {
+  try {
+    return engine.verifier(publicKey)(message, signature);
+  } catch {
+    // A key that is not imported verifies nothing.
+    return false;
+  }
+}
+
+function signatures(): readonly object[] {
+  const seed = bytesOf('000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f');
+  const message = Uint8Array.from(Buffer.from('the message', 'utf8'));
+  const signer = engine.signer(seed);
+  const [publicKey, signature] = [signer.publicKey, signer.sign(message)];
+  const [r, s] = [signature.subarray(0, 32), signature.subarray(32)];
+  const own = (name: string, change: Partial<EdgeCase>): readonly [string, EdgeCase] => [
+    name,
+    { publicKey, message, signature, ...change },
+  ];
+  const joined = (...parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
+  const cases: (readonly [string, EdgeCase])[] = [
+    own('an honest one', {}),
+    own('of another message', { message: Uint8Array.of(1) }),
+    own('too short', { signature: signature.subarray(0, 63) }),
+    own('too long', { signature: joined(signature, Uint8Array.of(0)) }),
+    own('with the order added to S', { signature: joined(r, toBytes(toNumber(s) + order)) }),
+    own('with S zero', { signature: joined(r, new Uint8Array(32)) }),
+    own('of a key that is no point', { publicKey: bytesOf(`02${'00'.repeat(31)}`) }),
+    own('of a key whose y is not below the prime', { publicKey: bytesOf(`f0${'ff'.repeat(30)}7f`) }),
+    own('of a key that is too short', { publicKey: publicKey.subarray(1) }),
+    ...smallOrderKeys.flatMap((point) => [
+      own(`of the key ${point}`, { publicKey: bytesOf(point) }),
+      own(`with R ${point}`, { signature: joined(bytesOf(point), s) }),
+    ]),
+    ...rfc8032Vectors.map((vector): readonly [string, EdgeCase] => [
+      vector.name,
+      {
+        publicKey: bytesOf(vector.publicKey),
+        message: bytesOf(vector.message),
+        signature: bytesOf(vector.signature),
+      },
+    ]),
+  ];
+  for (let torsion = 0; torsion < 8; torsion += 1) {
+    for (const [keyTorsion, nonceTorsion, nonce] of [
+      [torsion, 0, 77n],
+      [0, torsion, 77n],
+      [torsion, 8 - torsion, 77n],
+      [torsion, torsion, 0n],
+    ] as const) {
+      const options = { secret: BigInt(torsion + 5), nonce, keyTorsion, nonceTorsion, message };
+      cases.push([`torsion ${keyTorsion} ${nonceTorsion} ${nonce}`, craft(options)]);
+    }
+  }
+  return cases.map(([name, each]) => ({
+    name,
+    valid: isValid(each),
+    publicKey: hex(each.publicKey),
+    message: hex(each.message),
+    signature: hex(each.signature),
+  }));
+}
+
+/** Each with the verdict of the client for Node.js, and the line at which it found the fault. */
+async function exportsToVerify(): Promise<readonly object[]> {
+  const key = sampleKey(7);
+  const chain = sampleChain(key, 3);
+  const options = { keyIds: [key.kid], createdAtMs: at(60_000) };
+  const lines = exportLinesOf([chain], options);
+  const replace = (place: number, from: string | RegExp, to: string) =>
+    lines.map((line, i) => (i === place ? line.replace(from, to) : line));
+  const two = [
+    chainOf([sampleRecord(1)], key),
+    chainOf([sampleRecord(2, { chainId: sampleId('pass', 9), passportId: sampleId('pass', 9) })], key),
+  ];
+  const twoChains = exportLinesOf(two, options);
+  const earlier = earlierExportLines.map((line) => (line.endsWith('\n') ? line : `${line}\n`));
+  const jwks = jwksOf(key);
+  const table: readonly (readonly [string, readonly string[], unknown?])[] = [
+    ['as it is', lines],
+    ['of an earlier build', earlier, earlierJwks],
+    ['two chains', twoChains],
+    ['chains in another order', [0, 3, 4, 1, 2, 5].map((i) => twoChains[i] ?? '')],
+    ['a chain is missing', [0, 1, 2, 5].map((i) => twoChains[i] ?? '')],
+    ['a chain comes twice', [0, 1, 2, 1, 2, 5].map((i) => twoChains[i] ?? '')],
+    ['a record is missing', lines.filter((_, i) => i !== 3)],
+    ['a record comes twice', lines.flatMap((line, i) => (i === 3 ? [line, line] : [line]))],
+    ['records are exchanged', [0, 1, 3, 2, 4, 5].map((i) => lines[i] ?? '')],
+    ['the last record is missing', lines.filter((_, i) => i !== 4)],
+    ['the header is missing', lines.filter((_, i) => i !== 1)],
+    ['the manifest is missing', lines.slice(1)],
+    ['something follows the end', [...lines, '{}\n']],
+    ['an empty line', [...lines.slice(0, 2), '\n', ...lines.slice(2)]],
+    ['carriage returns', lines.map((line) => line.replace('\n', '\r\n'))],
+    ['a byte order mark', ['\ufeff', ...lines]],
+    ['another sequence', replace(3, '"sequence":2', '"sequence":3')],
+    ['another decision', replace(3, /"decision":"[A-Z]+"/, '"decision":"SUSPEND"')],
+    ['a decision twice', replace(3, '"decision":', '"decision":"PERMIT","decision":')],
+    ['a fraction', replace(3, '"sequence":2', '"sequence":2.0')],
+    ['a number for a truth value', replace(3, '"test":false', '"test":0')],
+    ['another signature', replace(3, /"signature":"../, '"signature":"AA')],
+    ['a signature with padding', replace(3, /("signature":"[^"]+)"/, '$1=="')],
+    ['an unknown key', replace(3, /("signing_key_id":")../, '$1AA')],
+    ['a further member', replace(3, '"timestamp"', '"z":1,"timestamp"')],
+    ['a further member at the end', replace(3, /\}\n$/, ',"zzz":1}\n')],
+    ['a member less', replace(3, /"id":"[^"]*",/, '')],
+    ['another last hash', replace(1, /("last_hash":"sha256:)../, '$1zz')],
+    ['made before its key', replace(0, /("created_at":")\d{4}/, '$12020')],
+    ['another format', replace(0, 'attestations.v1', 'attestations.v2')],
+    ['no keys', replace(0, /"key_ids":\[[^\]]*\]/, '"key_ids":[]')],
+    ['since later than its first record', replace(0, '"since":null', '"since":"2027-01-01T00:00:00.000Z"')],
+    ['since before its first record', replace(0, '"since":null', '"since":"2020-01-01T00:00:00.000Z"')],
+    ['a surrogate', replace(3, '"source":"', '"source":"\\ud800')],
+    ['a key of another purpose', lines, jwksOf(sampleKey(7, {}, 'passport'))],
+    ['a compromised key', lines, jwksOf(sampleKey(7, { compromised: true }))],
+    ['a key from later', lines, jwksOf(sampleKey(7, { notBeforeMs: at(60_000 + 61_000) }))],
+    ['another key', lines, jwksOf(sampleKey(8))],
+  ];
+  return Promise.all(
+    table.map(async ([name, changed, keys = jwks]) => {
+      const text = changed.join('');
+      const verdict = await verifyAttestations(text, keys);
+      const lineCount = changed.join('').split('\n').length - 1;
+      return verdict.valid
+        ? { name, text, jwks: keys, valid: true, line: lineCount, compromised: verdict.compromised }
+        : { name, text, jwks: keys, valid: false, line: verdict.line, compromised: 0 };
+    }),
+  );
+}
+
+function webhooks(): readonly object[] {
+  const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+  const other = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
+  const nowMs = Date.parse('2026-11-20T10:36:42.000Z');
+  const body = JSON.stringify({
+    event: 'passport.revoked',
+    timestamp: '2026-11-20T10:36:42.024Z',
+    data: { reason: 'Größe' },
+  });
+  /** Signed by the library of the standard, which knows nothing of this service. */
+  const signed = (text: string, secrets = [secret]) => ({
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(nowMs / 1_000),
+    'webhook-signature': secrets
+      .map((each) => new Webhook(each).sign('evt_1', new Date(nowMs), text))
+      .join(' '),
+  });
+  const events = ['', 'null', '{}', '[]', '{"event":"a","timestamp":"b"}', '['.repeat(100_000)];
+  const of = (name: string, fault: string | null, change: object = {}) => ({
+    name,
+    fault,
+    body,
+    headers: signed(body),
+    secrets: [secret],
+    now_s: nowMs / 1_000,
+    ...change,
+  });
+  const { 'webhook-id': _, ...withoutId } = signed(body);
+  return [
+    of('as it is', null),
+    of('with names as HTTP writes them', null, {
+      headers: { ...signed(body), 'Webhook-Id': 'evt_1' },
+    }),
+    of('by the old and the new secret', null, { headers: signed(body, [other, secret]) }),
+    of('for either secret', null, { secrets: [other, secret] }),
+    of('another body', 'signature_invalid', { body: body.replace('revoked', 'issued') }),
+    of('another id', 'signature_invalid', { headers: { ...signed(body), 'webhook-id': 'evt_2' } }),
+    of('another time', 'signature_invalid', { headers: { ...signed(body), 'webhook-timestamp': '1' } }),
+    of('another secret', 'signature_invalid', { secrets: [other] }),
+    of('no secret', 'signature_invalid', { secrets: [] }),
+    of('no signature', 'signature_invalid', { headers: { ...signed(body), 'webhook-signature': 'v1,ä' } }),
+    of('no id', 'headers_missing', { headers: withoutId }),
+    of('no time', 'headers_missing', { headers: { ...signed(body), 'webhook-timestamp': '1e9' } }),
+    of('too late', 'too_old', { now_s: nowMs / 1_000 + 300.1 }),
+    of('just in time', null, { now_s: nowMs / 1_000 + 300 }),
+    of('too early', 'too_new', { now_s: nowMs / 1_000 - 300.1 }),
+    ...events.map((text) =>
+      of(`no event: ${text.slice(0, 30)}`, 'malformed', { body: text, headers: signed(text) }),
+    ),
+  ];
+}
