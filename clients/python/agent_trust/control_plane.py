@@ -133,7 +133,8 @@ class AgentTrust(Operations):
     ) -> Any:
         words = set(flags.split())
         default_ms = _EXPORT_MS if "stream" in words else _DEADLINE_MS
-        deadline = Deadline(deadline_ms or self._deadline_ms or default_ms)
+        own_ms = default_ms if self._deadline_ms is None else self._deadline_ms
+        deadline = Deadline(own_ms if deadline_ms is None else deadline_ms)
         own = {name: value for name, value in headers.items() if value is not None}
         if "creates" in words:
             own.setdefault("idempotency-key", str(uuid.uuid4()))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -159,6 +160,33 @@ class WhateverGoesWrong(Case):
             self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN), PERMIT)
         self.assertEqual(server.connections, 2)
 
+    def test_a_permit_that_a_stopped_process_finds_after_its_deadline(self) -> None:
+        arrived, may_answer = threading.Event(), threading.Event()
+
+        def answer(connection: socket.socket, _: int) -> None:
+            arrived.set()
+            may_answer.wait()
+            connection.sendall(http(200, PERMIT))
+            answered.set()
+
+        answered = threading.Event()
+        server = self.serve(answer)
+        child = os.fork()
+        if child == 0:
+            decision = Sidecar(server.url, KEY, deadline_ms=1_000).check(GATE, "a.b.c", PLAIN)
+            os._exit(0 if decision["decision"] == "UNAVAILABLE" else 1)
+        # A deadline that is over by the time the child would be stopped would say nothing: the answer must
+        # arrive before it.
+        self.assertTrue(arrived.wait(30))
+        os.kill(child, signal.SIGSTOP)
+        stopped = time.monotonic()
+        may_answer.set()
+        self.assertTrue(answered.wait(30))
+        while time.monotonic() < stopped + 1.1:  # Nothing but time ends a deadline.
+            time.sleep(0.05)
+        os.kill(child, signal.SIGCONT)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
     def test_a_connection_that_closes(self) -> None:
         table = [
             (b"", "connection_failed"),
@@ -263,7 +291,8 @@ class Batch(Case):
         checks: Any = [{"passport": "a.b.c", "request": PLAIN}] * 5
         results: Any = self.sidecar(server.url).check_batch(GATE, checks)
         self.assertEqual(results[0], PERMIT)
-        self.assertEqual([each["reason"] for each in results[1:4]], ["overloaded", "bad_answer", "bad_answer"])
+        reasons = [each["reason"] for each in results[1:4]]
+        self.assertEqual(reasons, ["overloaded", "bad_answer", "bad_answer"])
         self.assertIsInstance(results[4], agent_trust.InvalidRequestError)
 
 
@@ -350,7 +379,7 @@ class Raised(Case):
         for url in ["", "localhost:8090", "ftp://127.0.0.1", "http://user:word@127.0.0.1"]:
             with self.subTest(url=url), self.assertRaisesRegex(ValueError, "url must be"):
                 Sidecar(url, KEY)
-        for url in ["http://127.0.0.1/other", "http://127.0.0.1:99999", "http://a b", "http://a?x", "http://"]:
+        for url in ["http://127.0.0.1/other", "http://127.0.0.1:99999", "http://a b", "http://a?x"]:
             with self.subTest(url=url), self.assertRaisesRegex(ValueError, "url must be"):
                 AgentTrust(url, KEY)
         for key in ["", "at_live_with a space", "at_live_line\nbreak", "at_live_ümlaut", "at_live_1\n"]:

@@ -126,7 +126,8 @@ class ControlPlane(unittest.TestCase):
             response_of({})
 
     def test_all_pages_by_offset_and_by_cursor(self) -> None:
-        made = {client.create_template({"name": f"t{n}", "trust_level": "L1"})["template_id"] for n in range(3)}
+        new: Any = [{"name": f"t{number}", "trust_level": "L1"} for number in range(3)]
+        made = {client.create_template(each)["template_id"] for each in new}
         listed = [each["template_id"] for each in client.items(client.list_templates, limit=2)]
         self.assertTrue(made <= set(listed))
         self.assertEqual(len(listed), len(set(listed)))
@@ -144,7 +145,8 @@ class ControlPlane(unittest.TestCase):
     def test_an_export_verifies_as_it_arrives_and_one_changed_record_is_found(self) -> None:
         passport = new_passport()
         for amount in (1, 501, 2):
-            client.check_gate(GATE, {"passport": passport, "request": {"permission_key": PERMISSION, "amount": amount}})
+            request: Any = {"permission_key": PERMISSION, "amount": amount}
+            client.check_gate(GATE, {"passport": passport, "request": request})
         jwks = client.get_jwks()
         with client.export_attestations() as export:
             verdict = verify_attestations(export, jwks)

@@ -93,7 +93,8 @@ class Attestations(unittest.TestCase):
             self.assertFalse(verify_attestations(text, _jwks))
 
     def test_a_time_that_is_none(self) -> None:
-        verdict = verify_attestations(_example.replace(b'"created_at":"2026-11', b'"created_at":"2026-13'), _jwks)
+        wrong = _example.replace(b'"created_at":"2026-11', b'"created_at":"2026-13')
+        verdict = verify_attestations(wrong, _jwks)
         self.assertEqual((verdict.line, verdict.records), (1, 0))
         self.assertFalse(verdict)
 

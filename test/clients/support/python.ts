@@ -9,7 +9,7 @@ const run = promisify(execFile);
 /** The folder that has to be in PYTHONPATH for `import agent_trust`. */
 export const pythonFolder = join(root, 'clients/python');
 
-/** That of Debian, and the one that `python3` is on this machine, where it is another one of 3.11 or newer. */
+/** That of Debian, and the one on PATH, where it is another one and 3.11 or newer. */
 export async function pythons(): Promise<readonly string[]> {
   const debian = await sharedService('python3');
   const script = 'import sys; assert sys.version_info >= (3, 11); print(sys.executable)';
