@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -298,15 +299,20 @@ def _pattern_of(path: str) -> re.Pattern[str]:
     return re.compile("/".join(parts) + rest, re.DOTALL)
 
 
+_delimiter = re.compile(r"[\\;?#%\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]|//|(?:^|/)\.{1,2}(?:/|$)")
+
+
 def _is_ambiguous(path: str) -> bool:
-    """Whether two readers of a decoded path may find different routes in it."""
-    has_dots = any(each in (".", "..") for each in path.split("/"))
-    return has_dots or re.search(r"//|[\\\x00-\x1f\x7f\ufffd\ud800-\udfff]", path) is not None
+    """Whether two readers of a decoded path may find different routes in it, as the sidecar sees it too."""
+    # Some readers fold look-alikes of a slash or a dot into it.
+    folded = unicodedata.normalize("NFKC", path)
+    is_other = folded.count("/") != path.count("/")
+    return is_other or any(_delimiter.search(each) is not None for each in (path, folded))
 
 
 def _is_ambiguous_raw(path: str) -> bool:
-    """Encoded slashes, backslashes and percent signs, and a percent sign that encodes nothing."""
-    return re.search(r"%(?:2f|5c|25|00)|%(?![0-9a-f]{2})", path, re.IGNORECASE) is not None
+    """Encoded delimiters and percent signs, and a percent sign that encodes nothing."""
+    return re.search(r"%(?:2f|5c|3b|3f|23|25|00)|%(?![0-9a-f]{2})", path, re.IGNORECASE) is not None
 
 
 def _blocked(reason: str, detail: str) -> dict[str, Any]:
