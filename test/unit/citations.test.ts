@@ -22,7 +22,7 @@ const thisFile = 'test/unit/citations.test.ts';
 const lastMigrationWithEarlierName = 20;
 const earlierName = 'decisions';
 
-const files = filesEnding('.ts', '.mjs', '.sql', '.md').filter((path) => path !== thisFile);
+const files = filesEnding('.ts', '.mjs', '.py', '.sql', '.md').filter((path) => path !== thisFile);
 
 interface Citation {
   /** `5`, or what somebody wrote in its place: `5.1`. */
@@ -38,7 +38,7 @@ const sections = '§ ?\\d+(?:\\.\\d+)*(?:(?:,| and| or|, and| to) § ?\\d+(?:\\.
  * of a line of a comment.
  */
 function citationsIn(text: string, name: string): readonly Citation[] {
-  const inOneLine = text.replaceAll(/\s*\n\s*(?:\*|\/\/|--|>)?\s*/g, ' ');
+  const inOneLine = text.replaceAll(/\s*\n\s*(?:\*|\/\/|--|#|>)?\s*/g, ' ');
   const pattern = new RegExp(`\\b${name} (${sections})`, 'gi');
   return [...inOneLine.matchAll(pattern)].flatMap(([cited, list = '']) =>
     sectionsOf(list).map((section) => ({ section, text: cited })),
