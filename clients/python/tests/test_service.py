@@ -130,9 +130,12 @@ class ControlPlane(unittest.TestCase):
         made = {client.create_template(each)["template_id"] for each in new}
         listed = [each["template_id"] for each in client.items(client.list_templates, limit=2)]
         self.assertTrue(made <= set(listed))
-        self.assertEqual(len(listed), len(set(listed)))
-        entries = list(client.items(client.list_audit_entries, operation="createTemplate", limit=2))
-        self.assertTrue(made <= {entry["target"] for entry in entries})
+        pages = list(client.pages(client.list_audit_entries, operation="createTemplate", limit=2))
+        targets = [entry["target"] for page in pages for entry in page["entries"]]
+        self.assertTrue(made <= set(targets))
+        # A cursor, unlike an offset, does not shift with what another program creates meanwhile.
+        self.assertEqual(len(targets), len(set(targets)))
+        self.assertGreater(len(pages), 1)
 
     def test_texts_reports_and_cached_answers(self) -> None:
         self.assertIn("agent_trust_", client.get_metrics())
