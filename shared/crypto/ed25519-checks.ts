@@ -1,7 +1,7 @@
 /**
  * What every engine checks before it computes anything. libsodium, OpenSSL and noble disagree about
  * signatures that an honest signer never makes; what is left after these checks they judge alike
- * (test/unit/crypto/ed25519.test.ts).
+ * (test/unit/crypto/ed25519.long.test.ts).
  */
 
 const seedBytes = 32;

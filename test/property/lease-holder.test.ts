@@ -123,7 +123,7 @@ describe('holders of leases that share a limit', () => {
         vi.useRealTimers();
         permits += world.permits.length;
       }),
-      { numRuns: runs({ short: 25, long: 12_000 }) },
+      { numRuns: runs({ short: 12, long: 12_000 }) },
     );
     // The control: holders that never get anything would pass no limit either.
     expect(permits).toBeGreaterThan(0);

@@ -61,7 +61,7 @@ describe('parseCheckBody, where it does not ask the schema', () => {
           else expect(refusal(() => parseCheckBody(parsed))).toMatchObject({ code: 'invalid_request' });
         },
       ),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 });

@@ -13,6 +13,7 @@ import {
   toBytes,
   toNumber,
 } from '../../support/ed25519-edge-cases.ts';
+import { runs } from '../../support/runs.ts';
 import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 
 const engines = [sodiumEd25519(), nodeEd25519(), nobleEd25519()];
@@ -126,7 +127,7 @@ describe('the three engines together', () => {
         for (const other of others) expect(other).toEqual(first);
         expect(agree(first?.[0] ?? seed, text, first?.[1] ?? seed)).toBe(true);
       }),
-      { numRuns: 40 },
+      { numRuns: runs({ short: 12, long: 4_000 }) },
     );
   });
 
@@ -146,7 +147,7 @@ describe('the three engines together', () => {
           expect(agree(now.key, now.message, now.signature)).not.toBe(true);
         },
       ),
-      { numRuns: 120 },
+      { numRuns: runs({ short: 40, long: 12_000 }) },
     );
   });
 
@@ -168,7 +169,7 @@ describe('the three engines together', () => {
           else if (options.keyTorsion === 0) expect(answer).toBe(options.nonceTorsion === 0);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs({ short: 25, long: 6_000 }) },
     );
   });
 
