@@ -1,3 +1,5 @@
+import { count } from './count.ts';
+
 /** What one measurement of one side gave. */
 interface Figure {
   /** Of its unit, by the clock on the wall: what the targets speak of. */
@@ -41,7 +43,7 @@ export async function interleaved(
       const figure = await side.measure(options.seconds);
       figures.get(side.name)?.push(figure);
       options.say(
-        `round ${round + 1}/${options.rounds}  ${side.name}: ${Math.round(figure.perSecond)}/s, ${Math.round(figure.perCpuSecond)} per processor second`,
+        `round ${round + 1}/${options.rounds}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second`,
       );
     }
   }

@@ -13,6 +13,7 @@ import { pii } from './pii.ts';
 import { findProgram, leaveMeasuredCore } from './programs.ts';
 import type { Row } from './row.ts';
 import { standings } from './standings.ts';
+import { start } from './start.ts';
 import { chart, type Machine, markdown, type Table } from './table.ts';
 import { verify } from './verify.ts';
 import { warm } from './warm.ts';
@@ -36,6 +37,11 @@ const rows: readonly Row[] = [
     name: 'standings',
     describe: 'a million revocations at a sidecar: look-up, memory, snapshot',
     run: standings,
+  },
+  {
+    name: 'start',
+    describe: 'loading a program, with packed dependencies and as installed',
+    run: start,
   },
   { name: 'pii', describe: 'the scan of a request for personal data, beside JSON.parse', run: pii },
 ];

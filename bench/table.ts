@@ -1,3 +1,4 @@
+import { count } from './count.ts';
 import { type Figures, ratios, type Summary, summary } from './rounds.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
@@ -75,7 +76,6 @@ export interface Machine {
   readonly measuredAt: string;
 }
 
-const count = (figure: number): string => Math.round(figure).toLocaleString('en-US');
 const fixed = (figure: number): string => figure.toFixed(2);
 const spread = (figures: Summary, text: (figure: number) => string): string =>
   `${text(figures.median)} (${range(figures, text)})`;

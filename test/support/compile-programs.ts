@@ -22,5 +22,6 @@ export async function compilePrograms(): Promise<string> {
     throw new Error(`the programs do not compile:\n${error.stdout}`, { cause: error });
   });
   for (const read of readBesideCode) await cp(join(root, read), join(folder, read), { recursive: true });
+  await run(process.execPath, [join(folder, 'deploy/pack-dependencies.js'), folder]);
   return folder;
 }
