@@ -1,3 +1,4 @@
+import type { CompiledRoutes } from '../shared/decision/compile-routes.ts';
 import { ApiError } from '../shared/errors/api-error.ts';
 import { unreachable } from '../shared/errors/assert.ts';
 import type { RequestId } from '../shared/model/ids.ts';
@@ -30,6 +31,8 @@ export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   readonly forwardAuth: ForwardAuthSettings;
+  /** Of a gate, in their order. */
+  readonly routesOf: (gateId: string) => CompiledRoutes;
   readonly observed: Observed;
   /** Of this sidecar, as its callers reach it; known once it listens. */
   readonly origin: () => string;

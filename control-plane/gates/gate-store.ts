@@ -1,4 +1,4 @@
-import { must } from '../../shared/errors/assert.ts';
+import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { Gate, GateStats } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -6,13 +6,15 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
+import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/gate-routes.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
-type GateRow = Omit<Gate, 'constraints' | 'catalogTerms' | 'lastChangedBy'> & {
+type GateRow = Omit<Gate, 'constraints' | 'routes' | 'catalogTerms' | 'lastChangedBy'> & {
   readonly constraints: unknown;
+  readonly routes: unknown;
   readonly lastChangedBy: unknown;
   readonly catalogPrices: Readonly<Record<string, number | null>> | null;
   readonly catalogApprovals: readonly string[];
@@ -21,7 +23,7 @@ type CountedRow = GateRow & GateStats;
 
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
-  g.constraints, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
+  g.constraints, g.routes, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
 
 const stats = (sql: Database) => sql`
@@ -36,6 +38,7 @@ const toGate = (row: GateRow): Gate => ({
   description: row.description,
   trustLevel: row.trustLevel,
   constraints: readStoredConstraints(row.constraints, 'gate'),
+  routes: readStoredRoutes(row.routes),
   catalogTerms:
     row.catalogPrices === null
       ? null
@@ -57,6 +60,19 @@ const toCountedGate = (row: CountedRow): CountedGate => ({
   },
 });
 
+/** Null in the row: none, as in all rows of earlier versions of the service. */
+const routesColumn = ({ routes }: Gate): string | null =>
+  routes.length === 0 ? null : JSON.stringify(renderGateRoutes(routes));
+
+/** They were read before they were written, so routes that cannot be read are our fault (InvariantError). */
+function readStoredRoutes(stored: unknown): Gate['routes'] {
+  try {
+    return parseGateRoutes(stored ?? []);
+  } catch (cause) {
+    throw new InvariantError('the stored routes of a gate can be read', { cause });
+  }
+}
+
 /** The two columns that hold the terms of the catalog. */
 function termColumns({ catalogTerms }: Gate): {
   readonly prices: string | null;
@@ -70,10 +86,10 @@ function termColumns({ catalogTerms }: Gate): {
 export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
   const { prices, approvals } = termColumns(gate);
   await tx`
-    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, catalog_prices,
+    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, routes, catalog_prices,
       catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
-      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${prices}::text::jsonb,
+      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${routesColumn(gate)}::text::jsonb, ${prices}::text::jsonb,
       ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
@@ -130,6 +146,7 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
   await tx`
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
+      routes = ${routesColumn(gate)}::text::jsonb,
       catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version},
       policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs},
       last_changed_by = ${storedActor(gate.lastChangedBy)}::text::jsonb

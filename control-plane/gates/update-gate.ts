@@ -23,7 +23,7 @@ import { gateTag } from './gate-tag.ts';
 /**
  * Applies a merge patch (contract §4). The gate is locked while it is read and written, so that of two
  * patches at once none is lost. A patch that changes nothing leaves the version as it is, and so the tags
- * that others hold. One that changes trust level or constraints voids the approvals that are open at the gate
+ * that others hold. One that changes trust level, constraints or routes voids the approvals that are open at the gate
  * (contract §8).
  */
 export async function updateGate(
@@ -67,4 +67,6 @@ export async function updateGate(
 }
 
 const hasSamePolicy = (one: Gate, other: Gate): boolean =>
-  one.trustLevel === other.trustLevel && isDeepStrictEqual(one.constraints, other.constraints);
+  one.trustLevel === other.trustLevel &&
+  isDeepStrictEqual(one.constraints, other.constraints) &&
+  isDeepStrictEqual(one.routes, other.routes);

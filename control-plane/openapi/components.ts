@@ -40,6 +40,7 @@ import {
   GatePatch,
   GateWithStatsAnswer,
 } from '../../shared/wire/gate.ts';
+import { GateRoute } from '../../shared/wire/gate-routes.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
@@ -87,6 +88,7 @@ export const namedSchemas = {
   Verification: VerificationAnswer,
   PassportConstraints,
   GateConstraints,
+  GateRoute,
   GateCreation,
   NewGate: GateCreationAnswer,
   GatePatch,

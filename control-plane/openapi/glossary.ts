@@ -56,6 +56,16 @@ export const glossary: Readonly<Record<string, string>> = {
   template_id: 'Id of the template, `tmpl_…`, or the name of a built-in one.',
   built_in: 'Whether the template comes with the service.',
   constraints: 'Limits that apply to every decision.',
+  routes:
+    'Which permission a request to `gate_url` needs, by its method and path. The first route that fits counts. At most 256; absent: none.',
+  'GateCreation.routes':
+    'Which permission a request to `gate_url` needs, by its method and path. The first route that fits counts. At most 256.',
+  'GatePatch.routes': 'Replaces all routes; null or an empty array removes them.',
+  'GateRoute.methods': 'Methods in capitals, such as `GET`. Default: every method.',
+  'GateRoute.path':
+    'Path below the gate: `/orders`, `/orders/:id` (one segment), `/files/*` (the rest). Compared with the decoded path.',
+  'GateRoute.permission_key': 'The permission that such a request needs.',
+  'GateRoute.amount_usd': 'What such a request spends, in USD. Default: it has no amount.',
   'MachineIssue.constraints': 'Limits of this passport, at every gate.',
   'ReferenceIssue.constraints': 'Limits of this passport, at every gate.',
   rate_limits: 'Requests per UTC calendar window.',

@@ -83,6 +83,17 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
         constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
       },
     },
+    routes: {
+      summary: 'For a proxy, with routes',
+      value: {
+        name: 'Files',
+        trust_level: 'L1',
+        routes: [
+          { methods: ['GET', 'HEAD'], path: '/files/*', permission_key: 'files:read' },
+          { methods: ['PUT'], path: '/files/:name', permission_key: 'files:write', amount_usd: 0.01 },
+        ],
+      },
+    },
     machineDescription: {
       summary: 'Machine description, with a catalog',
       value: {

@@ -47,7 +47,7 @@ async function readSnapshot(tx: Transaction, accountId: AccountId): Promise<Snap
   const [account] = await tx<{ status: AccountStatus }[]>`
     SELECT status FROM accounts WHERE account_id = ${accountId}`;
   const gates = await tx<GateBody[]>`
-    SELECT gate_id, account_id, mode, version, policy_version, trust_level, constraints, catalog_prices AS catalog, catalog_approvals
+    SELECT gate_id, account_id, mode, version, policy_version, trust_level, constraints, routes, catalog_prices AS catalog, catalog_approvals
     FROM gates
     WHERE account_id = ${accountId} AND deleted_at_ms IS NULL ORDER BY gate_id`;
   const apiKeys = await tx<ApiKeyBody[]>`

@@ -1,6 +1,7 @@
 import type { Actor } from './audit.ts';
 import type { CatalogTerms } from './catalog.ts';
 import type { Constraints } from './constraints.ts';
+import type { GateRoute } from './gate-route.ts';
 import type { AccountId, GateId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
@@ -15,12 +16,14 @@ export interface Gate {
   readonly description: string | null;
   readonly trustLevel: TrustTier;
   readonly constraints: Constraints;
+  /** In the order in which they are tried; empty: the gate has none. */
+  readonly routes: readonly GateRoute[];
   /** Of its newest catalog; null: none is published. */
   readonly catalogTerms: CatalogTerms | null;
   /** Rises by one with every change. */
   readonly version: number;
   /**
-   * The version at which trust level, constraints or catalog last changed. An approval is bound to it
+   * The version at which trust level, constraints, routes or catalog last changed. An approval is bound to it
    * (contract §8), so a new name or description leaves approvals alone.
    */
   readonly policyVersion: number;

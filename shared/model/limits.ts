@@ -103,11 +103,17 @@ export const limits = {
    * A parameter in a path; ids have at most 31 characters. Longer ones still get the specified error body.
    */
   pathParamCharsMax: 512,
+  /** Routes of a gate (contract §15). With their paths they are about what a body can hold. */
+  gateRoutesMax: 256,
+  routePathCharsMax: 256,
+  /** Of one route: more than the methods that HTTP registries know for most resources. */
+  routeMethodsMax: 16,
+  methodCharsMax: 32,
   /**
-   * A path that is compared with routes of a gate: as long as the longest target that nginx and most servers
-   * take; beyond it a reader may have cut it.
+   * A path at the per-gate address: the longest target that nginx and most servers take; beyond it a reader
+   * may have cut it off.
    */
-  routedPathCharsMax: 8 * 1024,
+  requestPathCharsMax: 8 * 1024,
   /** Contract §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
   notBeforeLeewayMs: 60 * secondMs,
   /** Freshness of the sidecar's state by trust level (contract §4). L1 has no bound. */

@@ -21,6 +21,7 @@ import {
   renderConstraints,
 } from './constraints.ts';
 import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
+import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
 import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
 import type { GateBody } from './sync.ts';
@@ -33,6 +34,7 @@ export const GateCreation = closed({
   trust_profile: Type.Optional(Tier),
   /** A merge patch over those of the template, so that null takes one of them away. */
   constraints: Type.Optional(FreeForm),
+  routes: Type.Optional(nullable(GateRoutes)),
   template_id: Type.Optional(Type.String()),
   catalog: Type.Optional(CatalogPublication),
 });
@@ -73,21 +75,26 @@ export const GatePatch = closed({
   trust_level: Type.Optional(nullable(Tier)),
   trust_profile: Type.Optional(nullable(Tier)),
   constraints: Type.Optional(nullable(FreeForm)),
+  /** Replaced as a whole; null takes all of them away. */
+  routes: Type.Optional(nullable(GateRoutes)),
   ...readOnly({ ...gateReadOnly, stats: Stats }),
 });
 
-export const GateAnswer = Type.Object({ ...gateFields, constraints: GateConstraints });
+/** Of a gate what the list leaves out. `routes`: only where it has some. */
+const policyFields = { constraints: GateConstraints, routes: Type.Optional(GateRoutes) };
+
+export const GateAnswer = Type.Object({ ...gateFields, ...policyFields });
 
 /** `catalog`: the one that came with the gate, as it was published. */
 export const GateCreationAnswer = Type.Object({
   ...gateFields,
-  constraints: GateConstraints,
+  ...policyFields,
   catalog: Type.Optional(CatalogAnswer),
 });
 
 export const GateWithStatsAnswer = Type.Object({
   ...gateFields,
-  constraints: GateConstraints,
+  ...policyFields,
   stats: Stats,
 });
 
@@ -106,7 +113,7 @@ export const GateDeletion = Type.Object({
 });
 
 /** What the owner of a gate decides about it. */
-export type GatePolicy = Pick<Gate, 'name' | 'description' | 'trustLevel' | 'constraints'>;
+export type GatePolicy = Pick<Gate, 'name' | 'description' | 'trustLevel' | 'constraints' | 'routes'>;
 
 export interface CountedGate extends Gate {
   readonly stats: GateStats;
@@ -132,6 +139,7 @@ export function parseGateCreation(body: Static<typeof GateCreation>, template: T
       description: body.description ?? null,
       trustLevel,
       constraints: mergeOverTemplate(template, body.constraints ?? {}),
+      routes: parseGateRoutes(body.routes ?? []),
     },
     offer: body.catalog === undefined ? null : parseCatalogPublication(body.catalog, 'catalog.'),
   };
@@ -167,6 +175,7 @@ export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePol
     description: patch.description === undefined ? current.description : patch.description,
     trustLevel: readTrustLevel(patch) ?? current.trustLevel,
     constraints,
+    routes: patch.routes === undefined ? current.routes : parseGateRoutes(patch.routes ?? []),
   };
 }
 
@@ -206,7 +215,11 @@ const renderCommon = (gate: Gate, gateHost: string) => ({
 export const renderGate = (gate: Gate, gateHost: string): Static<typeof GateAnswer> => ({
   ...renderCommon(gate, gateHost),
   constraints: renderConstraints(gate.constraints),
+  ...renderRoutes(gate),
 });
+
+const renderRoutes = ({ routes }: Gate): Pick<Static<typeof GateAnswer>, 'routes'> =>
+  routes.length === 0 ? {} : { routes: renderGateRoutes(routes) };
 
 export const renderNewGate = (
   gate: Gate,
@@ -253,6 +266,7 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   policy_version: gate.policyVersion,
   trust_level: gate.trustLevel,
   constraints: { ...renderConstraints(gate.constraints) },
+  ...renderRoutes(gate),
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),
 });
 

@@ -48,6 +48,7 @@ const GateState = Type.Object({
   policy_version: Type.Integer({ minimum: 1 }),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
+  routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),
   catalog_approvals: Type.Optional(Type.Array(Type.String())),
 });

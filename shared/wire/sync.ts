@@ -22,8 +22,9 @@ import type { TrustTier } from '../model/trust-tier.ts';
  *   4  2026-11 digests instead of ids in the global feed, and days instead of moments: a sidecar must not
  *      learn whom other accounts revoke. One of version 3
  *               finds nobody in it, and is turned away; settlements in batches, and their voids in the spool
+ *   5  2026-11  gates with their routes
  */
-export const syncVersion = 4;
+export const syncVersion = 5;
 
 /**
  * The global feed carries digests instead of ids (contract §11); an account's feed carries its gates and its
@@ -45,6 +46,8 @@ export interface GateBody {
   readonly policy_version: number;
   readonly trust_level: TrustTier;
   readonly constraints: Readonly<Record<string, unknown>>;
+  /** In the public wire shape. Absent or null: none. From version 5. */
+  readonly routes?: readonly unknown[] | null;
   /**
    * Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no
    * catalog is published.

@@ -1,3 +1,4 @@
+import type { CompiledRoutes } from '../../shared/decision/compile-routes.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { PassportId, RequestId } from '../../shared/model/ids.ts';
 import { ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
@@ -6,7 +7,7 @@ import type { OpenRequestHead } from '../enforce/open-request.ts';
 import { errorReply } from '../enforce/replies.ts';
 import type { IgnoredBody, Reply, RequestHead } from '../http/server.ts';
 import { decisionAnswer, errorAnswer } from './answer.ts';
-import { headersRead, pathProblemSentence, readContext, valuesOf } from './read-context.ts';
+import { headersRead, readContext, valuesOf } from './read-context.ts';
 import { shownPassport } from './show-passport.ts';
 
 export interface ForwardAuthSettings {
@@ -17,6 +18,8 @@ export interface ForwardAuthSettings {
 }
 
 interface ForwardAuthDeps extends InOrderDeps {
+  /** Of a gate, in their order. */
+  readonly routesOf: (gateId: string) => CompiledRoutes;
   readonly enforcer: InOrderDeps['enforcer'] & Pick<Enforcer, 'admit' | 'admitPeer'>;
 }
 
@@ -53,8 +56,8 @@ export class ForwardAuth {
         },
       );
     }
-    const { request, pathProblem } = readContext(head, pathBelow, values);
-    const detail = pathProblem === null ? null : pathProblemSentence(pathProblem);
+    const routes = this.#deps.routesOf(gateId);
+    const { request, withoutPermission } = readContext(head, pathBelow, values, routes);
     const { token } = shown;
     return {
       ignoresBody: true,
@@ -75,7 +78,7 @@ export class ForwardAuth {
           requestId,
           responder,
           onEnd: ([reply]) => {
-            if (reply !== undefined) responder.reply(decisionAnswer(reply, passportId, detail));
+            if (reply !== undefined) responder.reply(decisionAnswer(reply, passportId, withoutPermission));
           },
         }).begin();
       },

@@ -1,7 +1,10 @@
+import { type CompiledRoutes, matchRoute } from '../../shared/decision/compile-routes.ts';
+import { pathProblem, pathProblems } from '../../shared/decision/read-path.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { unreachable } from '../../shared/errors/assert.ts';
+import { renderUsd } from '../../shared/model/money.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { RequestHead } from '../http/server.ts';
-import { type PathProblem, pathProblems, readPath } from './path-problem.ts';
 
 /** Headers that are read whether they are trusted or not: they carry their own proof. */
 const proofs = ['x-agent-passport', 'x-agent-trust-key'] as const;
@@ -15,7 +18,7 @@ const meanings = {
   host: ['x-forwarded-host', 'x-original-host'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 type Meaning = keyof typeof meanings;
-const named: ReadonlySet<string> = new Set(Object.values(meanings).flat());
+const hasMeaning: ReadonlySet<string> = new Set([...proofs, ...Object.values(meanings).flat()]);
 
 /** The header names that one request is read for, in the order of `RequestHead.headers`. */
 export const headersRead = (trusted: readonly string[]): readonly string[] => [
@@ -26,8 +29,8 @@ export const headersRead = (trusted: readonly string[]): readonly string[] => [
 export interface ForwardedContext {
   /** What `check` takes as `request`. */
   readonly request: RequestObject;
-  /** Null: the path can be read in one way only. */
-  readonly pathProblem: PathProblem | null;
+  /** Why the request has no permission; null: it has one. */
+  readonly withoutPermission: string | null;
 }
 
 /** The headers of one request by name; absent ones are ''. */
@@ -45,30 +48,72 @@ export function readContext(
   head: Pick<RequestHead, 'method' | 'query'>,
   pathBelow: string,
   values: HeaderValues,
+  routes: CompiledRoutes,
 ): ForwardedContext {
   const method = one('method', values) ?? head.method;
   const target = targetOf(one('target', values)) ?? withQuery(pathBelow, head.query);
-  const queryAt = target.indexOf('?');
-  const path = readPath(queryAt === -1 ? target : target.slice(0, queryAt));
-  const pathProblem = path.kind === 'problem' ? path.problem : null;
-  const permission = one('permission', values);
-  const amount = amountOf(one('amount', values));
+  const permission = permissionFor(method, target, one('permission', values), routes);
+  const amount = amountOf(one('amount', values)) ?? permission.amount;
   const host = one('host', values);
-  const others = [...values].filter(
-    ([name, value]) => value !== '' && !named.has(name) && !proofs.some((proof) => proof === name),
-  );
+  const others = [...values].filter(([name, value]) => value !== '' && !hasMeaning.has(name));
   return {
-    pathProblem,
+    withoutPermission: permission.missing,
     request: {
       method,
       path: target,
-      ...(pathProblem === null && permission !== null ? { permission_key: permission } : {}),
+      ...(permission.key === null ? {} : { permission_key: permission.key }),
       ...(amount === null ? {} : { amount }),
       ...(host === null ? {} : { domain: host }),
       ...(others.length === 0 ? {} : { headers: Object.fromEntries(others) }),
     },
   };
 }
+
+interface Permission {
+  readonly key: string | null;
+  /** In USD, of the route. Null: it has none. */
+  readonly amount: number | null;
+  /** Why there is no key; null: there is one. */
+  readonly missing: string | null;
+}
+
+/** A path that can be read in two ways gives no permission, nor keeps the one that a header names. */
+function permissionFor(
+  method: string,
+  target: string,
+  named: string | null,
+  routes: CompiledRoutes,
+): Permission {
+  const queryAt = target.indexOf('?');
+  const path = queryAt === -1 ? target : target.slice(0, queryAt);
+  const problem = pathProblem(path);
+  if (problem !== null) return withoutPermission(`${manyReadings}: it ${pathProblems[problem]}.`);
+  if (named !== null) return { key: named, amount: null, missing: null };
+  const match = matchRoute(routes, method, path);
+  switch (match.kind) {
+    case 'route': {
+      const { permissionKey, amountMicroUsd } = match.demand;
+      return {
+        key: permissionKey,
+        amount: amountMicroUsd === null ? null : renderUsd(amountMicroUsd),
+        missing: null,
+      };
+    }
+    case 'ambiguous':
+      return withoutPermission(
+        `${manyReadings}: its letters, its encoding or its last slash lead to routes that demand something else.`,
+      );
+    case 'none':
+      return withoutPermission(
+        'No trusted header names a permission, and no route of the gate has this method and path.',
+      );
+    default:
+      return unreachable(match);
+  }
+}
+
+const manyReadings = 'No permission follows from this path, because it can be read in more than one way';
+const withoutPermission = (missing: string): Permission => ({ key: null, amount: null, missing });
 
 const withQuery = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
 
@@ -101,7 +146,3 @@ function amountOf(text: string | null): number | null {
     'The header x-gate-amount must be an amount in USD with at most 6 decimals, such as 12.5.',
   );
 }
-
-/** The sentence about a path, for the answer. */
-export const pathProblemSentence = (problem: PathProblem): string =>
-  `No permission is derived from this path, because it can be read in more than one way: it ${pathProblems[problem]}.`;

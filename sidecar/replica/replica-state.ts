@@ -2,6 +2,7 @@ import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { digestWordsOf, readDigests } from '../../shared/crypto/id-digest.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
+import { type CompiledRoutes, compileRoutes } from '../../shared/decision/compile-routes.ts';
 import { assert, unreachable } from '../../shared/errors/assert.ts';
 import { type DigestWords, type IdDigest, idDigestWords } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
@@ -11,6 +12,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
+import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
 import type { ApiKeyBody, Change, GateBody, PassportStandingBody, Snapshot } from '../../shared/wire/sync.ts';
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
@@ -30,6 +32,8 @@ export interface ReplicaState {
   readonly accountDigest: DigestWords;
   /** Of both modes, by id. */
   readonly gates: Map<string, CompiledGate>;
+  /** Of those gates that have some, by the id of the gate. */
+  readonly routes: Map<string, CompiledRoutes>;
   /** By the hash of the key. */
   readonly callers: Map<string, KnownCaller>;
   readonly callerHashes: Map<ApiKeyId, string>;
@@ -49,6 +53,7 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
     accountId: snapshot.account_id,
     accountDigest: digestWordsOf(snapshot.account_id),
     gates: new Map(),
+    routes: new Map(),
     callers: new Map(),
     callerHashes: new Map(),
     standings: new StatusTable(),
@@ -80,6 +85,7 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       break;
     case 'gate.delete':
       state.gates.delete(change.body.gate_id);
+      state.routes.delete(change.body.gate_id);
       break;
     case 'api_key.put':
       putCaller(state, change.body);
@@ -120,7 +126,10 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })
       : null,
   );
+  const routes = compileRoutes(parseGateRoutes(gate.routes ?? []));
   state.gates.set(gate.gate_id, compiled);
+  if (routes.length > 0) state.routes.set(gate.gate_id, routes);
+  else state.routes.delete(gate.gate_id);
 }
 
 function putCaller(state: ReplicaState, apiKey: ApiKeyBody): void {

@@ -1,6 +1,7 @@
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
+import type { CompiledRoutes } from '../../shared/decision/compile-routes.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
@@ -99,6 +100,11 @@ export class Replica {
 
   gate(gateId: string): CompiledGate | null {
     return this.#state?.gates.get(gateId) ?? null;
+  }
+
+  /** Of this gate, in their order; empty: it has none. */
+  routes(gateId: string): CompiledRoutes {
+    return this.#state?.routes.get(gateId) ?? noRoutes;
   }
 
   /** Null for a key that is unknown, deleted or expired. `keyHash` is lower-case hex. */
@@ -302,6 +308,7 @@ const globalKinds: ReadonlySet<ChangeKind> = new Set([
   'signing_key.put',
 ]);
 
+const noRoutes: CompiledRoutes = Object.freeze([]);
 const noKeys: Keyset = { find: () => null };
 
 /** Before anything is loaded every passport blocks. */

@@ -192,6 +192,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     verifier,
     origin: () => origin,
     forwardAuth: options.forwardAuth,
+    routesOf: (gateId) => replica.routes(gateId),
     observed: { replica, following, spool, shipper, server, ed25519 },
     openApi,
     metrics: {

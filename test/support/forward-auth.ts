@@ -8,7 +8,7 @@ export interface ForwardAnswer {
   readonly reason: string | null;
   readonly attestationId: string | null;
   readonly passportId: string | null;
-  readonly headers: ReadonlyMap<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
   // biome-ignore lint/suspicious/noExplicitAny: as the body of `Reply`
   readonly body: any;
 }
@@ -41,7 +41,7 @@ export async function askForward(
       reason: header('x-gate-reason'),
       attestationId: header('x-attestation-id'),
       passportId: header('x-passport-id'),
-      headers: answer.headers,
+      headers: Object.fromEntries(answer.headers),
       body: isJson && answer.body !== '' ? JSON.parse(answer.body) : answer.body,
     };
   } finally {

@@ -1,0 +1,118 @@
+import type { GateRoute } from '../model/gate-route.ts';
+import type { MicroUsd } from '../model/money.ts';
+import type { PermissionKey } from '../model/permission.ts';
+
+/**
+ * The ways in which programs compare the path of a request with that of a route:
+ *
+ * - `fastify`: as Fastify's router does, which decodes all but the reserved characters. It decides.
+ * - `decoded`: with everything decoded, as most proxies do.
+ * - `encoded`: as it was sent, as Express does.
+ * - `lax`: decoded, in lower case and without a slash at the end; Express again, unless it is told otherwise.
+ */
+const readings = ['fastify', 'decoded', 'encoded', 'lax'] as const;
+type Reading = (typeof readings)[number];
+
+interface CompiledRoute {
+  readonly methods: ReadonlySet<string> | null;
+  /** Null stands for any segment. */
+  readonly segments: Readonly<Record<Reading, readonly (string | null)[]>>;
+  /** `*`: at least one more segment follows, which may be empty. */
+  readonly isOpen: boolean;
+  readonly demand: RouteDemand;
+}
+
+/** What a route demands of a request. */
+export interface RouteDemand {
+  readonly permissionKey: PermissionKey;
+  readonly amountMicroUsd: MicroUsd | null;
+}
+
+/** The routes of one version of a gate, in their order. */
+export type CompiledRoutes = readonly CompiledRoute[];
+
+/**
+ * `ambiguous`: another reader of the path would take another route, which demands something else. A request
+ * must not choose its permission by how it writes its path.
+ */
+export type RouteMatch =
+  | { readonly kind: 'route'; readonly demand: RouteDemand }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'ambiguous' };
+
+/** Once for each version of a gate. The paths are those that `parseGateRoutes` accepts. */
+export const compileRoutes = (routes: readonly GateRoute[]): CompiledRoutes => routes.map(compileRoute);
+
+function compileRoute({ methods, path, permissionKey, amountMicroUsd }: GateRoute): CompiledRoute {
+  const isOpen = path.endsWith('/*');
+  const fixed = isOpen ? path.slice(0, -'/*'.length) : path;
+  const segmentsFor = (reading: Reading) => {
+    const literal = { fastify: same, decoded: same, encoded: encodeURI, lax: lowerCase }[reading];
+    const closed = reading === 'lax' && !isOpen ? withoutLastSlash(fixed) : fixed;
+    return segmentsOf(closed).map((segment) => (segment.startsWith(':') ? null : literal(segment)));
+  };
+  return {
+    methods: methods === null ? null : new Set(methods),
+    segments: {
+      fastify: segmentsFor('fastify'),
+      decoded: segmentsFor('decoded'),
+      encoded: segmentsFor('encoded'),
+      lax: segmentsFor('lax'),
+    },
+    isOpen,
+    demand: { permissionKey, amountMicroUsd },
+  };
+}
+
+/**
+ * The first route that fits (contract §15). `path` is as it was sent, without its query, and has no
+ * `pathProblem`. A reading compares at most as many segments as all routes have together: nothing in a path
+ * makes it go back.
+ *
+ * Fastify's own router (find-my-way) is not used, because it prefers the more specific route to the first
+ * one, and takes regular expressions; a property test holds single routes against it.
+ */
+export function matchRoute(routes: CompiledRoutes, method: string, path: string): RouteMatch {
+  const chosen = firstFitting(routes, method, path, 'fastify');
+  if (chosen === null) return { kind: 'none' };
+  for (const reading of readings) {
+    const other = firstFitting(routes, method, path, reading);
+    if (other !== null && !demandsTheSame(other, chosen)) return { kind: 'ambiguous' };
+  }
+  return { kind: 'route', demand: chosen };
+}
+
+const demandsTheSame = (one: RouteDemand, other: RouteDemand): boolean =>
+  one.permissionKey === other.permissionKey && one.amountMicroUsd === other.amountMicroUsd;
+
+function firstFitting(
+  routes: CompiledRoutes,
+  method: string,
+  path: string,
+  reading: Reading,
+): RouteDemand | null {
+  const segments = segmentsOf(read[reading](path));
+  for (const route of routes) {
+    if (route.methods !== null && !route.methods.has(method)) continue;
+    if (fits(route.segments[reading], route.isOpen, segments)) return route.demand;
+  }
+  return null;
+}
+
+function fits(wanted: readonly (string | null)[], isOpen: boolean, segments: readonly string[]): boolean {
+  if (isOpen ? segments.length <= wanted.length : segments.length !== wanted.length) return false;
+  return wanted.every((segment, index) => segment === null || segment === segments[index]);
+}
+
+const same = (text: string): string => text;
+const lowerCase = (text: string): string => text.toLowerCase();
+const withoutLastSlash = (path: string): string => (path.endsWith('/') ? path.slice(0, -1) : path);
+/** What follows each slash: one empty segment for `/`, none for the empty text. */
+const segmentsOf = (path: string): readonly string[] => path.split('/').slice(1);
+
+const read: Readonly<Record<Reading, (path: string) => string>> = {
+  fastify: decodeURI,
+  decoded: decodeURIComponent,
+  encoded: same,
+  lax: (path) => withoutLastSlash(decodeURIComponent(path).toLowerCase()),
+};
