@@ -14,6 +14,7 @@ import type { Enforcer } from './enforce/enforce.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
 import { errorAnswer } from './forward-auth/answer.ts';
 import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
+import { lacksMethod } from './forward-auth/read-context.ts';
 import { isAuthzenPath, isForwardAuthPath, type Route, routeOf } from './http/routes.ts';
 import type {
   BodyHandler,
@@ -65,6 +66,12 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const newRequestId = (): RequestId => random.newId('req', clock.now());
 
   const forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
+  if (lacksMethod(deps.forwardAuth.headers)) {
+    deps.logger.warn(
+      { headers: deps.forwardAuth.headers },
+      'FORWARD_AUTH_HEADERS names a header for the original target and none for its method: routes are matched with the method that the proxy asks with',
+    );
+  }
 
   const serve = (
     route: Route,

@@ -20,6 +20,14 @@ const meanings = {
 type Meaning = keyof typeof meanings;
 const hasMeaning: ReadonlySet<string> = new Set([...proofs, ...Object.values(meanings).flat()]);
 
+/**
+ * Whether the original target would be read of a header and its method of the request itself, which is the
+ * proxy's own where it asks with one method for all (nginx).
+ */
+export const lacksMethod = (trusted: readonly string[]): boolean =>
+  meanings.target.some((name) => trusted.includes(name)) &&
+  !meanings.method.some((name) => trusted.includes(name));
+
 /** The header names that one request is read for, in the order of `RequestHead.headers`. */
 export const headersRead = (trusted: readonly string[]): readonly string[] => [
   ...proofs,

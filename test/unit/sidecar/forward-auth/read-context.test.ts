@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { compileRoutes } from '../../../../shared/decision/compile-routes.ts';
+import { parseGateRoutes } from '../../../../shared/wire/gate-routes.ts';
+import {
+  headersRead,
+  lacksMethod,
+  readContext,
+  valuesOf,
+} from '../../../../sidecar/forward-auth/read-context.ts';
+
+const routes = compileRoutes(
+  parseGateRoutes([{ path: '/orders/:id', permission_key: 'orders:read', amount_usd: 0.3 }]),
+);
+
+/** What is read of a request with these headers, all of which are trusted. */
+function contextOf(headers: Readonly<Record<string, string>>, pathBelow = '/', query = '') {
+  const names = headersRead(Object.keys(headers));
+  const values = valuesOf(names, { headers: names.map((name) => headers[name] ?? '') });
+  return readContext({ method: 'GET', query }, pathBelow, values, routes);
+}
+
+describe('the context of a forwarded request', () => {
+  it('is that of the request itself where no header is trusted', () => {
+    expect(contextOf({}, '/orders/7', 'a=1')).toEqual({
+      withoutPermission: null,
+      request: { method: 'GET', path: '/orders/7?a=1', permission_key: 'orders:read', amount: 0.3 },
+    });
+  });
+
+  it('is that of the trusted headers', () => {
+    const { request } = contextOf({
+      'x-forwarded-method': 'POST',
+      'x-original-url': 'https://shop.example/orders/7?a=1',
+      'x-forwarded-host': 'shop.example',
+      'x-gate-permission': 'orders:create',
+      'x-gate-amount': '12.500001',
+      'x-forwarded-proto': 'https',
+      'x-original-other': '',
+    });
+    expect(request).toEqual({
+      method: 'POST',
+      path: '/orders/7?a=1',
+      permission_key: 'orders:create',
+      amount: 12.500001,
+      domain: 'shop.example',
+      headers: { 'x-forwarded-proto': 'https' },
+    });
+  });
+
+  it('has the amount of a header before that of the route, and no amount of a route that was not asked', () => {
+    const target = { 'x-original-uri': '/orders/7' };
+    expect(contextOf({ ...target, 'x-gate-amount': '0' }).request['amount']).toBe(0);
+    expect(contextOf({ ...target, 'x-gate-permission': 'orders:create' }).request).not.toHaveProperty(
+      'amount',
+    );
+  });
+
+  it('has no permission for a whole URL without a path, or another scheme', () => {
+    for (const target of [
+      'https://shop.example',
+      'ftp://shop.example/orders/7',
+      'shop.example/orders/7',
+      '*',
+    ])
+      expect(contextOf({ 'x-original-url': target }).withoutPermission).toContain(
+        'does not begin with a slash',
+      );
+  });
+});
+
+it('a target without its method is noticed', () => {
+  expect(lacksMethod(['x-original-uri'])).toBe(true);
+  expect(lacksMethod(['x-forwarded-uri', 'x-gate-permission'])).toBe(true);
+  expect(lacksMethod(['x-original-uri', 'x-forwarded-method'])).toBe(false);
+  expect(lacksMethod(['x-gate-permission'])).toBe(false);
+  expect(lacksMethod([])).toBe(false);
+});
