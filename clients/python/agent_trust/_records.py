@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import re
@@ -32,22 +33,16 @@ def demand(holds: bool, fault: str) -> None:
         raise ValueError(fault)
 
 
-def parse_line(line: bytes) -> dict[str, Any]:
-    """The object of a line with its newline. Raises ValueError unless it is in its RFC 8785 form."""
-    try:
-        value = json.loads(line)
-        is_canonical = isinstance(value, dict) and canonical(value) + b"\n" == line
-    except (ValueError, RecursionError):
-        is_canonical = False
-    demand(is_canonical, "the line is not a JSON object in its RFC 8785 form")
-    return value  # type: ignore[no-any-return]
+@functools.cache  # One for each of the few forms that this package names.
+def _kinds(members: str) -> dict[str, str]:
+    return dict(each.split(":") for each in members.split())
 
 
 def has(value: Any, members: str) -> bool:
     """Whether it is an object with exactly these members, each of its kind; `?`: or null."""
     if not isinstance(value, dict):
         return False
-    kinds = dict(each.split(":") for each in members.split())
+    kinds = _kinds(members)
     return value.keys() == kinds.keys() and all(_is(value[name], kind) for name, kind in kinds.items())
 
 

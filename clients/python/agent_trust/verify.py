@@ -1,4 +1,4 @@
-"""Verifies exports of attestations offline (jsonl), written from docs/verify.md alone; and webhooks."""
+"""Verifies exports of attestations offline, written from docs/verify.md alone; and webhooks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
 
 from ._ed25519 import verify
+from ._export_lines import ExportLines
 from ._records import CHAIN, EARLIER, LINK, MANIFEST, RECORD, attestation_keys, canonical, demand
-from ._records import from_base64url, has, parse_line
+from ._records import from_base64url, has
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
-
-LINE_BYTES_MAX = 1024 * 1024  # Longer than any record: 32 findings of 512 characters are about 20 KiB.
 
 
 class Verdict(NamedTuple):
@@ -36,27 +35,21 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     One pass, in the memory of one line. Raises ValueError for `jwks` that is no JWK set, and what reading
     the file raises. What it does not prove is in docs/verify.md, section 7.
     """
-    keys, file = attestation_keys(jwks), io.BytesIO(export) if isinstance(export, bytes) else export
-    line = chains = records = compromised = 0
+    lines = ExportLines(io.BytesIO(export) if isinstance(export, bytes) else export)
+    keys, chains, records, compromised = attestation_keys(jwks), 0, 0, 0
     chain_id: str | None = None
     sequence: int | None = None
-
-    def following() -> Any:
-        nonlocal line
-        line, raw = line + 1, file.readline(LINE_BYTES_MAX)
-        demand(raw.endswith(b"\n"), "the file has no end, or a line is too long")
-        return parse_line(raw)
 
     def only(name: str, value: Any, members: str) -> Any:
         demand(value.keys() == {name} and has(value[name], members), f"the line is no {name}")
         return value[name]
 
     try:
-        manifest = only("manifest", following(), MANIFEST)
+        manifest = only("manifest", lines.next(), MANIFEST)
         created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
         demand(manifest["format"] == "agent-trust.attestations.v1", "the format is another one")
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
-        while "chain" in (value := following()):
+        while "chain" in (value := lines.next()):
             chain = only("chain", value, CHAIN)
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
             demand(chain["chain_id"] > (chain_id or ""), "the chains are not in ascending order")
@@ -64,7 +57,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
             demand(first == 1 or manifest["since"] is not None, "the chain lacks its beginning")
             chain_id, chains = chain["chain_id"], chains + 1
             for sequence in range(first, last + 1):
-                record = following()
+                record = lines.next()
                 demand(has(record, RECORD) or has(record, EARLIER), "the line is no record of this format")
                 demand(record["chain_id"] == chain_id, "the record is of another chain")
                 demand(record["sequence"] == sequence, "the sequence has a hole or a repetition")
@@ -86,8 +79,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
             sequence = None
         end = only("end", value, "chains:int records:int")
         demand(end == {"chains": chains, "records": records}, "the end counts other chains or records")
-        line += len(rest := file.read(1))
-        demand(not rest, "something follows the end")
+        lines.finish()
     except ValueError as fault:  # A time such as 2026-13-01 too.
-        return Verdict(str(fault), line, chain_id, sequence, records, compromised)
-    return Verdict(None, line, chain_id, sequence, records, compromised)
+        return Verdict(str(fault), lines.number, chain_id, sequence, records, compromised)
+    return Verdict(None, lines.number, chain_id, sequence, records, compromised)

@@ -151,10 +151,12 @@ class ControlPlane(unittest.TestCase):
             request: Any = {"permission_key": PERMISSION, "amount": amount}
             client.check_gate(GATE, {"passport": passport, "request": request})
         jwks = client.get_jwks()
-        with client.export_attestations() as export:
-            verdict = verify_attestations(export, jwks)
-        self.assertTrue(verdict, verdict)
-        self.assertGreaterEqual(verdict.records, 3)
+        formats: list[Any] = [None, "jsonl", "json"]
+        for form in formats:
+            with client.export_attestations(format=form) as export:
+                verdict = verify_attestations(export, jwks)
+            self.assertTrue(verdict, verdict)
+            self.assertGreaterEqual(verdict.records, 3)
         with client.export_attestations() as export:
             lines = export.read().splitlines(keepends=True)
         place = next(n for n, line in enumerate(lines) if b'"spend_limit_exceeded"' in line)

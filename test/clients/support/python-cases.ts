@@ -14,6 +14,7 @@ import {
   at,
   chainOf,
   exportLinesOf,
+  jsonLinesOf,
   jwksOf,
   sampleChain,
   sampleId,
@@ -107,6 +108,7 @@ async function exportsToVerify(): Promise<readonly object[]> {
     chainOf([sampleRecord(2, { chainId: sampleId('pass', 9), passportId: sampleId('pass', 9) })], key),
   ];
   const twoChains = exportLinesOf(two, options);
+  const json = jsonLinesOf([chain], options);
   const earlier = earlierExportLines.map((line) => (line.endsWith('\n') ? line : `${line}\n`));
   const jwks = jwksOf(key);
   const table: readonly (readonly [string, readonly string[], unknown?])[] = [
@@ -144,6 +146,20 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['since later than its first record', replace(0, '"since":null', '"since":"2027-01-01T00:00:00.000Z"')],
     ['since before its first record', replace(0, '"since":null', '"since":"2020-01-01T00:00:00.000Z"')],
     ['a surrogate', replace(3, '"source":"', '"source":"\\ud800')],
+    ['json', json],
+    ['json: two chains', jsonLinesOf(two, options)],
+    ['json: without a chain', jsonLinesOf([], options)],
+    ['json: a closing line is missing', json.filter((line) => !line.startsWith(']}'))],
+    ['json: a comma too many', json.map((line) => line.replace(/^\]\}\n$/, ']},\n'))],
+    ['json: a comma too few', json.map((line, i) => (i === 2 ? line.replace(/,\n$/, '\n') : line))],
+    [
+      'json: a comma behind the last record',
+      json.map((line, i) => (i === 4 ? `${line.trimEnd()},\n` : line)),
+    ],
+    ['json: a record is missing', json.filter((_, i) => i !== 3)],
+    ['json: a record behind the end', [...json, json[2] ?? '']],
+    ['json: a chain in a chain', json.flatMap((line, i) => (i === 2 ? [json[1] ?? '', line] : [line]))],
+    ['json: written anew', [`${JSON.stringify(JSON.parse(json.join('')))}\n`]],
     ['a key of another purpose', lines, jwksOf(sampleKey(7, {}, 'passport'))],
     ['a compromised key', lines, jwksOf(sampleKey(7, { compromised: true }))],
     ['a key from later', lines, jwksOf(sampleKey(7, { notBeforeMs: at(60_000 + 61_000) }))],
