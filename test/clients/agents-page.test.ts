@@ -71,7 +71,7 @@ describe('docs/agents.md', () => {
 
   const programs = {
     'Node.js': async () => ({ command: process.execPath, file: 'agent.mjs', language: 'js' }),
-    Python: async () => ({ command: (await pythons())[0] ?? '', file: 'agent.py', language: 'python' }),
+    Python: async () => ({ command: (await pythons())[0], file: 'agent.py', language: 'python' }),
   };
   it.each(Object.entries(programs))(
     'has a program in %s that waits for its approval, sends the same request again and is served once',

@@ -23,7 +23,7 @@ const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_
 
 const folder = temporaryFolder();
 let service: ClientService;
-let interpreters: readonly string[];
+let interpreters: readonly [string, ...string[]];
 let env: Readonly<Record<string, string>>;
 let gate: string;
 const exampleEnv = () => ({
@@ -155,7 +155,7 @@ describe('the examples in Python', () => {
       agent_id: 'plain',
       permissions: ['orders:create'],
     });
-    const [python = ''] = interpreters;
+    const [python] = interpreters;
     const plain = fencedBlock(page, 'python', 2)
       .replace('http://127.0.0.1:8090', service.testSidecar.origin)
       .replace('"])\n', '"], deadline_ms=60_000)\n');

@@ -70,7 +70,8 @@ async function which(...names: readonly string[]): Promise<string | null> {
 
 async function importsAll(python: string, modules: readonly string[]): Promise<boolean> {
   if (modules.length === 0) return true;
-  const imported = await run(python, ['-c', `import ${modules.join(', ')}`]).catch(() => null);
+  const script = `import sys; assert sys.version_info >= (3, 11); import ${modules.join(', ')}`;
+  const imported = await run(python, ['-c', script]).catch(() => null);
   return imported !== null;
 }
 

@@ -9,12 +9,18 @@ const run = promisify(execFile);
 /** The folder that has to be in PYTHONPATH for `import agent_trust`. */
 export const pythonFolder = join(root, 'clients/python');
 
-/** That of Debian, and the one on PATH, where it is another one and 3.11 or newer. */
-export async function pythons(): Promise<readonly string[]> {
-  const debian = await sharedService('python3');
+/** That of Debian, and the one on PATH if it is another one: those of them that are 3.11 or newer. */
+export async function pythons(): Promise<readonly [string, ...string[]]> {
   const script = 'import sys; assert sys.version_info >= (3, 11); print(sys.executable)';
-  const found = await run('python3', ['-c', script]).catch(() => null);
-  return [...new Set([debian, ...(found === null ? [] : [found.stdout.trim()])])];
+  const paths = await Promise.all(
+    [await sharedService('python3'), 'python3'].map(async (command) => {
+      const found = await run(command, ['-c', script]).catch(() => null);
+      return found?.stdout.trim() ?? null;
+    }),
+  );
+  const [first, ...others] = new Set(paths.filter((path) => path !== null));
+  if (first === undefined) throw new Error('These tests need Python 3.11 or newer, as Debian 12 has it.');
+  return [first, ...others];
 }
 
 /** Nothing of the developer's shell, and no file of compiled code beside the sources. */
