@@ -376,6 +376,18 @@ class GateConstraints(TypedDict):
     proof_of_possession: NotRequired[Literal["off", "required", None]]
 
 
+class GateRoute(TypedDict):
+    # Methods in capitals, such as `GET`. Default: every method.
+    methods: NotRequired[Sequence[str] | None]
+    # Path below the gate: `/orders`, `/orders/:id` (one segment), `/files/*` (the rest). Compared with the
+    # decoded path.
+    path: str
+    # The permission that such a request needs.
+    permission_key: str
+    # What such a request spends, in USD. Default: it has no amount.
+    amount_usd: NotRequired[float | None]
+
+
 class GateCreation(TypedDict):
     # Name, for people.
     name: str
@@ -387,6 +399,9 @@ class GateCreation(TypedDict):
     trust_profile: NotRequired[Literal["L1", "L2", "L3", None]]
     # Limits that apply to every decision.
     constraints: NotRequired[Mapping[str, Any] | None]
+    # Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+    # counts. At most 256.
+    routes: NotRequired[Sequence[GateRoute] | None]
     # Id of the template, `tmpl_…`, or the name of a built-in one.
     template_id: NotRequired[str | None]
     # What the gate offers, and at what price.
@@ -419,6 +434,9 @@ class NewGate(TypedDict):
     trust_profile: Literal["L1", "L2", "L3"]
     # Limits that apply to every decision.
     constraints: GateConstraints
+    # Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+    # counts. At most 256; absent: none.
+    routes: NotRequired[Sequence[GateRoute]]
     # What the gate offers, and at what price.
     catalog: NotRequired[Catalog]
 
@@ -445,6 +463,8 @@ class GatePatch(TypedDict):
     trust_profile: NotRequired[Literal["L1", "L2", "L3", None]]
     # Limits that apply to every decision.
     constraints: NotRequired[Mapping[str, Any] | None]
+    # Replaces all routes; null or an empty array removes them.
+    routes: NotRequired[Sequence[GateRoute] | None]
     # Id of the gate, `gate_…`.
     gate_id: NotRequired[str | None]
     # The id of this object under its short name.
@@ -490,6 +510,9 @@ class Gate(TypedDict):
     trust_profile: Literal["L1", "L2", "L3"]
     # Limits that apply to every decision.
     constraints: GateConstraints
+    # Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+    # counts. At most 256; absent: none.
+    routes: NotRequired[Sequence[GateRoute]]
 
 
 class GateWithStatsStats(TypedDict):
@@ -531,6 +554,9 @@ class GateWithStats(TypedDict):
     trust_profile: Literal["L1", "L2", "L3"]
     # Limits that apply to every decision.
     constraints: GateConstraints
+    # Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+    # counts. At most 256; absent: none.
+    routes: NotRequired[Sequence[GateRoute]]
     # Counts of all decisions at the gate, without gate tests.
     stats: GateWithStatsStats
 

@@ -380,6 +380,20 @@ export interface GateConstraints {
   readonly proof_of_possession?: 'off' | 'required' | null;
 }
 
+export interface GateRoute {
+  /** Methods in capitals, such as `GET`. Default: every method. */
+  readonly methods?: readonly string[] | null;
+  /**
+   * Path below the gate: `/orders`, `/orders/:id` (one segment), `/files/*` (the rest). Compared with the
+   * decoded path.
+   */
+  readonly path: string;
+  /** The permission that such a request needs. */
+  readonly permission_key: string;
+  /** What such a request spends, in USD. Default: it has no amount. */
+  readonly amount_usd?: number | null;
+}
+
 export interface GateCreation {
   /** Name, for people. */
   readonly name: string;
@@ -391,6 +405,11 @@ export interface GateCreation {
   readonly trust_profile?: 'L1' | 'L2' | 'L3' | null;
   /** Limits that apply to every decision. */
   readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /**
+   * Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+   * counts. At most 256.
+   */
+  readonly routes?: readonly GateRoute[] | null;
   /** Id of the template, `tmpl_…`, or the name of a built-in one. */
   readonly template_id?: string | null;
   /** What the gate offers, and at what price. */
@@ -425,6 +444,11 @@ export interface NewGate {
   readonly trust_profile: 'L1' | 'L2' | 'L3';
   /** Limits that apply to every decision. */
   readonly constraints: GateConstraints;
+  /**
+   * Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+   * counts. At most 256; absent: none.
+   */
+  readonly routes?: readonly GateRoute[];
   /** What the gate offers, and at what price. */
   readonly catalog?: Catalog;
 }
@@ -440,6 +464,8 @@ export interface GatePatch {
   readonly trust_profile?: 'L1' | 'L2' | 'L3' | null;
   /** Limits that apply to every decision. */
   readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /** Replaces all routes; null or an empty array removes them. */
+  readonly routes?: readonly GateRoute[] | null;
   /** Id of the gate, `gate_…`. */
   readonly gate_id?: string | null;
   /** The id of this object under its short name. */
@@ -498,6 +524,11 @@ export interface Gate {
   readonly trust_profile: 'L1' | 'L2' | 'L3';
   /** Limits that apply to every decision. */
   readonly constraints: GateConstraints;
+  /**
+   * Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+   * counts. At most 256; absent: none.
+   */
+  readonly routes?: readonly GateRoute[];
 }
 
 export interface GateWithStats {
@@ -528,6 +559,11 @@ export interface GateWithStats {
   readonly trust_profile: 'L1' | 'L2' | 'L3';
   /** Limits that apply to every decision. */
   readonly constraints: GateConstraints;
+  /**
+   * Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+   * counts. At most 256; absent: none.
+   */
+  readonly routes?: readonly GateRoute[];
   /** Counts of all decisions at the gate, without gate tests. */
   readonly stats: {
     /** Decisions at the gate. */
