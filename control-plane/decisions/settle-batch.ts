@@ -2,12 +2,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type {
-  ArrivedCall,
-  ArrivedSettlement,
-  MalformedSettlement,
-  SettlementAnswer,
-} from '../../shared/wire/settlement.ts';
+import type { ArrivedCall, ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { Malformed } from '../../shared/wire/spooled-record.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
@@ -103,7 +99,7 @@ async function settleTogether(
   });
 }
 
-type Readable = Exclude<ArrivedSettlement, MalformedSettlement>;
+type Readable = Exclude<ArrivedSettlement, Malformed>;
 type Sender = SettlementSender & { readonly waitedMs: number };
 
 /** Look-ups first, which take nothing; suspends last, because they lock the holder of leases. */

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseLeaseCall } from '../../shared/wire/lease-call-schema.ts';
+import { parseLeaseCall } from '../../shared/wire/lease-call.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';

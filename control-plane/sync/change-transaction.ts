@@ -1,12 +1,7 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import {
-  type Change,
-  type ChangeEntry,
-  type FeedId,
-  feedChannel,
-  globalFeed,
-} from '../../shared/wire/sync.ts';
+import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync.ts';
+import type { Change, ChangeEntry } from '../../shared/wire/sync-schema.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';

@@ -2,7 +2,8 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type ChangeEntry, type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync.ts';
+import { type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync.ts';
+import type { ChangeEntry } from '../../shared/wire/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 

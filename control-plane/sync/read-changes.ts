@@ -1,6 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type ChangesAnswer, globalFeed, type Position } from '../../shared/wire/sync.ts';
+import { globalFeed, type Position } from '../../shared/wire/sync.ts';
+import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';

@@ -3,8 +3,13 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { ackChannel, type ConnectAnswer, type Position, syncVersion } from '../../shared/wire/sync.ts';
-import { AckBody, ChangesQuery, ConnectBody } from '../../shared/wire/sync-schema.ts';
+import { ackChannel, type Position, syncVersion } from '../../shared/wire/sync.ts';
+import {
+  AckRequest,
+  ChangesQuery,
+  type ConnectAnswer,
+  ConnectRequest,
+} from '../../shared/wire/sync-schema.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -29,7 +34,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   };
 
   return async (app) => {
-    app.post('/sync/connect', { config, schema: { body: ConnectBody } }, async (request) => {
+    app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request) => {
       const { accountId } = callerOf(request);
       const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
       if (version !== syncVersion) {
@@ -74,7 +79,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       return readChanges(deps, { accountId, after, waitMs: query.wait_ms });
     });
 
-    app.post('/sync/ack', { config, schema: { body: AckBody } }, async (request, reply) => {
+    app.post('/sync/ack', { config, schema: { body: AckRequest } }, async (request, reply) => {
       const { accountId } = callerOf(request);
       const { sidecar_id: sidecarId, connection_id: connectionId, ...body } = request.body;
       const applied = {

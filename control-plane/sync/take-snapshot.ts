@@ -6,15 +6,14 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
-import {
-  type ApiKeyBody,
-  type GateBody,
-  globalFeed,
-  type PassportStandingGroup,
-  type SignedSnapshot,
-  type Snapshot,
-  syncVersion,
-} from '../../shared/wire/sync.ts';
+import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
+import type {
+  ApiKeyBody,
+  GateBody,
+  PassportStandingGroup,
+  SignedSnapshot,
+  Snapshot,
+} from '../../shared/wire/sync-schema.ts';
 import { signSnapshot } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';

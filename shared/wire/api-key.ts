@@ -6,7 +6,7 @@ import { type Mode, modes } from '../model/mode.ts';
 import { parseScope, type Scope, scopes } from '../model/scopes.ts';
 import { parseTime, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { closed, Name, nullable, Timestamp } from './fields.ts';
-import type { ApiKeyBody } from './sync.ts';
+import type { ApiKeyBody } from './sync-schema.ts';
 
 /** `POST /api-keys` */
 export const ApiKeyCreation = closed({

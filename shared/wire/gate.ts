@@ -24,7 +24,7 @@ import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from '
 import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
 import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
-import type { GateBody } from './sync.ts';
+import type { GateBody } from './sync-schema.ts';
 
 /** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are one thing under two names. */
 export const GateCreation = closed({

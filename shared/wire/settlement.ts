@@ -1,21 +1,19 @@
 import { Type } from 'typebox';
-import { type OverrulingReason, overrulingReasons } from '../decision/overruled.ts';
+import { overrulingReasons } from '../decision/overruled.ts';
 import type { FirstPermit } from '../decision/run.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
-import { approvalStatuses, type PresentedApproval } from '../model/approval.ts';
+import { approvalStatuses } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import { piiTypes } from '../model/constraints.ts';
-import { type CheckName, checkNames } from '../model/decision.ts';
-import type { AccountId, ApprovalId, AttestationId, GateId, PassportId, SidecarId } from '../model/ids.ts';
+import { checkNames } from '../model/decision.ts';
+import type { AccountId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
-import type { UnixMillis } from '../model/time.ts';
 import { closed, nullable } from './fields.ts';
-import type { LeaseReturn } from './lease-call.ts';
-import { findReturnFault, Holder, LeaseReturnBody, windowOfLease } from './lease-call-schema.ts';
-import { shapeReader } from './shape.ts';
-import { parseBatchItem, type RecordSource, type ShippedRecord } from './spooled-record.ts';
+import { findReturnFault, Holder, LeaseReturn, windowOfLease } from './lease-call.ts';
+import { shapeReader, type Wire } from './shape.ts';
+import { type Malformed, parseBatchItem, type RecordSource, type ShippedRecord } from './spooled-record.ts';
 import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 
@@ -35,201 +33,80 @@ import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
  * The sidecar ends each of them: where it answered its client before it knew the outcome, it voids the
  * settlement with the next entry of its spool (SettlementVoid).
  */
-export interface SettlementCall {
-  readonly sidecar_id: SidecarId;
-  readonly connection_id: string;
+const CallEnvelope = closed({
+  sidecar_id: IdOf('side'),
+  connection_id: Type.String({ maxLength: 128 }),
   /** As in LeaseCall: whose units `held` are. */
-  readonly holder: string;
-  /** 1 to `limits.settlementsPerCallMax`. */
-  readonly settlements: readonly Settlement[];
-}
-
+  holder: Holder,
+  settlements: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.settlementsPerCallMax }),
+});
+type CallWith<Each> = Omit<Wire<typeof CallEnvelope>, 'settlements'> & {
+  readonly settlements: readonly Each[];
+};
+export type SettlementCall = CallWith<Settlement>;
 export type Settlement = PermitSettlement | SuspendSettlement | LookUpSettlement;
 
-/** What a key or an approval is bound to. */
-export interface SettledRequest {
-  /**
-   * How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is
-   * not begun (`late`).
-   */
-  readonly wanted_ms: number;
-  readonly passport_id: PassportId;
-  readonly token_hash: string;
-  /** Null: `/enforce` without a gate. No approval is bound to it, an idempotency key may be. */
-  readonly gate_id: GateId | null;
-  /** Version of the gate's policy: what an approval is bound to. 0 without a gate. */
-  readonly gate_version: number;
-  readonly request_hash: string;
-  readonly idempotency_key: string | null;
-  /**
-   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended`
-   * that is not new) stays true from then on, unless the sidecar voids this id, because it answered its own
-   * client with something else.
-   */
-  readonly reader_id: AttestationId;
-}
-
-export interface PermitSettlement extends SettledRequest {
-  readonly kind: 'permit';
-  /** Of the decision PERMIT. It says which leases of the sidecar the charge was taken from. */
-  readonly record: SpooledRecord;
-  readonly approval_id: ApprovalId | null;
-}
-
-export interface SuspendSettlement extends SettledRequest {
-  readonly kind: 'suspend';
-  /** Made by the sidecar. */
-  readonly approval_id: ApprovalId;
-  readonly gate_id: GateId;
-  readonly permission_key: PermissionKey | null;
-  readonly amount_micro_usd: MicroUsd | null;
-  readonly constraints_evaluated: readonly CheckName[];
-  readonly pii: readonly PiiFinding[];
-  readonly expires_in_ms: number;
-  /**
-   * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into
-   * the approval, which frees it at its end.
-   */
-  readonly held: readonly LeaseReturn[];
-}
-
-export interface LookUpSettlement extends SettledRequest {
-  readonly kind: 'look_up';
-  readonly approval_id: ApprovalId | null;
-  /** The windows that had too little left for the request. */
-  readonly short: readonly WindowInNeed[];
-}
-
-/** A window of the ledger, by its counter and its start. */
-export interface WindowInNeed extends Omit<LeaseReturn, 'units'> {
-  /** With this much given out, or less, it has enough for the request. */
-  readonly leased_max: number;
-}
-
-/** In the order of the settlements. */
-export interface SettlementCallAnswer {
-  readonly answers: readonly SettlementAnswer[];
-}
-
-export type SettlementAnswer =
-  /** permit: it is true, by this call or by an earlier one with the same record. */
-  | { readonly kind: 'committed' }
-  /**
-   * All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was
-   * taken.
-   */
-  | { readonly kind: 'replayed'; readonly first: FirstPermitBody }
-  /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
-  | { readonly kind: 'conflict' }
-  /**
-   * look_up: nothing is known. `may_change`: a `short` window has enough again, or a holder has units of one
-   * that it neither used on record nor gave back yet.
-   */
-  | { readonly kind: 'none'; readonly may_change: boolean }
-  /**
-   * look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken.
-   * `expires_at_ms` where there is such an approval.
-   */
-  | {
-      readonly kind: 'approval';
-      readonly standing: Exclude<PresentedApproval, 'none' | 'unasked'>;
-      readonly expires_at_ms: UnixMillis | null;
-    }
-  /**
-   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this
-   * settlement was not taken. look_up that names no approval: the same request waits already, so that it
-   * needs no money of its own (contract §8); `is_new` is false then.
-   */
-  | {
-      readonly kind: 'suspended';
-      readonly approval_id: ApprovalId;
-      readonly expires_at_ms: UnixMillis;
-      readonly is_new: boolean;
-    }
-  /** The database knows a reason to block that the sidecar has not applied yet. Nothing was taken. */
-  | { readonly kind: 'blocked'; readonly reason: OverrulingReason }
-  /** It waited longer than `wanted_ms`, and was not begun. */
-  | { readonly kind: 'late' }
-  /** It was voided before it came. */
-  | { readonly kind: 'voided' }
-  /**
-   * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
-   * Nothing was taken.
-   */
-  | { readonly kind: 'refused'; readonly message: string };
-
-/** The first PERMIT under an idempotency key, as it was answered. */
-export interface FirstPermitBody {
-  readonly attestation_id: AttestationId;
-  readonly constraints_evaluated: readonly CheckName[];
-  readonly pii: readonly PiiFinding[];
-}
-
-export const firstPermitOf = (body: FirstPermitBody): FirstPermit => ({
-  attestationId: body.attestation_id,
-  constraintsEvaluated: body.constraints_evaluated,
-  pii: body.pii,
-});
-
-export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
-  attestation_id: first.attestationId,
-  constraints_evaluated: first.constraintsEvaluated,
-  pii: first.pii,
-});
-
 /** A call as it arrived, well formed and not yet authorised. */
-export interface ArrivedCall extends Omit<SettlementCall, 'settlements'> {
-  readonly settlements: readonly ArrivedSettlement[];
-}
-
-/** A permit brings its record as ingest reads it. */
-export type ArrivedPermit = Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord };
-export type ArrivedSettlement = ArrivedPermit | SuspendSettlement | LookUpSettlement | MalformedSettlement;
-
-/**
- * One that this build cannot read harms none of the others in its call. The message names the field, never
- * its value.
- */
-export interface MalformedSettlement {
-  readonly kind: 'malformed';
-  readonly message: string;
-}
+export type ArrivedCall = CallWith<ArrivedSettlement>;
+/** A malformed one harms none of the others in its call. */
+export type ArrivedSettlement = ArrivedPermit | SuspendSettlement | LookUpSettlement | Malformed;
 
 const CheckNames = Type.Array(Type.Enum(checkNames), { maxItems: checkNames.length, uniqueItems: true });
 const Findings = Type.Array(
-  closed({
-    pointer: Type.String({ maxLength: limits.piiPointerCharsMax, pattern: '^(?:/[^\\u0000]*)?$' }),
-    type: Type.Enum([...piiTypes, 'unscanned']),
-  }),
+  Type.Unsafe<PiiFinding>(
+    closed({
+      pointer: Type.String({ maxLength: limits.piiPointerCharsMax, pattern: '^(?:/[^\\u0000]*)?$' }),
+      type: Type.Enum([...piiTypes, 'unscanned']),
+    }),
+  ),
   { maxItems: limits.piiFindingsMax },
 );
 const Money = Type.Unsafe<MicroUsd>(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }));
 const TokenHash = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
-const bound = {
+/** What a key or an approval is bound to. */
+const settledRequest = {
+  /**
+   * How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is
+   * not begun (`late`).
+   */
   wanted_ms: Type.Integer({ minimum: 0, maximum: limits.decisionDeadlineMs }),
   passport_id: IdOf('pass'),
   token_hash: TokenHash,
+  /** Null: `/enforce` without a gate. No approval is bound to it, an idempotency key may be. */
   gate_id: nullable(IdOf('gate')),
+  /** Version of the gate's policy: what an approval is bound to. 0 without a gate. */
   gate_version: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   request_hash: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
   idempotency_key: nullable(
     Type.String({ maxLength: limits.idempotencyKeyCharsMax, pattern: '^[^\\u0000]+$' }),
   ),
+  /**
+   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended`
+   * that is not new) stays true from then on, unless the sidecar voids this id, because it answered its own
+   * client with something else.
+   */
   reader_id: IdOf('att'),
 };
+const SettledRequest = closed(settledRequest);
+export type SettledRequest = Wire<typeof SettledRequest>;
 
-const PermitBody = closed({
-  ...bound,
+const PermitSettlement = closed({
+  ...settledRequest,
   kind: Type.Literal('permit'),
-  record: Type.Unknown(),
+  /** Of the decision PERMIT. It says which leases of the sidecar the charge was taken from. */
+  record: Type.Unsafe<SpooledRecord>(Type.Unknown()),
   approval_id: nullable(IdOf('appr')),
 });
+export type PermitSettlement = Wire<typeof PermitSettlement>;
+/** A permit brings its record as ingest reads it. */
+export type ArrivedPermit = Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord };
 
-const SuspendBody = closed({
-  ...bound,
+const SuspendSettlement = closed({
+  ...settledRequest,
   kind: Type.Literal('suspend'),
   gate_id: IdOf('gate'),
+  /** Made by the sidecar. */
   approval_id: IdOf('appr'),
   permission_key: nullable(
     Type.Unsafe<PermissionKey>(
@@ -240,30 +117,36 @@ const SuspendBody = closed({
   constraints_evaluated: CheckNames,
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),
-  held: Type.Array(LeaseReturnBody, { maxItems: limits.approvalHoldsMax }),
+  /**
+   * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into
+   * the approval, which frees it at its end.
+   */
+  held: Type.Array(LeaseReturn, { maxItems: limits.approvalHoldsMax }),
 });
+export type SuspendSettlement = Wire<typeof SuspendSettlement>;
 
-const WindowInNeedBody = closed({ ...windowOfLease, leased_max: Type.Integer() });
+/** A window of the ledger, by its counter and its start. */
+const WindowInNeed = closed({
+  ...windowOfLease,
+  /** With this much given out, or less, it has enough for the request. */
+  leased_max: Type.Integer(),
+});
+export type WindowInNeed = Wire<typeof WindowInNeed>;
 
-const LookUpBody = closed({
-  ...bound,
+const LookUpSettlement = closed({
+  ...settledRequest,
   kind: Type.Literal('look_up'),
   approval_id: nullable(IdOf('appr')),
-  short: Type.Array(WindowInNeedBody, { maxItems: limits.settlementHeldMax }),
+  /** The windows that had too little left for the request. */
+  short: Type.Array(WindowInNeed, { maxItems: limits.settlementHeldMax }),
 });
+export type LookUpSettlement = Wire<typeof LookUpSettlement>;
 
-const readEnvelope = shapeReader(
-  closed({
-    sidecar_id: IdOf('side'),
-    connection_id: Type.String({ maxLength: 128 }),
-    holder: Holder,
-    settlements: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.settlementsPerCallMax }),
-  }),
-);
+const readEnvelope = shapeReader(CallEnvelope);
 const readKind = shapeReader(Type.Object({ kind: Type.Enum(['permit', 'suspend', 'look_up']) }));
-const readPermit = shapeReader(PermitBody);
-const readSuspend = shapeReader(SuspendBody);
-const readLookUp = shapeReader(LookUpBody);
+const readPermit = shapeReader(PermitSettlement);
+const readSuspend = shapeReader(SuspendSettlement);
+const readLookUp = shapeReader(LookUpSettlement);
 
 /**
  * Reads a call as strictly as ingest reads a record: an unknown field, a wrong shape, and members that
@@ -297,10 +180,7 @@ function parseSettlement(body: unknown, source: RecordSource): ArrivedSettlement
   }
 }
 
-function withItsRecord(
-  permit: Omit<PermitSettlement, 'record'> & { readonly record?: unknown },
-  source: RecordSource,
-): ArrivedPermit {
+function withItsRecord(permit: PermitSettlement, source: RecordSource): ArrivedPermit {
   const { record: value, ...rest } = permit;
   if (permit.idempotency_key === null && permit.approval_id === null) {
     throw invalidRequest('idempotency_key', 'A permit has an idempotency_key, an approval_id or both.');
@@ -342,42 +222,86 @@ function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   return suspend;
 }
 
-const First = Type.Object({
+/** The first PERMIT under an idempotency key, as it was answered. */
+const FirstPermitBody = Type.Object({
   attestation_id: IdOf('att'),
   constraints_evaluated: CheckNames,
   pii: Type.Array(Type.Object({ pointer: Type.String(), type: Type.String() })),
 });
+export type FirstPermitBody = Wire<typeof FirstPermitBody>;
 
-const Answer = Type.Union([
+export const firstPermitOf = (body: FirstPermitBody): FirstPermit => ({
+  attestationId: body.attestation_id,
+  constraintsEvaluated: body.constraints_evaluated,
+  pii: body.pii,
+});
+
+export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
+  attestation_id: first.attestationId,
+  constraints_evaluated: first.constraintsEvaluated,
+  pii: first.pii,
+});
+
+const SettlementAnswer = Type.Union([
+  /** permit: it is true, by this call or by an earlier one with the same record. */
   Type.Object({ kind: Type.Literal('committed') }),
-  Type.Object({ kind: Type.Literal('replayed'), first: First }),
+  /**
+   * All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was
+   * taken.
+   */
+  Type.Object({ kind: Type.Literal('replayed'), first: FirstPermitBody }),
+  /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
   Type.Object({ kind: Type.Literal('conflict') }),
+  /**
+   * look_up: nothing is known. `may_change`: a `short` window has enough again, or a holder has units of one
+   * that it neither used on record nor gave back yet.
+   */
   Type.Object({ kind: Type.Literal('none'), may_change: Type.Boolean() }),
+  /**
+   * look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken.
+   * `expires_at_ms` where there is such an approval.
+   */
   Type.Object({
     kind: Type.Literal('approval'),
     standing: Type.Enum(['mismatch', ...approvalStatuses]),
     expires_at_ms: nullable(Millis),
   }),
+  /**
+   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this
+   * settlement was not taken. look_up that names no approval: the same request waits already, so that it
+   * needs no money of its own (contract §8); `is_new` is false then.
+   */
   Type.Object({
     kind: Type.Literal('suspended'),
     approval_id: IdOf('appr'),
     expires_at_ms: Millis,
     is_new: Type.Boolean(),
   }),
+  /** The database knows a reason to block that the sidecar has not applied yet. Nothing was taken. */
   Type.Object({ kind: Type.Literal('blocked'), reason: Type.Enum(overrulingReasons) }),
+  /** It waited longer than `wanted_ms`, and was not begun. */
   Type.Object({ kind: Type.Literal('late') }),
+  /** It was voided before it came. */
   Type.Object({ kind: Type.Literal('voided') }),
+  /**
+   * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
+   * Nothing was taken.
+   */
   Type.Object({ kind: Type.Literal('refused'), message: Type.String() }),
 ]);
+export type SettlementAnswer = Wire<typeof SettlementAnswer>;
+
+/** In the order of the settlements. */
+const SettlementCallAnswer = Type.Object({
+  answers: Type.Array(SettlementAnswer, { maxItems: limits.settlementsPerCallMax }),
+});
+export type SettlementCallAnswer = Wire<typeof SettlementCallAnswer>;
+
+const readAnswer = readerOf(SettlementCallAnswer);
 
 /**
  * Null for everything that is no answer, also for text that is not JSON. Fields that are not known here are
- * passed over.
+ * ignored.
  */
 export const parseSettlementAnswer = (text: string): SettlementCallAnswer | null =>
   readAnswer(parseJson(text));
-
-// The annotation makes the compiler compare the schema with its type.
-const readAnswer: (value: unknown) => SettlementCallAnswer | null = readerOf(
-  Type.Object({ answers: Type.Array(Answer, { maxItems: limits.settlementsPerCallMax }) }),
-);

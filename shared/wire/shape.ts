@@ -4,6 +4,16 @@ import { type ApiError, invalidRequest } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
 import { demandsByPattern } from '../model/plain-text.ts';
 
+/** A value of the shape of a schema; readonly throughout, because nobody changes what arrived. */
+export type Wire<Schema extends TSchema> = Frozen<Static<Schema>>;
+
+/** Unknown values, and texts and numbers with their brands, are as they are. */
+type Frozen<Value> = unknown extends Value
+  ? Value
+  : Value extends string | number
+    ? Value
+    : { readonly [Name in keyof Value]: Frozen<Value[Name]> };
+
 /**
  * Reads a value that arrived from outside. Throws `invalid_request`, naming the field at fault, unless it has
  * the shape.

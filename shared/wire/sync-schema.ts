@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { accountStatuses } from '../model/account.ts';
 import { type IdDigest, idDigestChars } from '../model/id-digest.ts';
@@ -7,25 +7,18 @@ import { issuerStatuses } from '../model/issuer.ts';
 import { limits } from '../model/limits.ts';
 import { modes } from '../model/mode.ts';
 import type { Scope } from '../model/scopes.ts';
-import { keyPurposes, type VerificationKey } from '../model/signing-key.ts';
+import { keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { nullable } from './fields.ts';
-import type {
-  ChangeEntry,
-  ChangesAnswer,
-  ConnectAnswer,
-  FeedId,
-  FeedMessage,
-  ShipAnswer,
-  SignedSnapshot,
-  Snapshot,
-} from './sync.ts';
+import type { Wire } from './shape.ts';
+import type { FeedId, ShipAnswer } from './sync.ts';
 
 /**
- * The shapes of sync.ts, for what arrives. Fields that are not named here are passed over, because the other
- * program may be one minor version ahead; a kind of change that is not named here is refused, because nobody
- * can tell what it takes away.
+ * What the control plane and its sidecars exchange about feeds and connections, each as schema and type; the
+ * history of versions is in sync.ts. Fields that are not named here are ignored, because the other program
+ * may be one minor version ahead; a kind of change that is not named here is refused, because nobody can know
+ * what it takes away.
  */
 
 const idPattern = (prefix: IdPrefix): string => `${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}`;
@@ -40,46 +33,71 @@ const Feed = Type.Unsafe<FeedId>(Type.String({ pattern: `^(?:global|${idPattern(
 const ShortText = Type.String({ maxLength: 128 });
 const MicroUsdCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-const GateState = Type.Object({
+/** A gate as its sidecars need it; `constraints` in the public wire shape, normalised. */
+const GateBody = Type.Object({
   gate_id: IdOf('gate'),
   account_id: IdOf('acct'),
   mode: Type.Enum(modes),
   version: Type.Integer({ minimum: 1 }),
+  /** What approvals are bound to (contract §8). From version 3. */
   policy_version: Type.Integer({ minimum: 1 }),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
+  /** In the public wire shape. Absent or null: none. From version 5. */
   routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
+  /**
+   * Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no
+   * catalog is published.
+   */
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),
+  /** Those of its permissions that need an approval. Absent: none. From version 2. */
   catalog_approvals: Type.Optional(Type.Array(Type.String())),
 });
+export type GateBody = Wire<typeof GateBody>;
 
-const ApiKeyState = Type.Object({
+const ApiKeyBody = Type.Object({
   key_id: IdOf('key'),
+  /** Lower-case hex SHA-256. */
   key_hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   mode: Type.Enum(modes),
   // A scope of a later version is not known here and grants nothing here.
   scopes: Type.Array(Type.Unsafe<Scope>(Type.String())),
   expires_at_ms: nullable(Millis),
 });
+export type ApiKeyBody = Wire<typeof ApiKeyBody>;
 
 /** The last character has four bits that belong to no byte. */
-const Digest = Type.Unsafe<IdDigest>(Type.String({ pattern: `^[\\w-]{${idDigestChars - 1}}[AQgw]$` }));
-const Day = Type.Integer({ minimum: 0, maximum: Math.ceil(latestUnixMs / dayMs) });
+const Digest = Type.Unsafe<IdDigest>(Type.String({ pattern: `^[w-]{${idDigestChars - 1}}[AQgw]$` }));
+/**
+ * The first UTC day, counted from 1970-01-01, that begins with the passport expired; null: it never expires.
+ * `limits.standingKeptMs` into that day the entry may be forgotten, because the passport is expired anyway. A
+ * whole day, because the moment itself would tell passports apart.
+ */
+const ExpiredByDay = nullable(Type.Integer({ minimum: 0, maximum: Math.ceil(latestUnixMs / dayMs) }));
 
-const PassportStandingState = Type.Object({
+const PassportStandingBody = Type.Object({
   passport: Digest,
   standing: Type.Enum(['active', 'suspended', 'revoked']),
-  expired_by_day: nullable(Day),
+  expired_by_day: ExpiredByDay,
 });
+export type PassportStandingBody = Wire<typeof PassportStandingBody>;
 
-const PassportStandingGroupState = Type.Object({
+/**
+ * All passports of one standing and day in one text: a million of them are read without a million strings.
+ */
+const PassportStandingGroup = Type.Object({
   standing: Type.Enum(['suspended', 'revoked']),
-  expired_by_day: nullable(Day),
-  // Without a pattern, which would take longer than reading it: the reader refuses what is not whole digests.
+  expired_by_day: ExpiredByDay,
+  /**
+   * base64url of their digests of 16 bytes, one after another, in the order of their bytes: the order of
+   * issue would reveal something. Without a pattern, which would take longer than reading it: the reader
+   * refuses what is not whole digests.
+   */
   passports: Type.String(),
 });
+export type PassportStandingGroup = Wire<typeof PassportStandingGroup>;
 
-const SigningKeyState = Type.Object({
+const SigningKeyBody = Type.Object({
   kid: ShortText,
   purpose: Type.Enum(keyPurposes),
   publicKey: ShortText,
@@ -88,39 +106,71 @@ const SigningKeyState = Type.Object({
   compromised: Type.Boolean(),
 });
 
+/**
+ * One change in its feed. Revisions of a feed run 1, 2, 3 … without holes, in commit order. Each entry names
+ * the one before it, so that it fits only onto the history on which it was written: a restored database gives
+ * out the same numbers once more, for other changes.
+ */
 const entryOf = <K extends string, Body extends TSchema>(kind: K, body: Body) =>
   Type.Object({
     feed_id: Feed,
     revision: Revision,
+    /** The signature of the entry before it; empty for the first. */
     previous: ShortText,
     kind: Type.Literal(kind),
     body,
     signing_key_id: ShortText,
+    /**
+     * base64url Ed25519 by the sync key `signing_key_id` over `agent-trust.change.v1:` + content hash of `{
+     * feed_id, revision, previous, kind, body }`.
+     */
     signature: ShortText,
   });
 
-const Entry = Type.Union([
-  entryOf('gate.put', GateState),
+/**
+ * By kind: gates and API keys in the feed of an account, the others in the global one. Each `put` carries the
+ * whole new state, so that applying one twice changes nothing.
+ */
+const ChangeEntry = Type.Union([
+  entryOf('gate.put', GateBody),
   entryOf('gate.delete', Type.Object({ gate_id: IdOf('gate') })),
-  entryOf('api_key.put', ApiKeyState),
+  entryOf('api_key.put', ApiKeyBody),
   entryOf('api_key.delete', Type.Object({ key_id: IdOf('key') })),
-  entryOf('passport.standing', PassportStandingState),
+  entryOf('passport.standing', PassportStandingBody),
   entryOf('issuer.standing', Type.Object({ issuer: Digest, standing: Type.Enum(issuerStatuses) })),
   entryOf('account.standing', Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
-  entryOf('signing_key.put', SigningKeyState),
+  entryOf('signing_key.put', SigningKeyBody),
 ]);
+export type ChangeEntry = Wire<typeof ChangeEntry>;
+type ContentOf<Entry> = Entry extends ChangeEntry ? Pick<Entry, 'kind' | 'body'> : never;
+/** What an entry says, before it has its place in a feed. */
+export type Change = ContentOf<ChangeEntry>;
+export type ChangeKind = Change['kind'];
 
-const Beat = Type.Object({
+/**
+ * Published on every feed's channel by every replica, once a second: "this was the head, read within that
+ * second".
+ */
+const Heartbeat = Type.Object({
   kind: Type.Literal('heartbeat'),
   feed_id: Feed,
   head: Revision,
+  /** Who says so, and when by its own clock: a repeat or an older one of the same replica is ignored. */
   replica: ShortText,
   at_ms: Millis,
   signing_key_id: ShortText,
+  /**
+   * base64url Ed25519 over `agent-trust.heartbeat.v1:` + content hash of `{ feed_id, head, replica, at_ms }`.
+   */
   signature: ShortText,
 });
+export type Heartbeat = Wire<typeof Heartbeat>;
+export type FeedMessage = ChangeEntry | Heartbeat;
 
-const SnapshotState = Type.Object({
+/**
+ * The whole state of both feeds as of their revisions, from one database snapshot. `GET /v1/sync/snapshot`.
+ */
+const Snapshot = Type.Object({
   sync_version: Type.Integer(),
   account_id: IdOf('acct'),
   account_revision: Revision,
@@ -128,54 +178,64 @@ const SnapshotState = Type.Object({
   global_revision: Revision,
   global_mark: ShortText,
   account_status: Type.Enum(accountStatuses),
-  gates: Type.Array(GateState),
-  api_keys: Type.Array(ApiKeyState),
-  passport_standings: Type.Array(PassportStandingGroupState),
+  gates: Type.Array(GateBody),
+  api_keys: Type.Array(ApiKeyBody),
+  /**
+   * Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. Everything that is not in
+   * here is active.
+   */
+  passport_standings: Type.Array(PassportStandingGroup),
+  /** Suspended ones only, of all accounts. */
   suspended_issuers: Type.Array(Digest),
   suspended_accounts: Type.Array(Digest),
-  signing_keys: Type.Array(SigningKeyState),
+  /**
+   * Of all purposes, current, coming and retired; those of purpose `sync` verify what comes after this
+   * snapshot.
+   */
+  signing_keys: Type.Array(SigningKeyBody),
   taken_at_ms: Millis,
 });
+export type Snapshot = Wire<typeof Snapshot>;
 
-const Signed = Type.Object({
+/** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */
+const SignedSnapshot = Type.Object({
+  /** JSON of a Snapshot. */
   snapshot: Type.String(),
+  /**
+   * By the current sync key and by each retired one that is not compromised: a sidecar that was away for long
+   * trusts only an old one. base64url Ed25519 over `agent-trust.snapshot.v1:` + `sha256:` + hex SHA-256 of
+   * the UTF-8 of `snapshot`.
+   */
   signatures: Type.Array(Type.Object({ signing_key_id: ShortText, signature: ShortText }), { minItems: 1 }),
 });
+export type SignedSnapshot = Wire<typeof SignedSnapshot>;
 
-const Connected = Type.Object({
-  account_id: IdOf('acct'),
-  connection_id: ShortText,
-  replica: ShortText,
-  now_ms: Millis,
-});
-
-const Changes = Type.Object({
-  entries: Type.Array(Entry, { maxItems: limits.changesPerPullMax }),
-  account_head: Revision,
-  global_head: Revision,
-  heads_age_ms: Type.Number({ minimum: 0 }),
-  held_ms: Type.Number({ minimum: 0 }),
-  replica: ShortText,
-  now_ms: Millis,
-  snapshot_needed: Type.Boolean(),
-});
-
-/** Bodies and queries of `/v1/sync/*`, as routes check them. */
-export const ConnectBody = Type.Object({
+/**
+ * `POST /v1/sync/connect`: says who is there. The newest connection of a sidecar id is the only one that may
+ * ship.
+ */
+export const ConnectRequest = Type.Object({
   sync_version: Type.Integer(),
   sidecar_id: IdOf('side'),
+  /** The clock of the sidecar, for the offset in `/readyz`. */
   now_ms: Millis,
 });
+export type ConnectRequest = Wire<typeof ConnectRequest>;
 
-export const AckBody = Type.Object({
-  sidecar_id: IdOf('side'),
+const ConnectAnswer = Type.Object({
+  account_id: IdOf('acct'),
   connection_id: ShortText,
-  account_revision: Revision,
-  account_mark: ShortText,
-  global_revision: Revision,
-  global_mark: ShortText,
+  /** Whose clock `now_ms` is: the name under which this replica of the control plane signs its heartbeats. */
+  replica: ShortText,
+  /** The control plane's clock, read while answering. */
+  now_ms: Millis,
 });
+export type ConnectAnswer = Wire<typeof ConnectAnswer>;
 
+/**
+ * Query of `GET /v1/sync/changes`: the next entries of both feeds, each in order and without holes. What
+ * comes `after` is what the sidecar has applied: every pull acknowledges. Waits up to `wait_ms` for news.
+ */
 export const ChangesQuery = Type.Object({
   sidecar_id: IdOf('side'),
   connection_id: ShortText,
@@ -186,40 +246,72 @@ export const ChangesQuery = Type.Object({
   wait_ms: Type.Integer({ minimum: 0, maximum: limits.longPollMsMax }),
 });
 
+const ChangesAnswer = Type.Object({
+  entries: Type.Array(ChangeEntry, { maxItems: limits.changesPerPullMax }),
+  account_head: Revision,
+  global_head: Revision,
+  /** How old the heads are: read from PostgreSQL so long before this answer was written. */
+  heads_age_ms: Type.Number({ minimum: 0 }),
+  /**
+   * How long the request was held, waiting for news: its sender knows by that how late after its question the
+   * heads were read.
+   */
+  held_ms: Type.Number({ minimum: 0 }),
+  /** Whose clock `now_ms` is, as in ConnectAnswer. */
+  replica: ShortText,
+  /** The control plane's clock, read while answering. */
+  now_ms: Millis,
+  /**
+   * The sidecar's position is too old, or not in the history of this database: load a snapshot. `entries` is
+   * empty then.
+   */
+  snapshot_needed: Type.Boolean(),
+});
+export type ChangesAnswer = Wire<typeof ChangesAnswer>;
+
+/**
+ * `POST /v1/sync/ack`: this is in force at this sidecar; a position that the database does not know counts as
+ * nothing. Answers 200 `{}`. Here and at `changes`, a connection that a newer one has taken over from is
+ * answered 412 `precondition_failed`, and one that the database does not know (any more) 409
+ * `connection_unknown`: connect anew.
+ */
+export const AckRequest = Type.Object({
+  sidecar_id: IdOf('side'),
+  connection_id: ShortText,
+  account_revision: Revision,
+  account_mark: ShortText,
+  global_revision: Revision,
+  global_mark: ShortText,
+});
+export type AckRequest = Wire<typeof AckRequest>;
+
 /** What feeds and connections consist of, for the test that keeps `syncVersion` in step. */
 export const syncShapes = {
-  Entry,
-  Beat,
-  SnapshotState,
-  Signed,
-  Connected,
-  Changes,
-  ConnectBody,
-  AckBody,
+  Entry: ChangeEntry,
+  Beat: Heartbeat,
+  SnapshotState: Snapshot,
+  Signed: SignedSnapshot,
+  Connected: ConnectAnswer,
+  Changes: ChangesAnswer,
+  ConnectBody: ConnectRequest,
+  AckBody: AckRequest,
   ChangesQuery,
 } as const;
 
-/**
- * Returns null for everything that does not have the shape, also for text that is not JSON. Signatures are
- * not looked at.
- */
-export const parseFeedMessage = (text: string): FeedMessage | null => feedMessage(parseJson(text));
-export const parseChangeEntry = (text: string): ChangeEntry | null => changeEntry(parseJson(text));
-export const parseSnapshot = (text: string): Snapshot | null => snapshot(parseJson(text));
-export const parseSignedSnapshot = (text: string): SignedSnapshot | null => signedSnapshot(parseJson(text));
-export const parseSigningKeys = (text: string): readonly VerificationKey[] | null =>
-  signingKeys(parseJson(text));
-export const parseConnectAnswer = (text: string): ConnectAnswer | null => connectAnswer(parseJson(text));
-export const parseChangesAnswer = (text: string): ChangesAnswer | null => changesAnswer(parseJson(text));
+/** Reads text; null for everything that does not have the shape, also for text that is not JSON. */
+const parserOf = <Schema extends TSchema>(schema: Schema): ((text: string) => Wire<Schema> | null) => {
+  const read = readerOf(schema);
+  return (text) => read(parseJson(text));
+};
 
-// The annotations make the compiler compare each schema with its type in sync.ts.
-const feedMessage: Reader<FeedMessage> = readerOf(Type.Union([Entry, Beat]));
-const changeEntry: Reader<ChangeEntry> = readerOf(Entry);
-const snapshot: Reader<Snapshot> = readerOf(SnapshotState);
-const signedSnapshot: Reader<SignedSnapshot> = readerOf(Signed);
-const signingKeys: Reader<readonly VerificationKey[]> = readerOf(Type.Array(SigningKeyState));
-const connectAnswer: Reader<ConnectAnswer> = readerOf(Connected);
-const changesAnswer: Reader<ChangesAnswer> = readerOf(Changes);
+// None of them verifies a signature.
+export const parseFeedMessage = parserOf(Type.Union([ChangeEntry, Heartbeat]));
+export const parseChangeEntry = parserOf(ChangeEntry);
+export const parseSnapshot = parserOf(Snapshot);
+export const parseSignedSnapshot = parserOf(SignedSnapshot);
+export const parseSigningKeys = parserOf(Type.Array(SigningKeyBody));
+export const parseConnectAnswer = parserOf(ConnectAnswer);
+export const parseChangesAnswer = parserOf(ChangesAnswer);
 
 /** What a batch was answered; null: nothing that means anything to the shipper. */
 export const parseShipAnswer = (status: number, text: string): ShipAnswer | null => {
@@ -250,11 +342,10 @@ const errorAnswer = readerOf(
   }),
 );
 
-export type Reader<T> = (value: unknown) => T | null;
-
-export function readerOf<Schema extends TSchema>(schema: Schema): Reader<Static<Schema>> {
+/** Null for a value that does not have the shape. */
+export function readerOf<Schema extends TSchema>(schema: Schema): (value: unknown) => Wire<Schema> | null {
   const validator = Compile(schema);
-  return (value) => (validator.Check(value) ? (value as Static<Schema>) : null);
+  return (value) => (validator.Check(value) ? (value as Wire<Schema>) : null);
 }
 
 export function parseJson(text: string): unknown {

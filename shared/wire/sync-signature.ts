@@ -1,7 +1,8 @@
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { contentHash, textHash } from '../crypto/content-hash.ts';
 import type { UnixMillis } from '../model/time.ts';
-import type { Change, ChangeEntry, FeedId, Heartbeat, SignedSnapshot } from './sync.ts';
+import type { FeedId } from './sync.ts';
+import type { Change, ChangeEntry, Heartbeat, SignedSnapshot } from './sync-schema.ts';
 
 /**
  * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours

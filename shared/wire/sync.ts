@@ -1,12 +1,5 @@
-import type { AccountStatus } from '../model/account.ts';
-import type { IdDigest } from '../model/id-digest.ts';
-import type { AccountId, ApiKeyId, ApprovalId, AttestationId, GateId, SidecarId } from '../model/ids.ts';
-import type { IssuerStatus } from '../model/issuer.ts';
-import type { Mode } from '../model/mode.ts';
-import type { Scope } from '../model/scopes.ts';
-import type { VerificationKey } from '../model/signing-key.ts';
+import type { AccountId, ApprovalId, AttestationId, SidecarId } from '../model/ids.ts';
 import { dayMs, type UnixMillis } from '../model/time.ts';
-import type { TrustTier } from '../model/trust-tier.ts';
 
 /**
  * What the control plane and its sidecars say to each other (ARCHITECTURE.md, "The change feed" and
@@ -36,89 +29,9 @@ export type FeedId = typeof globalFeed | AccountId;
 /** Bus channel of a feed: entries and heartbeats. */
 export const feedChannel = (feedId: FeedId): string => `agent-trust:feed:${feedId}`;
 
-/** A gate as its sidecars need it; `constraints` in the public wire shape, normalised. */
-export interface GateBody {
-  readonly gate_id: GateId;
-  readonly account_id: AccountId;
-  readonly mode: Mode;
-  readonly version: number;
-  /** What approvals are bound to (contract §8). From version 3. */
-  readonly policy_version: number;
-  readonly trust_level: TrustTier;
-  readonly constraints: Readonly<Record<string, unknown>>;
-  /** In the public wire shape. Absent or null: none. From version 5. */
-  readonly routes?: readonly unknown[] | null;
-  /**
-   * Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no
-   * catalog is published.
-   */
-  readonly catalog?: Readonly<Record<string, number | null>> | null;
-  /** Those of its permissions that need an approval. Absent: none. From version 2. */
-  readonly catalog_approvals?: readonly string[];
-}
-
-export interface ApiKeyBody {
-  readonly key_id: ApiKeyId;
-  /** Lower-case hex SHA-256. */
-  readonly key_hash: string;
-  readonly mode: Mode;
-  readonly scopes: readonly Scope[];
-  readonly expires_at_ms: UnixMillis | null;
-}
-
-export interface PassportStandingBody {
-  readonly passport: IdDigest;
-  readonly standing: 'active' | 'suspended' | 'revoked';
-  /**
-   * The first UTC day, counted from 1970-01-01, that begins with the passport expired; null: it never
-   * expires. `limits.standingKeptMs` into that day the entry may be forgotten, because the passport is
-   * expired anyway. A whole day, because the moment itself would tell passports apart.
-   */
-  readonly expired_by_day: number | null;
-}
-
+/** `PassportStandingBody.expired_by_day` of a passport. */
 export const expiredByDay = (expiresAtMs: UnixMillis | null): number | null =>
   expiresAtMs === null ? null : Math.ceil(expiresAtMs / dayMs);
-
-/**
- * The kinds of change, by feed. Each `put` carries the whole new state, so that applying one twice changes
- * nothing.
- */
-export type Change =
-  // account feed
-  | { readonly kind: 'gate.put'; readonly body: GateBody }
-  | { readonly kind: 'gate.delete'; readonly body: { readonly gate_id: GateId } }
-  | { readonly kind: 'api_key.put'; readonly body: ApiKeyBody }
-  | { readonly kind: 'api_key.delete'; readonly body: { readonly key_id: ApiKeyId } }
-  // global feed
-  | { readonly kind: 'passport.standing'; readonly body: PassportStandingBody }
-  | {
-      readonly kind: 'issuer.standing';
-      readonly body: { readonly issuer: IdDigest; readonly standing: IssuerStatus };
-    }
-  | {
-      readonly kind: 'account.standing';
-      readonly body: { readonly account: IdDigest; readonly standing: AccountStatus };
-    }
-  | { readonly kind: 'signing_key.put'; readonly body: VerificationKey };
-
-export type ChangeKind = Change['kind'];
-
-/**
- * One change in its feed. Revisions of a feed run 1, 2, 3 … without holes, in commit order. Each entry names
- * the one before it, so that it fits only onto the history on which it was written: a restored database gives
- * out the same numbers once more, for other changes. `signature`: base64url Ed25519 by the sync key
- * `signing_key_id` over `agent-trust.change.v1:` + content hash of `{ feed_id, revision, previous, kind, body
- * }`.
- */
-export type ChangeEntry = Change & {
-  readonly feed_id: FeedId;
-  readonly revision: number;
-  /** The signature of the entry before it; empty for the first. */
-  readonly previous: string;
-  readonly signing_key_id: string;
-  readonly signature: string;
-};
 
 /** How far somebody has come in a feed. */
 export interface FeedPosition {
@@ -135,146 +48,10 @@ export interface Position {
 }
 
 /**
- * Published on every feed's channel by every replica, once a second: "this was the head, read within that
- * second".
- */
-export interface Heartbeat {
-  readonly kind: 'heartbeat';
-  readonly feed_id: FeedId;
-  readonly head: number;
-  /** Who says so, and when by its own clock: a repeat or an older one of the same replica is ignored. */
-  readonly replica: string;
-  readonly at_ms: UnixMillis;
-  readonly signing_key_id: string;
-  /**
-   * base64url Ed25519 over `agent-trust.heartbeat.v1:` + content hash of `{ feed_id, head, replica, at_ms }`.
-   */
-  readonly signature: string;
-}
-
-export type FeedMessage = ChangeEntry | Heartbeat;
-
-/**
  * Bus channel on which a control-plane replica tells the others that a sidecar has acknowledged. It carries
  * no content: whoever waits for acknowledgements looks into the database.
  */
 export const ackChannel = 'agent-trust:ack';
-
-/**
- * The whole state of both feeds as of their revisions, from one database snapshot. `GET /v1/sync/snapshot`.
- */
-export interface Snapshot {
-  readonly sync_version: number;
-  readonly account_id: AccountId;
-  readonly account_revision: number;
-  readonly account_mark: string;
-  readonly global_revision: number;
-  readonly global_mark: string;
-  readonly account_status: AccountStatus;
-  readonly gates: readonly GateBody[];
-  readonly api_keys: readonly ApiKeyBody[];
-  /**
-   * Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. Everything that is not in
-   * here is active.
-   */
-  readonly passport_standings: readonly PassportStandingGroup[];
-  /** Suspended ones only, of all accounts. */
-  readonly suspended_issuers: readonly IdDigest[];
-  readonly suspended_accounts: readonly IdDigest[];
-  /**
-   * Of all purposes, current, coming and retired; those of purpose `sync` verify what comes after this
-   * snapshot.
-   */
-  readonly signing_keys: readonly VerificationKey[];
-  readonly taken_at_ms: UnixMillis;
-}
-
-/**
- * All passports of one standing and day in one text: a million of them are read without a million strings.
- */
-export interface PassportStandingGroup {
-  readonly standing: 'suspended' | 'revoked';
-  readonly expired_by_day: number | null;
-  /**
-   * base64url of their digests of 16 bytes, one after another, in the order of their bytes: the order of
-   * issue would tell something.
-   */
-  readonly passports: string;
-}
-
-/** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */
-export interface SignedSnapshot {
-  /** JSON of a Snapshot. */
-  readonly snapshot: string;
-  /**
-   * By the current sync key and by each retired one that is not compromised: a sidecar that was away for long
-   * trusts only an old one. base64url Ed25519 over `agent-trust.snapshot.v1:` + `sha256:` + hex SHA-256 of
-   * the UTF-8 of `snapshot`.
-   */
-  readonly signatures: readonly { readonly signing_key_id: string; readonly signature: string }[];
-}
-
-/**
- * `POST /v1/sync/connect`: says who is there. The newest connection of a sidecar id is the only one that may
- * ship.
- */
-export interface ConnectRequest {
-  readonly sync_version: number;
-  readonly sidecar_id: SidecarId;
-  /** The clock of the sidecar, for the offset in `/readyz`. */
-  readonly now_ms: UnixMillis;
-}
-export interface ConnectAnswer {
-  readonly account_id: AccountId;
-  readonly connection_id: string;
-  /** Whose clock `now_ms` is: the name under which this replica of the control plane signs its heartbeats. */
-  readonly replica: string;
-  /** The control plane's clock, read while answering. */
-  readonly now_ms: UnixMillis;
-}
-
-/**
- * `GET
- * /v1/sync/changes?sidecar_id=&connection_id=&account_after=&account_mark=&global_after=&global_mark=&wait_ms=`:
- * the next entries of both feeds, each in order and without holes. What comes `after` is what the sidecar has
- * applied: every pull acknowledges. Waits up to `wait_ms` for news.
- */
-export interface ChangesAnswer {
-  readonly entries: readonly ChangeEntry[];
-  readonly account_head: number;
-  readonly global_head: number;
-  /** How old the heads are: read from PostgreSQL so long before this answer was written. */
-  readonly heads_age_ms: number;
-  /**
-   * How long the request was held, waiting for news: its sender knows by that how late after its question the
-   * heads were read.
-   */
-  readonly held_ms: number;
-  /** Whose clock `now_ms` is, as in ConnectAnswer. */
-  readonly replica: string;
-  /** The control plane's clock, read while answering. */
-  readonly now_ms: UnixMillis;
-  /**
-   * The sidecar's position is too old, or not in the history of this database: load a snapshot. `entries` is
-   * empty then.
-   */
-  readonly snapshot_needed: boolean;
-}
-
-/**
- * `POST /v1/sync/ack`: this is in force at this sidecar; a position that the database does not know counts as
- * nothing. Answers 200 `{}`. Here and at `changes`, a connection that a newer one has taken over from is
- * answered 412 `precondition_failed`, and one that the database does not know (any more) 409
- * `connection_unknown`: connect anew.
- */
-export interface AckRequest {
-  readonly sidecar_id: SidecarId;
-  readonly connection_id: string;
-  readonly account_revision: number;
-  readonly account_mark: string;
-  readonly global_revision: number;
-  readonly global_mark: string;
-}
 
 /**
  * A decision as a sidecar spools and ships it; what it means stands in model/attestation.ts. `test` and

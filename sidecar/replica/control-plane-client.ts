@@ -4,28 +4,24 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
-import { parseLeaseOutcome } from '../../shared/wire/lease-call-schema.ts';
+import { parseLeaseOutcome } from '../../shared/wire/lease-call.ts';
 import {
   parseSettlementAnswer,
   type Settlement,
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
+import { type Position, type ShipAnswer, syncVersion } from '../../shared/wire/sync.ts';
 import {
   type AckRequest,
   type ChangesAnswer,
   type ConnectAnswer,
   type ConnectRequest,
-  type Position,
-  type ShipAnswer,
-  type SignedSnapshot,
-  syncVersion,
-} from '../../shared/wire/sync.ts';
-import {
   parseChangesAnswer,
   parseConnectAnswer,
   parseShipAnswer,
   parseSignedSnapshot,
+  type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
 import { Reach } from './reach.ts';
 

@@ -13,7 +13,13 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
-import type { ApiKeyBody, Change, GateBody, PassportStandingBody, Snapshot } from '../../shared/wire/sync.ts';
+import type {
+  ApiKeyBody,
+  Change,
+  GateBody,
+  PassportStandingBody,
+  Snapshot,
+} from '../../shared/wire/sync-schema.ts';
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
 

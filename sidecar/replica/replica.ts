@@ -11,17 +11,19 @@ import { isExpired, type MonotonicMillis, type UnixMillis } from '../../shared/m
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import {
-  type ChangeEntry,
-  type ChangeKind,
   type FeedId,
   type FeedPosition,
   globalFeed,
-  type Heartbeat,
   type Position,
-  type SignedSnapshot,
   syncVersion,
 } from '../../shared/wire/sync.ts';
-import { parseSnapshot } from '../../shared/wire/sync-schema.ts';
+import {
+  type ChangeEntry,
+  type ChangeKind,
+  type Heartbeat,
+  parseSnapshot,
+  type SignedSnapshot,
+} from '../../shared/wire/sync-schema.ts';
 import {
   changeVerifies,
   heartbeatVerifies,

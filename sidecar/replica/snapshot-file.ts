@@ -1,7 +1,7 @@
 import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
 import { parseChangeEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
 
 /**

@@ -2,7 +2,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
 import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 

@@ -8,8 +8,13 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
-import { type Change, feedChannel, globalFeed, syncVersion } from '../../shared/wire/sync.ts';
-import { parseChangesAnswer, parseSignedSnapshot, parseSnapshot } from '../../shared/wire/sync-schema.ts';
+import { feedChannel, globalFeed, syncVersion } from '../../shared/wire/sync.ts';
+import {
+  type Change,
+  parseChangesAnswer,
+  parseSignedSnapshot,
+  parseSnapshot,
+} from '../../shared/wire/sync-schema.ts';
 import { changeVerifies, snapshotVerifies } from '../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';

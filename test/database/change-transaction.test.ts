@@ -3,8 +3,8 @@ import { changeTransaction } from '../../control-plane/sync/change-transaction.t
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { type Change, type ChangeEntry, feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { parseChangeEntry } from '../../shared/wire/sync-schema.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
+import { type Change, type ChangeEntry, parseChangeEntry } from '../../shared/wire/sync-schema.ts';
 import { changeVerifies } from '../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { until } from '../support/until.ts';

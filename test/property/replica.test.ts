@@ -5,7 +5,7 @@ import { digestWordsOf, idDigest } from '../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import type { Change, ChangeEntry, Snapshot } from '../../shared/wire/sync.ts';
+import type { Change, ChangeEntry, Snapshot } from '../../shared/wire/sync-schema.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 import { Replica } from '../../sidecar/replica/replica.ts';
 import {

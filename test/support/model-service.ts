@@ -6,20 +6,17 @@ import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import {
-  type ApiKeyBody,
-  type Change,
-  type ChangeEntry,
-  expiredByDay,
-  type FeedId,
-  type GateBody,
-  globalFeed,
-  type Heartbeat,
-  type PassportStandingGroup,
-  type SignedSnapshot,
-  type Snapshot,
-  syncVersion,
-} from '../../shared/wire/sync.ts';
+import { expiredByDay, type FeedId, globalFeed, syncVersion } from '../../shared/wire/sync.ts';
+import type {
+  ApiKeyBody,
+  Change,
+  ChangeEntry,
+  GateBody,
+  Heartbeat,
+  PassportStandingGroup,
+  SignedSnapshot,
+  Snapshot,
+} from '../../shared/wire/sync-schema.ts';
 import { signChange, signHeartbeat, signSnapshot } from '../../shared/wire/sync-signature.ts';
 
 /** Ids of the right form by number, so that a test can name them. */

@@ -5,14 +5,8 @@ import { keyset } from '../../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { type Logger, silentLogger } from '../../../shared/runtime/logger.ts';
-import {
-  type FeedId,
-  feedChannel,
-  globalFeed,
-  type Heartbeat,
-  syncVersion,
-} from '../../../shared/wire/sync.ts';
-import { parseFeedMessage } from '../../../shared/wire/sync-schema.ts';
+import { type FeedId, feedChannel, globalFeed, syncVersion } from '../../../shared/wire/sync.ts';
+import { type Heartbeat, parseFeedMessage } from '../../../shared/wire/sync-schema.ts';
 import { heartbeatVerifies } from '../../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../../support/api.ts';
 import { until } from '../../support/until.ts';

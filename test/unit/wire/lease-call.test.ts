@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseLeaseOutcome } from '../../../shared/wire/lease-call-schema.ts';
+import { parseLeaseOutcome } from '../../../shared/wire/lease-call.ts';
 
 // What a call may say is tested where it is answered: test/api/sync-leases.test.ts.
 

@@ -5,7 +5,7 @@ import { limits } from '../../../../shared/model/limits.ts';
 import type { KeyPurpose } from '../../../../shared/model/signing-key.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../../../shared/wire/sync.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../../../shared/wire/sync-schema.ts';
 import { Replica } from '../../../../sidecar/replica/replica.ts';
 import type { SnapshotFile } from '../../../../sidecar/replica/snapshot-file.ts';
 import { SnapshotKeeper } from '../../../../sidecar/replica/snapshot-keeper.ts';
