@@ -15,7 +15,7 @@ import {
 import { bodyReader } from './body.ts';
 import { parseHost, parseUrlHost } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
-import { shapeReader } from './shape.ts';
+import { shapeReader, type Wire } from './shape.ts';
 
 const orAbsent = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
 const Permission = orAbsent(
@@ -68,16 +68,14 @@ export const GateTestBody = closed({
  */
 export type RequestObject = Static<typeof FreeForm>;
 
-interface CheckCall {
-  /** A bearer credential: never logged. */
-  readonly passport: string;
-  readonly request: RequestObject;
-}
+/** `passport` is a bearer credential: never logged. */
+const CheckCall = closed({ ...CheckBody.properties, request: FreeForm });
+type CheckCall = Wire<typeof CheckCall>;
 
 /** Throws `invalid_request`, naming the field, for anything but a passport and a request. */
 export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ? body : readCheckBody(body));
 
-const readCheckBody = shapeReader(closed({ ...CheckBody.properties, request: FreeForm }));
+const readCheckBody = shapeReader(CheckCall);
 
 /** The same as the schema says, which lists every member of the request to find that it may be anything. */
 function isCheckCall(body: unknown): body is CheckCall {

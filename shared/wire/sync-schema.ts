@@ -67,7 +67,7 @@ const ApiKeyBody = Type.Object({
 export type ApiKeyBody = Wire<typeof ApiKeyBody>;
 
 /** The last character has four bits that belong to no byte. */
-const Digest = Type.Unsafe<IdDigest>(Type.String({ pattern: `^[w-]{${idDigestChars - 1}}[AQgw]$` }));
+const Digest = Type.Unsafe<IdDigest>(Type.String({ pattern: `^[\\w-]{${idDigestChars - 1}}[AQgw]$` }));
 /**
  * The first UTC day, counted from 1970-01-01, that begins with the passport expired; null: it never expires.
  * `limits.standingKeptMs` into that day the entry may be forgotten, because the passport is expired anyway. A
