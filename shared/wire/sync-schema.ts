@@ -165,7 +165,6 @@ const Heartbeat = Type.Object({
   signature: ShortText,
 });
 export type Heartbeat = Wire<typeof Heartbeat>;
-export type FeedMessage = ChangeEntry | Heartbeat;
 
 /**
  * The whole state of both feeds as of their revisions, from one database snapshot. `GET /v1/sync/snapshot`.
