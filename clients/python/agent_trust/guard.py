@@ -149,7 +149,15 @@ class Guard:
         if not re.fullmatch(r"https?://[^\s/?#]+(?:/v1)?/*", control_plane_url):
             raise ValueError("control_plane_url must be an http or https origin")
         self._approvals = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/v1/approvals/"
-        self._routes = [(_methods_of(route.methods), _pattern_of(route.path), route) for route in routes]
+        self._routes = [
+            (
+                frozenset([route.methods] if isinstance(route.methods, str) else route.methods),
+                pattern := _pattern_of(route.path),
+                re.compile(pattern.pattern + "/?", re.DOTALL | re.IGNORECASE),
+                route,
+            )
+            for route in routes
+        ]
 
     def route_for(
         self, method: str, path: str, raw_path: str | None
@@ -157,10 +165,15 @@ class Guard:
         """`raw_path`: as sent, where the server says so; without its query."""
         if _is_ambiguous(path) or (raw_path is not None and _is_ambiguous_raw(raw_path)):
             return _refuse(403, _blocked("permission_missing", "This path can be read in several ways."))
-        for methods, pattern, route in self._routes:
+        for methods, pattern, loose, route in self._routes:
             found = pattern.fullmatch(path) if method in methods else None
             if found is not None:
                 return route, found.groupdict()
+            # A program that takes /Admin and /admin/ for /admin, and HEAD for GET, would serve what this
+            # route demands under a later route.
+            is_same = method in methods or (method == "HEAD" and "GET" in methods)
+            if is_same and loose.fullmatch(path) is not None:
+                return _refuse(403, _blocked("permission_missing", "This is another route to some programs."))
         return _refuse(403, _blocked("permission_missing", "No permission is named for this route."))
 
     def passport_of(self, route: GuardRoute, request: GuardedRequest) -> str | Refusal:
@@ -281,10 +294,6 @@ def _is_number(amount: Any) -> bool:
 def _passport_in(authorization: str) -> str | None:
     found = re.fullmatch(r"passport +(\S+) *", authorization, re.IGNORECASE)
     return None if found is None else found[1]
-
-
-def _methods_of(methods: str | Sequence[str]) -> frozenset[str]:
-    return frozenset([methods] if isinstance(methods, str) else methods)
 
 
 def _pattern_of(path: str) -> re.Pattern[str]:

@@ -71,6 +71,23 @@ class Routes(unittest.TestCase):
                 self.assertEqual(self.found("GET", "/public/a", raw), 403)
         self.assertEqual(self.found("GET", "/public/ä b", "/public/%C3%A4%20b")[0], "OpenRoute")
 
+    def test_a_later_route_does_not_open_what_an_earlier_one_guards(self) -> None:
+        guard = Guard("http://a", [route("GET", "/Admin/{name}"), OpenRoute(["GET", "HEAD", "PUT"], "/*")])
+        for method, path, expected in [
+            ("GET", "/Admin/a", "GuardRoute"),
+            ("GET", "/admin/a", None),
+            ("GET", "/ADMIN/A", None),
+            ("GET", "/Admin/a/", None),
+            ("HEAD", "/Admin/a", None),
+            ("HEAD", "/admin/a/", None),
+            ("PUT", "/admin/a", "OpenRoute"),
+            ("GET", "/admin", "OpenRoute"),
+            ("HEAD", "/other", "OpenRoute"),
+        ]:
+            with self.subTest(method=method, path=path):
+                found = guard.route_for(method, path, None)
+                self.assertEqual(None if isinstance(found, Refusal) else type(found[0]).__name__, expected)
+
     def test_of_which_none_can_be_made(self) -> None:
         for path in ["orders", "/a/../b", "/*/a", "/a*", "//a", ""]:
             with self.subTest(path=path), self.assertRaises(ValueError):
