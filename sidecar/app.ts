@@ -11,11 +11,12 @@ import { echoRequestId } from './authzen/echo-request-id.ts';
 import { evaluate } from './authzen/evaluate.ts';
 import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
+import { refuseWhereDisowned } from './enforce/refuse-where-disowned.ts';
 import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
 import { errorAnswer } from './forward-auth/answer.ts';
 import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
 import { lacksMethod } from './forward-auth/read-context.ts';
-import { isAuthzenPath, isForwardAuthPath, type Route, routeOf } from './http/routes.ts';
+import { isAuthzenPath, isForwardAuthPath, type Route, routeOf, streamPath } from './http/routes.ts';
 import type {
   BodyHandler,
   IgnoredBody,
@@ -24,8 +25,11 @@ import type {
   Refusal,
   Reply,
   RequestHead,
+  Upgrade,
 } from './http/server.ts';
 import { type Observed, readinessOf } from './operations/readiness.ts';
+import { handshakeHeaders } from './stream/handshake.ts';
+import type { Streams } from './stream/streams.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
 export interface SidecarAppDeps {
@@ -34,6 +38,7 @@ export interface SidecarAppDeps {
   readonly forwardAuth: ForwardAuthSettings;
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
+  readonly streams: Pick<Streams, 'upgrade'>;
   readonly observed: Observed;
   /** Of this sidecar, as its callers reach it; known once it listens. */
   readonly origin: () => string;
@@ -50,7 +55,8 @@ export interface SidecarAppDeps {
  * The sidecar's HTTP surface, for a server to serve. It listens nowhere and owns nothing that would have to
  * be closed.
  */
-export interface SidecarApp extends Pick<ListenOptions, 'handler' | 'refuse' | 'headerNamesOf'> {
+export interface SidecarApp
+  extends Pick<ListenOptions, 'handler' | 'refuse' | 'headerNamesOf' | 'streamPath'> {
   /** From now on `/readyz` answers 503, so that load balancers send no more; requests are still answered. */
   startDraining(): void;
 }
@@ -77,7 +83,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     route: Route,
     head: RequestHead,
     requestId: RequestId,
-  ): Reply | BodyHandler | LargeBody | IgnoredBody => {
+  ): Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade => {
     switch (route.kind) {
       case 'check':
       case 'enforce':
@@ -88,6 +94,9 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
         return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
       case 'forward_auth':
         return admitForwarded(route, head, requestId);
+      case 'stream':
+        refuseWhereDisowned(observed.following.mustNotServe);
+        return deps.streams.upgrade(head, requestId);
       case 'evaluation':
       case 'evaluations':
         return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, requestId));
@@ -154,7 +163,14 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       }
     },
     headerNamesOf: (path) =>
-      isForwardAuthPath(path) ? forwardAuth.headerNames : isAuthzenPath(path) ? authzenHeaders : noHeaders,
+      isForwardAuthPath(path)
+        ? forwardAuth.headerNames
+        : isAuthzenPath(path)
+          ? authzenHeaders
+          : path === streamPath
+            ? handshakeHeaders
+            : noHeaders,
+    streamPath,
     refuse: (refusal, bodyBytesMax) => errorReply(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;
@@ -189,9 +205,4 @@ const refusals = {
 function expected(error: unknown, requestId: RequestId): Reply {
   if (error instanceof ApiError) return errorReply(error, requestId);
   throw error;
-}
-
-/** Its state is never refreshed and its records are not shipped until an operator intervenes. */
-function refuseWhereDisowned(mustNotServe: string | null): void {
-  if (mustNotServe !== null) throw new ApiError('service_unavailable', { message: mustNotServe });
 }

@@ -27,6 +27,15 @@ export const limits = {
    * 10 to 11 s.
    */
   requestSilenceMsMax: 10 * secondMs,
+  /**
+   * A message of a stream: one of up to twice what a frame may have is read whole, so that it gets an answer
+   * (contract §16); a longer one ends the connection.
+   */
+  streamMessageBytesMax: 128 * 1024,
+  /**
+   * A client that does not answer a close frame is cut off after this. uWebSockets.js fixes it at up to 16 s.
+   */
+  streamCloseMsMax: 16 * secondMs,
   /** Deeper JSON is refused: whoever walks it later may recurse (contract §5). */
   jsonDepthMax: 32,
   /** Batches of attestations from a sidecar: 1,000 records of about 700 bytes, twice over. */
@@ -685,6 +694,10 @@ mustHold(
 mustHold(
   limits.bodyBytesMax < limits.bodyDiscardBytesMax,
   'a body that is too large is read on, then refused',
+);
+mustHold(
+  limits.streamMessageBytesMax > limits.bodyBytesMax,
+  'a frame of a stream that is too large gets an answer',
 );
 mustHold(limits.longPollMsMax * 2 < limits.stateAgeL3MsMax, 'one lost long poll must not make L3 stale');
 mustHold(

@@ -94,6 +94,13 @@ export interface Enforcer {
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
    */
   ask(head: OpenRequestHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
+  /**
+   * The first half of `ask`, for a check that is decided in a later turn: its deadline runs from `arrivedAtMs`
+   * on, and may answer it before `proceed` is called.
+   */
+  begin(head: OpenRequestHead, responder: Responder, arrivedAtMs: MonotonicMillis): OpenRequest;
+  /** The other half, for a request that is not answered yet. Never throws. */
+  proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): Reply;
   /**
@@ -169,7 +176,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     try {
       const admitted = this.admit(head, gateId, requestId);
       return (body, responder) => {
-        const open = this.#begin(admitted, responder);
+        const open = this.begin(admitted, responder);
         try {
           this.#check(open, parseBody(body), null);
         } catch (error) {
@@ -206,18 +213,25 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   ask(head: OpenRequestHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
-    const open = this.#begin(head, responder);
+    this.proceed(this.begin(head, responder), body, token);
+  }
+
+  begin(
+    head: OpenRequestHead,
+    responder: Responder,
+    arrivedAtMs: MonotonicMillis = this.#deps.clock.monotonic(),
+  ): OpenRequest {
+    const open = new OpenRequest(this, head, responder, arrivedAtMs);
+    this.#open.open(open);
+    return open;
+  }
+
+  proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void {
     try {
       this.#check(open, body, token);
     } catch (error) {
       this.#answerError(open, error);
     }
-  }
-
-  #begin(head: OpenRequestHead, responder: Responder): OpenRequest {
-    const open = new OpenRequest(this, head, responder, this.#deps.clock.monotonic());
-    this.#open.open(open);
-    return open;
   }
 
   #check(open: OpenRequest, body: unknown, outcome: TokenOutcome | null): void {

@@ -44,7 +44,6 @@ export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
   /** Takes how long each answered decision took: every 200. */
   readonly durations: DurationHistogram;
 }): OpenRequests<Opened> {
-  // A set keeps the order of insertion: the oldest request is the first.
   const waiting = new Set<Opened>();
   const answer = (open: Opened, reply: Reply): boolean => {
     if (!waiting.delete(open)) return false;
@@ -55,7 +54,8 @@ export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
   const sweep = setInterval(() => {
     const oldestMs = options.clock.monotonic() - limits.decisionDeadlineMs;
     for (const open of waiting) {
-      if (open.openedAtMs > oldestMs) return;
+      // Frames of a stream may have come before requests that were opened earlier: all are looked at.
+      if (open.openedAtMs > oldestMs) continue;
       options.onLate(open);
       answer(open, errorReply(new ApiError('overloaded'), open.requestId));
     }

@@ -14,6 +14,7 @@ import type {
   RequestHandler,
   RequestHead,
   Responder,
+  Upgrade,
 } from './server.ts';
 
 /**
@@ -120,8 +121,11 @@ export class Exchange<Res> implements RequestHead, Responder {
     return this.#handle !== null;
   }
 
-  /** The head has been read into `this` and `reader`. */
-  begin(reader: HeadReader): void {
+  /**
+   * The head has been read into `this` and `reader`. `upgrade` makes a WebSocket of the connection; null: the
+   * request is no handshake of one.
+   */
+  begin(reader: HeadReader, upgrade: ((to: Upgrade) => void) | null = null): void {
     this.authorization = reader.authorization;
     this.headers = reader.headers;
     const { problem } = reader;
@@ -135,6 +139,7 @@ export class Exchange<Res> implements RequestHead, Responder {
       const outcome = this.#listener.handler(this);
       if (typeof outcome === 'function') this.#handle = outcome;
       else if ('handle' in outcome) this.#takeBody(outcome);
+      else if ('open' in outcome) this.#upgrade(outcome, upgrade);
       else this.#answer(outcome, reader.contentLength > limits.bodyDiscardBytesMax ? 'close' : 'keep');
     } catch (error) {
       this.#fail(error);
@@ -184,6 +189,16 @@ export class Exchange<Res> implements RequestHead, Responder {
     if (this.#res === null) return;
     this.#isAborted = true;
     this.#end();
+  }
+
+  #upgrade(to: Upgrade, upgrade: ((to: Upgrade) => void) | null): void {
+    if (upgrade === null) {
+      this.refuse('invalid_request', 'close');
+      return;
+    }
+    this.#end();
+    this.#listener.onAnswer?.(101);
+    upgrade(to);
   }
 
   #takeBody(outcome: LargeBody | IgnoredBody): void {

@@ -1,12 +1,13 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { Exchange, ListenerState, type Wire } from './exchange.ts';
+import { nodeStreams, upgradingAt } from './node-streams.ts';
 import { HeadReader } from './read-head.ts';
 import { contentTypeOf, statusLine } from './respond.ts';
-import type { Listening, ListenOptions, Refusal, Reply, ServerPort } from './server.ts';
+import type { Listening, ListenOptions, Refusal, Reply, ServerPort, Upgrade } from './server.ts';
 
 /** SO_REUSEPORT came with Node 22.12 and 23.1; before, a second thread gets EADDRINUSE. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -40,10 +41,14 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
   const reader = new HeadReader(options.headerNamesOf);
   const connections = new WeakMap<Duplex, Connection>();
   const connectionOf = (socket: Duplex) => must(connections.get(socket), 'a request comes over a connection');
+  const streams = nodeStreams(options.logger);
 
-  const receive = (req: IncomingMessage, res: ServerResponse) => {
+  const begin = (
+    req: IncomingMessage,
+    res: ServerResponse,
+    upgrade: ((to: Upgrade) => void) | null,
+  ): Exchange<ServerResponse> => {
     const connection = connectionOf(req.socket);
-    if (connection.isRefused) return;
     const exchange = new Exchange(desk, res);
     connection.open.add(exchange);
     res.once('close', () => {
@@ -53,14 +58,41 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
     readHead(exchange, reader, req);
     connection.isRefused = reader.problem !== null;
     if (req.headers.host === undefined) exchange.refuse('invalid_request', 'close');
-    else exchange.begin(reader);
+    else exchange.begin(reader, upgrade);
+    return exchange;
+  };
+
+  const receive = (req: IncomingMessage, res: ServerResponse) => {
+    if (connectionOf(req.socket).isRefused) return;
+    const exchange = begin(req, res, null);
     if (exchange.wantsBody) {
       req.on('data', (piece: Buffer) => exchange.take(piece, false));
       req.once('end', () => exchange.take(noBytes, true));
     }
   };
 
+  const receiveHandshake = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    // From here on nothing else listens for it.
+    socket.on('error', () => undefined);
+    const connection = connectionOf(socket);
+    if (connection.isRefused || connection.open.size > 0) {
+      // Behind a request that is still unanswered its answer could not be sent in order.
+      socket.destroy();
+      return;
+    }
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket as Socket);
+    res.once('finish', () => (socket as Socket).destroySoon());
+    begin(req, res, (to) => {
+      connection.open.clear();
+      res.detachSocket(socket as Socket);
+      streams.upgrade(req, socket, head, to);
+    });
+  };
+
   const server = createServer({
+    IncomingMessage: upgradingAt(options.streamPath),
     maxHeaderSize: limits.headerBytesMax,
     // Its own answer to a missing Host has no body.
     requireHostHeader: false,
@@ -78,6 +110,7 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
     });
   });
   server.on('request', receive);
+  server.on('upgrade', receiveHandshake);
   // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a
   // body.
   server.on('checkExpectation', receive);

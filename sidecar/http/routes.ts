@@ -11,6 +11,7 @@ export type Route =
   | { readonly kind: 'enforce' }
   /** `pathBelow`: what follows the id of the gate, as it was sent; '/' where nothing does. */
   | { readonly kind: 'forward_auth'; readonly gateId: string; readonly pathBelow: string }
+  | { readonly kind: 'stream' }
   | { readonly kind: 'evaluation' }
   | { readonly kind: 'evaluations' }
   | { readonly kind: 'authzen_configuration' }
@@ -23,7 +24,11 @@ const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
 const batchSuffix = '/check/batch';
 
+/** Where a WebSocket may be opened. */
+export const streamPath = '/v1/stream';
+
 const enforce: Route = { kind: 'enforce' };
+const stream: Route = { kind: 'stream' };
 const evaluation: Route = { kind: 'evaluation' };
 const evaluations: Route = { kind: 'evaluations' };
 const operations: ReadonlyMap<string, Route> = new Map([
@@ -51,6 +56,7 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
     if (path === '/access/v1/evaluation') return evaluation;
     if (path === '/access/v1/evaluations') return evaluations;
   }
+  if (method === 'GET' && path === streamPath) return stream;
   const found = method === 'GET' || method === 'HEAD' ? operations.get(path) : undefined;
   if (found !== undefined) return found;
   refuseTooLong(path);

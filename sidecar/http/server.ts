@@ -69,12 +69,53 @@ export interface IgnoredBody {
 }
 
 /**
+ * A WebSocket connection (RFC 6455), as its listener sees it. Once it is closed its methods do nothing.
+ */
+export interface StreamSocket {
+  /** Sends each text as a message of its own, in order, in as few packets as possible. */
+  send(messages: readonly string[]): void;
+  /** Bytes that were sent and that the network has not taken yet, because the client does not read. */
+  readonly bufferedBytes: number;
+  ping(): void;
+  /**
+   * Ends the connection with a close frame behind what is buffered. A client that does not answer it is cut
+   * off after at most limits.streamCloseMsMax. `reason`: ASCII, at most 123 bytes.
+   */
+  close(code: number, reason: string): void;
+  /** Cuts the connection off without a close frame. */
+  terminate(): void;
+}
+
+/** Called back by the adapter, one call at a time. What a call throws is logged, and nothing else happens. */
+export interface StreamListener {
+  /**
+   * A whole message, its fragments put together. `bytes` are the server's and may be gone when this returns.
+   * The bytes of a text are valid UTF-8.
+   */
+  onMessage(bytes: Buffer, isBinary: boolean): void;
+  /** The client has answered a ping. */
+  onPong(): void;
+  /** The network has taken what was buffered, or some of it. */
+  onDrain(): void;
+  /** Called once, whoever has closed the connection. With uWebSockets.js possibly while `close` runs. */
+  onClose(): void;
+}
+
+/** The request becomes a WebSocket, and `open` is called with it before the handler's turn ends. */
+export interface Upgrade {
+  readonly open: (socket: StreamSocket) => StreamListener;
+}
+
+/**
  * Called synchronously for each request, body or not: routing, authentication and scope come before the body
  * (contract §5). Either it answers at once, and the body is thrown away, or it returns what shall happen with
  * the body. It must see to its own deadline: an adapter waits for `reply` as long as the client does. A throw
  * is logged and answered `internal_error`.
+ *
+ * Only a handshake that is whole may be answered with an Upgrade: GET at `ListenOptions.streamPath`, without a
+ * body, with the headers of RFC 6455 §4.2.1. An adapter refuses any other `invalid_request`.
  */
-export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody | IgnoredBody;
+export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade;
 
 /** What an adapter answers by itself, worded by the application so that every error has the same body. */
 export type Refusal =
@@ -105,7 +146,9 @@ export interface ListenOptions {
    * requests need no others, and gathering them costs each request a pass over their names.
    */
   readonly headerNamesOf?: (path: string) => readonly string[];
-  /** Told of every answer that the adapter writes. It must not throw. */
+  /** Where the handler may answer with an Upgrade. Default: nowhere. */
+  readonly streamPath?: string;
+  /** Called with the status of every answer that the adapter writes, 101 included. It must not throw. */
   readonly onAnswer?: (status: number) => void;
   readonly logger: Logger;
 }
@@ -143,6 +186,11 @@ export interface Listening {
  *   Behind an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
  *   neither keep them nor give them back: it closes the connection, and the adapter logs a warning that names
  *   `SIDECAR_HTTP=node`.
+ * - A WebSocket takes messages of up to limits.streamMessageBytesMax, in any number of fragments, and pings. A
+ *   longer message, a text that is not UTF-8 and whatever else RFC 6455 forbids ends the connection: with the
+ *   code that the RFC names (`node:http`), or without a close frame (uWebSockets.js, which does not look at
+ *   whether a client masks). Nothing is compressed.
+ *   `Upgrade` to anything else, or at another path, is ignored.
  * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
  *
  * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers,

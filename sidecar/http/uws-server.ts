@@ -5,6 +5,7 @@ import {
   type TemplatedApp,
   type us_listen_socket,
   us_listen_socket_close,
+  type us_socket_context_t,
   us_socket_local_port,
 } from 'uWebSockets.js';
 import { createServer, SocketAddress } from 'node:net';
@@ -16,6 +17,7 @@ import { Exchange, ListenerState, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
 import { type After, contentTypeOf, statusLine } from './respond.ts';
 import type { Listening, ListenOptions, Reply, ServerPort } from './server.ts';
+import { uwsStreams } from './uws-streams.ts';
 
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
@@ -59,7 +61,10 @@ function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): Templ
   const caught = (error: unknown) =>
     options.logger.error({ err: error }, 'a callback of the HTTP server threw');
 
-  return App().any('/*', (res: HttpResponse, req: HttpRequest) => {
+  const streams = uwsStreams(options.logger);
+
+  /** `context`: of a request that may become a WebSocket. */
+  const receive = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) => {
     const exchange = new Exchange(desk, res);
     // First of all: a throw before it is set ends the process, whatever handlers exist.
     res.onAborted(() => {
@@ -72,7 +77,7 @@ function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): Templ
     });
     try {
       readHead(exchange, reader, req);
-      exchange.begin(reader);
+      exchange.begin(reader, context === null ? null : (to) => streams.upgrade(res, req, context, to));
       if (!exchange.wantsBody) return;
       res.onData((piece, isLast) => {
         try {
@@ -85,7 +90,11 @@ function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): Templ
     } catch (error) {
       caught(error);
     }
-  });
+  };
+
+  const app = App().any('/*', (res, req) => receive(res, req, null));
+  if (options.streamPath === undefined) return app;
+  return app.ws(options.streamPath, { ...streams.behavior, upgrade: receive });
 }
 
 /**

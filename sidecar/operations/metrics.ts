@@ -21,6 +21,7 @@ export interface Measured extends MeasuredSpool {
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
   readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
   readonly answers: AnswerCounts;
+  readonly streams: { readonly open: number; readonly frames: number };
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
@@ -41,7 +42,7 @@ export const countAnswer =
  * agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
-  const { enforcer, leases, settlements, verifier, replica } = measured;
+  const { enforcer, leases, settlements, verifier, replica, streams } = measured;
   const registry = new Registry();
   if (measuresProcess) addProcessMetrics(registry);
   const registers = [registry];
@@ -90,6 +91,13 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
     () => enforcer.openRequests,
+  );
+
+  gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
+  counter(
+    'stream_frames_total',
+    'Frames that came over /v1/stream, whatever they were answered.',
+    () => streams.frames,
   );
 
   new Counter({

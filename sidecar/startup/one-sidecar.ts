@@ -24,6 +24,7 @@ import { startFollowing } from '../replica/follow.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
+import { Streams } from '../stream/streams.ts';
 import { verifyPool } from '../verify/pool.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { passportVerifier } from '../verify/verifier.ts';
@@ -168,6 +169,13 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   started.add('deadlines', () => enforcer.stop());
   await pool.ready();
 
+  const streams = new Streams({
+    enforcer,
+    verifier,
+    mustNotServe: () => following.mustNotServe,
+    clock,
+    random,
+  });
   const answers: AnswerCounts = new Map();
   const metrics = sidecarMetrics(
     {
@@ -181,6 +189,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
       clock,
       following,
       answers,
+      streams,
       server,
       ed25519,
     },
@@ -190,6 +199,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const app = buildSidecar({
     enforcer,
     verifier,
+    streams,
     origin: () => origin,
     forwardAuth: options.forwardAuth,
     routesOf: (gateId) => replica.routes(gateId),
@@ -208,14 +218,17 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     handler: app.handler,
     refuse: app.refuse,
     ...(app.headerNamesOf !== undefined && { headerNamesOf: app.headerNamesOf }),
+    ...(app.streamPath !== undefined && { streamPath: app.streamPath }),
     onAnswer: countAnswer(answers),
     logger,
   });
   origin = options.origin ?? originOf({ host: options.listener.host, port: listening.port });
   started.add('HTTP', () => listening.close());
+  started.add('streams', () => streams.close());
   const startDraining = () => {
     app.startDraining();
     listening.startDraining();
+    streams.startDraining();
   };
   return {
     port: listening.port,

@@ -61,7 +61,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   sidecar: [
     ['attest', 'http', 'quota', 'replica', 'verify'],
     ['enforce'],
-    ['authzen', 'forward-auth', 'operations'],
+    ['authzen', 'forward-auth', 'operations', 'stream'],
     ['app.ts'],
     ['startup'],
     ['threads'],

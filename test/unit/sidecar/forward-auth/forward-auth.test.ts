@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestId } from '../../../../shared/model/ids.ts';
+import type { ApiKeyId, RequestId } from '../../../../shared/model/ids.ts';
 import { ForwardAuth } from '../../../../sidecar/forward-auth/forward-auth.ts';
 import { refusal } from '../../../support/refusal.ts';
 
@@ -10,7 +10,7 @@ const route = { gateId: 'gate_01m7w8f9hmk9xzhvcz13er4z9h', pathBelow: '/' };
 function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''): string {
   const admitted = {
     requestId,
-    caller: { mode: 'live' as const },
+    caller: { keyId: 'key_01m7w8f9hmk9xzhvcz13er4z9h' as ApiKeyId, mode: 'live' as const, scopes: [] },
     gateId: route.gateId,
     authorization: null,
   };

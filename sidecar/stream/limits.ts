@@ -1,0 +1,34 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
+import { secondMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const streamLimits = {
+  /** What a client names a frame by (contract §16). */
+  frameIdCharsMax: 64,
+  /** Frames of one stream without an answer, and their bytes: 4 KB each; more is `overloaded`. */
+  unansweredMax: 1_024,
+  unansweredBytesMax: 4 * 1024 * 1024,
+  /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
+  unansweredBytesOfAllMax: 64 * 1024 * 1024,
+  /**
+   * Answers that a client has not read. Beyond the first bound its frames wait; beyond the second, which
+   * answers that were under way may reach, its stream is closed with 4408.
+   */
+  bufferedBytesPause: 256 * 1024,
+  bufferedBytesMax: 1024 * 1024,
+  /** With the bytes above, 320 MB of buffers at worst; a key in many programs leaves room for others. */
+  streamsMax: 256,
+  streamsPerKeyMax: 64,
+  /** So often each stream is looked at: whether its key still holds, and whether its client is there. */
+  sweepMs: secondMs,
+  /**
+   * A client that sends nothing and answers no ping for so many looks, about 30 s, is cut off; it is pinged
+   * from half of them on. Below the minute after which balancers forget an idle connection.
+   */
+  silentSweepsMax: 30,
+} as const;
+
+mustHold(
+  streamLimits.unansweredBytesMax >= limits.bodyBytesMax,
+  'a stream takes the largest frame while nothing else is under way',
+);

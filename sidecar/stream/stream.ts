@@ -1,0 +1,317 @@
+import type { JsonObject } from '../../shared/crypto/json-object.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Enforcer } from '../enforce/enforce.ts';
+import type { OpenRequest } from '../enforce/open-request.ts';
+import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
+import type { Reply, Responder, StreamListener, StreamSocket } from '../http/server.ts';
+import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
+import { streamLimits } from './limits.ts';
+import { nameFrame, readFrame } from './read-frame.ts';
+import type { Turns, Worker } from './turns.ts';
+
+/** Why the sidecar closes a stream: code and reason of the close frame (contract §16). */
+const closings = {
+  keyEnded: { code: 4401, reason: 'The API key may not ask any more.' },
+  stopping: { code: 1001, reason: 'The sidecar stops. Connect again.' },
+  unread: { code: 4408, reason: 'The answers are not read.' },
+} as const;
+
+/** What the streams of a sidecar share. */
+export interface StreamDeps {
+  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'failure'>;
+  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  /** See refuseWhereDisowned. */
+  readonly mustNotServe: () => string | null;
+  readonly clock: Clock;
+  readonly turns: Turns;
+  readonly newRequestId: () => RequestId;
+  /** Bytes of the frames without an answer; written by all streams. */
+  readonly unanswered: { bytes: number };
+  readonly onFrame: () => void;
+  readonly onClose: (stream: Stream) => void;
+}
+
+/** A message that was not looked at yet. */
+interface UnreadFrame {
+  readonly bytes: Buffer;
+  readonly arrivedAtMs: MonotonicMillis;
+}
+
+/**
+ * One WebSocket whose frames are checks (contract §16). They are read and decided in the order in which they
+ * came; an answer leaves when it is there.
+ *
+ *     unread ──its turn──> read ──passport known, and those before it decided──> under way ──> answered
+ *        └──no frame, or refused──────────────────────────────────────────────────────────────────┘
+ *
+ * Unread frames wait for their turn (turns.ts), and while the client does not read its answers. Whatever the
+ * connection is closed for, its frames are then aborted requests: nothing more is taken for them.
+ */
+export class Stream implements StreamListener, Worker {
+  readonly keyId: ApiKeyId;
+  readonly #deps: StreamDeps;
+  readonly #socket: StreamSocket;
+  readonly #authorization: string;
+  readonly #unread: UnreadFrame[] = [];
+  /** Read, and not decided yet: the passport of the first one is being verified. */
+  readonly #read: Frame[] = [];
+  readonly #unansweredIds = new Set<string>();
+  /** Bytes of the frames without an answer, unread ones included. */
+  #unansweredBytes = 0;
+  /** Answers of this turn of the event loop, which leave together. */
+  #answers: string[] = [];
+  /**
+   * Looks at it since it was last heard of. Time is counted in looks, because a process that was stopped looks
+   * once when it goes on, and finds out what came meanwhile before it looks again.
+   */
+  #silentSweeps = 0;
+  #isStopping = false;
+  #isClosed = false;
+  /** An answer says so; the stream is closed behind it. */
+  #isKeyEnded = false;
+  readonly #flushAnswers = (): void => this.#flush();
+
+  constructor(
+    deps: StreamDeps,
+    socket: StreamSocket,
+    caller: { readonly keyId: ApiKeyId; readonly authorization: string },
+  ) {
+    this.#deps = deps;
+    this.#socket = socket;
+    this.keyId = caller.keyId;
+    this.#authorization = caller.authorization;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get #unansweredCount(): number {
+    return this.#unread.length + this.#unansweredIds.size;
+  }
+
+  onMessage(bytes: Buffer, isBinary: boolean): void {
+    if (this.#isClosed) return;
+    const { enforcer, turns, clock, newRequestId, onFrame } = this.#deps;
+    this.#silentSweeps = 0;
+    onFrame();
+    const error = this.#refusalOf(bytes, isBinary);
+    if (error !== null) {
+      // Its id is read here, out of turn: there is no room to keep it until then.
+      const id = error.code === 'overloaded' || this.#isStopping ? idOf(bytes) : null;
+      this.#reply(id, enforcer.failure(error, newRequestId()));
+      return;
+    }
+    this.#unread.push({ bytes: Buffer.from(bytes), arrivedAtMs: clock.monotonic() });
+    this.#count(bytes.byteLength);
+    turns.wants(this);
+  }
+
+  onPong(): void {
+    this.#silentSweeps = 0;
+  }
+
+  onDrain(): void {
+    this.#deps.turns.wants(this);
+  }
+
+  onClose(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#count(-this.#unansweredBytes);
+    this.#unread.length = 0;
+    this.#read.length = 0;
+    this.#deps.onClose(this);
+  }
+
+  step(): number | null {
+    if (this.#isClosed || this.#socket.bufferedBytes > streamLimits.bufferedBytesPause) return null;
+    const [next] = this.#read;
+    if (next?.isVerified === true || next?.isAnswered === true) {
+      this.#read.shift();
+      this.#decide(next);
+      return 0;
+    }
+    const unread = this.#unread.shift();
+    if (unread === undefined) return null;
+    this.#begin(unread);
+    return unread.bytes.byteLength;
+  }
+
+  /** Closes it if its key has ended; pings a client that is silent, and cuts it off in the end. */
+  sweep(): void {
+    const { enforcer, newRequestId } = this.#deps;
+    try {
+      enforcer.admit({ authorization: this.#authorization }, null, newRequestId());
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (endsKey(error.status)) this.#close(closings.keyEnded);
+    }
+    this.#silentSweeps += 1;
+    if (this.#silentSweeps >= streamLimits.silentSweepsMax) this.#socket.terminate();
+    else if (this.#silentSweeps >= streamLimits.silentSweepsMax / 2) this.#socket.ping();
+  }
+
+  /** Takes no more frames, and closes when those that came have their answers. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#closeWhereStopped();
+  }
+
+  /** By a frame, once. */
+  answer(frame: Frame, reply: Reply): void {
+    if (this.#isClosed) return;
+    this.#unansweredIds.delete(frame.id);
+    this.#count(-frame.bytes);
+    this.#reply(frame.id, reply);
+    // One that its deadline has answered makes way for those behind it.
+    if (this.#read.length > 0) this.#deps.turns.wants(this);
+  }
+
+  #refusalOf({ byteLength }: Buffer, isBinary: boolean): ApiError | null {
+    if (isBinary) return invalidRequest('body', 'A frame must be a text message.');
+    if (byteLength > limits.bodyBytesMax) {
+      return new ApiError('body_too_large', {
+        message: `A frame must be at most ${limits.bodyBytesMax} bytes.`,
+      });
+    }
+    if (this.#isStopping) return new ApiError('service_unavailable', { message: closings.stopping.reason });
+    const hasRoom =
+      this.#unansweredCount < streamLimits.unansweredMax &&
+      this.#unansweredBytes + byteLength <= streamLimits.unansweredBytesMax &&
+      this.#deps.unanswered.bytes + byteLength <= streamLimits.unansweredBytesOfAllMax;
+    return hasRoom ? null : new ApiError('overloaded');
+  }
+
+  /** Its turn has come: it is decided, or waits for its passport, or is refused. */
+  #begin({ bytes, arrivedAtMs }: UnreadFrame): void {
+    const { enforcer, clock, mustNotServe, newRequestId } = this.#deps;
+    const requestId = newRequestId();
+    let id: string | null = null;
+    try {
+      const named = nameFrame(bytes);
+      if (this.#unansweredIds.has(named.id)) {
+        throw invalidRequest('id', 'id is that of another frame that has no answer yet.');
+      }
+      id = named.id;
+      // Its client waits no longer, like one whose connection was closed before its request was read.
+      if (clock.monotonic() - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
+      refuseWhereDisowned(mustNotServe());
+      const { gateId, body } = readFrame(named);
+      const head = enforcer.admit({ authorization: this.#authorization }, gateId, requestId);
+      const frame = new Frame(this, { id, bytes: bytes.byteLength, body });
+      this.#unansweredIds.add(id);
+      frame.open = enforcer.begin(head, frame, arrivedAtMs);
+      this.#verify(frame);
+      if (frame.isVerified && this.#read.length === 0) this.#decide(frame);
+      else this.#read.push(frame);
+    } catch (error) {
+      this.#count(-bytes.byteLength);
+      this.#reply(id, enforcer.failure(error, requestId));
+    }
+  }
+
+  /** Passports that are not known are verified together, while the frames before them are decided. */
+  #verify(frame: Frame): void {
+    const { verifier, turns } = this.#deps;
+    const { passport } = frame.body;
+    frame.isVerified = typeof passport !== 'string' || verifier.known(passport) !== null;
+    if (frame.isVerified) return;
+    verifier.verify(passport as string, (outcome) => {
+      frame.outcome = outcome;
+      frame.isVerified = true;
+      turns.wants(this);
+    });
+  }
+
+  #decide(frame: Frame): void {
+    // Its deadline may have answered it meanwhile.
+    if (frame.isAnswered) return;
+    const open = must(frame.open, 'a frame that was read has a request');
+    this.#deps.enforcer.proceed(open, frame.body, frame.outcome);
+  }
+
+  #reply(id: string | null, { status, body }: Reply): void {
+    if (this.#isClosed) return;
+    if (endsKey(status)) this.#isKeyEnded = true;
+    if (this.#answers.length === 0) queueMicrotask(this.#flushAnswers);
+    this.#answers.push(`{"id":${JSON.stringify(id)},${body.slice(1)}`);
+  }
+
+  #flush(): void {
+    if (this.#isClosed) return;
+    const answers = this.#answers;
+    this.#answers = [];
+    this.#socket.send(answers);
+    if (this.#isKeyEnded) this.#close(closings.keyEnded);
+    else if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
+    else this.#closeWhereStopped();
+  }
+
+  #closeWhereStopped(): void {
+    const isDone = this.#unansweredCount === 0 && this.#answers.length === 0;
+    if (this.#isStopping && isDone) this.#close(closings.stopping);
+  }
+
+  #close({ code, reason }: (typeof closings)[keyof typeof closings]): void {
+    if (this.#isClosed) return;
+    this.#socket.close(code, reason);
+    this.onClose();
+  }
+
+  #count(bytes: number): void {
+    this.#unansweredBytes += bytes;
+    this.#deps.unanswered.bytes += bytes;
+  }
+}
+
+/** A frame that was read, until it is answered. */
+class Frame implements Responder {
+  readonly id: string;
+  readonly bytes: number;
+  readonly body: JsonObject;
+  /** Set once, when its deadline begins to run. */
+  open: OpenRequest | null = null;
+  /** It need not wait for its passport any more, or has none that could be verified. */
+  isVerified = false;
+  /** What the verification gave; null where the passport was known. */
+  outcome: TokenOutcome | null = null;
+  isAnswered = false;
+  readonly #stream: Stream;
+
+  constructor(
+    stream: Stream,
+    { id, bytes, body }: { readonly id: string; readonly bytes: number; readonly body: JsonObject },
+  ) {
+    this.#stream = stream;
+    this.id = id;
+    this.bytes = bytes;
+    this.body = body;
+  }
+
+  reply(reply: Reply): void {
+    this.isAnswered = true;
+    this.#stream.answer(this, reply);
+  }
+
+  get isAborted(): boolean {
+    return this.#stream.isClosed;
+  }
+}
+
+/** 401: it is not known any more; 403: its account or its scopes have changed. */
+const endsKey = (status: number): boolean => status === 401 || status === 403;
+
+function idOf(bytes: Buffer): string | null {
+  try {
+    return nameFrame(bytes).id;
+  } catch {
+    // It has none: what is wrong with it does not matter where it is refused anyway.
+    return null;
+  }
+}
