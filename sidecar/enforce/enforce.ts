@@ -27,7 +27,7 @@ import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
-import { type Authenticate, authenticator, refuseSuspended } from './callers.ts';
+import { type Authenticate, authenticator, type Caller, refuseSuspended } from './callers.ts';
 import {
   decideRequest,
   findGate,
@@ -84,7 +84,7 @@ export interface Enforcer {
     head: Pick<RequestHead, 'authorization'>,
     gateId: string | null,
     requestId: RequestId,
-  ): OpenRequestHead;
+  ): OpenRequestHead & { readonly caller: Caller };
   /**
    * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode.
    */
@@ -95,8 +95,8 @@ export interface Enforcer {
    */
   ask(head: OpenRequestHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
   /**
-   * The first half of `ask`, for a check that is decided in a later turn: its deadline runs from `arrivedAtMs`
-   * on, and may answer it before `proceed` is called.
+   * The first half of `ask`, for a check that is decided in a later turn: its deadline runs from
+   * `arrivedAtMs` on, and may answer it before `proceed` is called.
    */
   begin(head: OpenRequestHead, responder: Responder, arrivedAtMs: MonotonicMillis): OpenRequest;
   /** The other half, for a request that is not answered yet. Never throws. */
@@ -192,7 +192,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     { authorization }: Pick<RequestHead, 'authorization'>,
     gateId: string | null,
     requestId: RequestId,
-  ): OpenRequestHead {
+  ): OpenRequestHead & { readonly caller: Caller } {
     this.#refuseWithoutState();
     const caller = this.#authenticate(authorization, 'enforcement:check', this.#deps.clock.now());
     return { requestId, caller, gateId, authorization };

@@ -112,7 +112,7 @@ export interface Upgrade {
  * the body. It must see to its own deadline: an adapter waits for `reply` as long as the client does. A throw
  * is logged and answered `internal_error`.
  *
- * Only a handshake that is whole may be answered with an Upgrade: GET at `ListenOptions.streamPath`, without a
+ * Only a complete handshake may be answered with an Upgrade: GET at `ListenOptions.streamPath`, without a
  * body, with the headers of RFC 6455 §4.2.1. An adapter refuses any other `invalid_request`.
  */
 export type RequestHandler = (head: RequestHead) => Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade;
@@ -186,11 +186,11 @@ export interface Listening {
  *   Behind an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
  *   neither keep them nor give them back: it closes the connection, and the adapter logs a warning that names
  *   `SIDECAR_HTTP=node`.
- * - A WebSocket takes messages of up to limits.streamMessageBytesMax, in any number of fragments, and pings. A
- *   longer message, a text that is not UTF-8 and whatever else RFC 6455 forbids ends the connection: with the
- *   code that the RFC names (`node:http`), or without a close frame (uWebSockets.js, which does not look at
- *   whether a client masks). Nothing is compressed.
- *   `Upgrade` to anything else, or at another path, is ignored.
+ * - A WebSocket takes messages of up to limits.streamMessageBytesMax, in any number of fragments, and pings.
+ *   A longer message, a text that is not UTF-8 and whatever else RFC 6455 forbids ends the connection: with
+ *   the code that the RFC names (`node:http`), or without a close frame (uWebSockets.js, which does not look
+ *   at whether a client masks). Nothing is compressed. `Upgrade` to anything else, or at another path, is
+ *   ignored.
  * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
  *
  * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers,

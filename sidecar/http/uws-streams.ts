@@ -39,8 +39,8 @@ export function uwsStreams(logger: Logger): {
       // Its number for none, which its package declares as a type only.
       compression: 0,
       maxPayloadLength: limits.streamMessageBytesMax,
-      // The listener of a stream bounds what is buffered, and closes with a code that says why. Here a message
-      // beyond the bound would be dropped.
+      // The listener of a stream bounds what is buffered, and closes with a code that says why. Here a
+      // message beyond the bound would be dropped.
       maxBackpressure: 0,
       idleTimeout: idleTimeoutS,
       sendPingsAutomatically: false,

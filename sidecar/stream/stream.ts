@@ -66,8 +66,8 @@ export class Stream implements StreamListener, Worker {
   /** Answers of this turn of the event loop, which leave together. */
   #answers: string[] = [];
   /**
-   * Looks at it since it was last heard of. Time is counted in looks, because a process that was stopped looks
-   * once when it goes on, and finds out what came meanwhile before it looks again.
+   * Sweeps since it last sent something. Time is counted in sweeps, because a process that was stopped sweeps
+   * once when it resumes, and reads what came meanwhile before it sweeps again.
    */
   #silentSweeps = 0;
   #isStopping = false;

@@ -45,8 +45,8 @@ export class Streams {
   }
 
   /**
-   * The answer to `GET /v1/stream`. Its caller is known by a header alone, which no browser lets a page set on
-   * a WebSocket: a foreign page can open no stream in the name of its visitor, whatever `Origin` it has.
+   * The answer to `GET /v1/stream`. Its caller is known by a header alone, which no browser lets a page set
+   * on a WebSocket: a foreign page can open no stream in the name of its visitor, whatever `Origin` it has.
    * Throws ApiError for whom it does not serve.
    */
   upgrade(head: RequestHead, requestId: RequestId): Upgrade | Reply {

@@ -4,6 +4,7 @@ import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
 import { authzenOperations, authzenSchemas } from './authzen-operations.ts';
+import { streamOperation } from './stream-operation.ts';
 
 /**
  * The document of a sidecar, made of the control plane's published one: the operations that a sidecar serves
@@ -24,6 +25,7 @@ export function sidecarDocument(published: Document): Document {
     '/v1/enforce': { post: shared('post', '/v1/enforce') },
     '/v1/gates/{id}/check': { post: { ...check, description: without(check.description, ofOtherProgram) } },
     '/v1/gates/{id}/check/batch': { post: shared('post', '/v1/gates/{id}/check/batch') },
+    '/v1/stream': { get: streamOperation(check) },
   };
   const responses = Object.entries(published.components.responses).map(([name, answer]) => [
     name,
