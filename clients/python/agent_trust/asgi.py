@@ -18,6 +18,7 @@ from .guard import (
     PassedDecision,
     Refusal,
     body_too_large,
+    unsendable,
 )
 from .sidecar import AsyncSidecar
 
@@ -108,6 +109,8 @@ class GuardASGI:
             decision = await self._sidecar.check(question.gate, question.passport, question.request)
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
+        except ValueError:
+            return unsendable()
         return self._guard.verdict(route, decision)
 
     async def _read_body(self, receive: Receive) -> bytes | Refusal | None:

@@ -268,6 +268,11 @@ def length_required() -> Refusal:
     return _refuse(411, {"error": {"code": "invalid_request", "message": message}})
 
 
+def unsendable() -> Refusal:
+    """Such as 1e999, which Python reads as an infinite number, in a body of which `context` takes a part."""
+    return _invalid("request", "The request holds what cannot be written as JSON.")
+
+
 def _read(value: Any, name: str, request: GuardedRequest) -> Any:
     if not callable(value):
         return value

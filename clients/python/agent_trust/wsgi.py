@@ -21,6 +21,7 @@ from .guard import (
     Refusal,
     body_too_large,
     length_required,
+    unsendable,
 )
 from .sidecar import Sidecar
 
@@ -105,6 +106,8 @@ class GuardWSGI:
             decision = self._sidecar.check(question.gate, question.passport, question.request)
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
+        except ValueError:
+            return unsendable()
         return self._guard.verdict(route, decision)
 
     def _read_body(self, environ: Environ) -> bytes | Refusal:

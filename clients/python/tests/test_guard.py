@@ -219,6 +219,51 @@ class Wsgi(unittest.TestCase):
         self.assertEqual(self.ask(**two)[0], "401")
 
 
+class Unsendable(unittest.TestCase):
+    """What Python reads as JSON and nobody can write as JSON is a fault of the agent, not of the program."""
+
+    options: Any = {
+        "control_plane_url": "http://127.0.0.1:8080",
+        "routes": [route("POST", "/orders", context=lambda request: {"sent": request.json})],
+    }
+    bodies = (b'{"a":1e999}', b'{"a":NaN}', b'{"a":' * 400 + b"-Infinity" + b"}" * 400)
+
+    def test_with_wsgi(self) -> None:
+        sidecar = Sidecar("http://127.0.0.1:1", KEY)
+        guard = GuardWSGI(lambda *_: [], sidecar=sidecar, **self.options)
+        for body in self.bodies:
+            statuses: list[str] = []
+            environ = {
+                "REQUEST_METHOD": "POST",
+                "PATH_INFO": "/orders",
+                "CONTENT_LENGTH": str(len(body)),
+                "HTTP_X_AGENT_PASSPORT": "a",
+                "wsgi.input": io.BytesIO(body),
+            }
+            guard(environ, lambda status, _: statuses.append(status))
+            self.assertEqual(statuses, ["400 Bad Request"])
+
+    def test_with_asgi(self) -> None:
+        async def run(body: bytes) -> Any:
+            sent: list[Any] = []
+
+            async def receive() -> Any:
+                return {"type": "http.request", "body": body}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            async with AsyncSidecar("http://127.0.0.1:1", KEY) as sidecar:
+                guard = GuardASGI(None, sidecar=sidecar, **self.options)  # type: ignore[arg-type]
+                headers = [(b"x-agent-passport", b"a")]
+                scope = {"type": "http", "method": "POST", "path": "/orders", "headers": headers}
+                await guard(scope, receive, send)
+            return sent[0]["status"]
+
+        for body in self.bodies:
+            self.assertEqual(asyncio.run(run(body)), 400)
+
+
 class Asgi(unittest.TestCase):
     def ask(self, *messages: Any, **scope: Any) -> tuple[list[Any], list[Any]]:
         passed: list[Any] = []
