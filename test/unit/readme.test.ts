@@ -32,3 +32,11 @@ it('names only scripts and files that exist', () => {
   expect(linked.length).toBeGreaterThan(3);
   expect(linked.filter((path) => !existsSync(new URL(`../../${path}`, import.meta.url)))).toEqual([]);
 });
+
+it('shows in its first screen what a program contains that a test runs', () => {
+  const [, shown = ''] = /^```js\n([\s\S]*?)^```$/m.exec(readFileSync(readme, 'utf8')) ?? [];
+  const program = readFileSync(new URL('../../examples/express.mjs', import.meta.url), 'utf8').split('\n');
+  const lines = shown.split('\n').filter((line) => line !== '');
+  expect(lines.length).toBeGreaterThan(4);
+  expect(lines.filter((line) => !program.includes(line))).toEqual([]);
+});
