@@ -29,6 +29,9 @@ export const debianPrograms = {
     otherwise: '',
   },
   promtool: { commands: ['promtool'], package: 'prometheus', otherwise: '' },
+  nginx: { commands: ['nginx'], package: 'nginx', otherwise: '' },
+  caddy: { commands: ['caddy'], package: 'caddy', otherwise: '' },
+  haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
 export type DebianProgramName = keyof typeof debianPrograms;
@@ -60,9 +63,11 @@ export async function findDebianProgram(name: DebianProgramName): Promise<string
   return installed;
 }
 
+/** Servers lie in /usr/sbin, which is not on the PATH of everybody. */
 async function which(...names: readonly string[]): Promise<string | null> {
   for (const name of names) {
-    const path = await run('/bin/sh', ['-c', 'command -v "$1"', 'sh', name]).catch(() => null);
+    const find = 'PATH="$PATH:/usr/sbin:/sbin"; command -v "$1"';
+    const path = await run('/bin/sh', ['-c', find, 'sh', name]).catch(() => null);
     if (path !== null) return path.stdout.trim();
   }
   return null;
