@@ -36,8 +36,10 @@ const readyMsMax = 30_000;
  */
 export async function install({
   measured = 'sidecar',
+  sidecarSettings = {},
 }: {
   readonly measured?: 'sidecar' | 'control-plane';
+  readonly sidecarSettings?: Readonly<Record<string, string>>;
 } = {}): Promise<Installation> {
   const isSidecarMeasured = measured === 'sidecar';
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
@@ -79,6 +81,7 @@ export async function install({
       SIDECAR_API_KEY: String(key),
       DATA_DIR: join(folder, 'sidecar'),
       LOG_LEVEL: 'warn',
+      ...sidecarSettings,
     },
   });
   await ready(sidecarOrigin, sidecar);

@@ -11,6 +11,7 @@ import { lists } from './lists.ts';
 import { micro } from './micro.ts';
 import { pii } from './pii.ts';
 import { findProgram, leaveMeasuredCore } from './programs.ts';
+import { proxy } from './proxy.ts';
 import type { Row } from './row.ts';
 import { standings } from './standings.ts';
 import { start } from './start.ts';
@@ -31,6 +32,7 @@ const rows: readonly Row[] = [
     describe: 'events to ten endpoints, one of them dead: throughput and delay',
     run: webhooks,
   },
+  { name: 'proxy', describe: 'P22: nginx with forward auth and nginx alone, same core', run: proxy },
   { name: 'verify', describe: 'P6: signature checks by the pool, one core', run: verify },
   { name: 'micro', describe: 'the tricks of the hot path and their plain forms', run: micro },
   {
