@@ -3,9 +3,10 @@ import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { askForward, type ForwardRequest } from '../support/forward-auth.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { untilAnswer } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 beforeAll(async () => {
@@ -464,6 +465,83 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
   });
 
   describe('cannot always decide', () => {
+    it('401 from the moment on at which the passport expires, by the carried clock', async () => {
+      const { gate_id: gateId } = await api.createGate();
+      const passport = await api.issuePassport({ expires_in: '1h' });
+      await sidecar.caughtUp();
+      const headers = [['X-Agent-Passport', passport.jwt], orders] as const;
+      const ask = () => askForward(sidecar, { target: `/${gateId}`, headers });
+      const endsAtMs = Date.parse(passport.expires_at);
+      sidecar.stopClockAt(endsAtMs - 1);
+      expect(await ask()).toMatchObject({ decision: 'PERMIT' });
+      sidecar.stopClockAt(endsAtMs);
+      expect(await ask()).toMatchObject({ status: 401, decision: 'BLOCK', reason: 'passport_expired' });
+      sidecar.resume();
+      expect(await ask()).toMatchObject({ decision: 'PERMIT' });
+    });
+
+    it('401 where the key ends between head and body, and leaves no record', async () => {
+      const { gateId, shown } = await setUp();
+      const { key, keyId } = await api.createKey({ scopes: ['enforcement:check'] });
+      await sidecar.caughtUp();
+      const connection = await RawConnection.open(Number(new URL(sidecar.origin).port));
+      const lines = [shown, orders, ['X-Agent-Trust-Key', key], ['Content-Length', '1']].map(
+        ([name, value]) => `${name}: ${value}\r\n`,
+      );
+      await connection.send(`POST /${gateId} HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`);
+      // Another request is answered, so this one's head has been read.
+      await sidecar.call({ path: '/livez', key: null });
+      await api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });
+      await sidecar.caughtUp();
+      await connection.send('x');
+      const answer = await connection.next();
+      expect(answer?.status).toBe(401);
+      expect(answer?.headers.get('x-gate-decision')).toBe('NONE');
+      expect(answer?.headers.get('x-gate-reason')).toBe('unauthorized');
+      expect(answer?.headers.get('x-attestation-id')).toBe('');
+      await connection.leave();
+    });
+
+    it('403 for everybody while the account of the gate is suspended', async () => {
+      const { accountId, key } = await api.createAccount();
+      const { gate_id: gateId } = await api.createGate({}, key);
+      const passport = await api.issuePassport({}, key);
+      const theirs = await startTestSidecar({
+        api,
+        adapter,
+        accountKey: key,
+        forwardAuth: { trust: 'loopback', headers: trusted },
+      });
+      const headers = [['X-Agent-Passport', passport.jwt], orders] as const;
+      const ask = () => askForward(theirs, { target: `/${gateId}`, headers });
+      expect(await ask()).toMatchObject({ decision: 'PERMIT' });
+      const url = `/v1/accounts/${accountId}`;
+      await api.call({ method: 'PUT', url, body: { status: 'suspended' } });
+      const refused = await untilAnswer(ask, (answer) => answer?.status === 403, { what: 'the suspension' });
+      expect(refused).toMatchObject({ decision: 'NONE', reason: 'account_suspended' });
+      await theirs.close();
+      theirs.removeFolder();
+    });
+
+    it('more than a limit allows, however many ask at once, and goes on after', async () => {
+      const { ask } = await setUp({ rate_limits: { requests_per_day: 40 } });
+      const answers = await Promise.all(Array.from({ length: 300 }, () => ask()));
+      // On a slow machine some have waited for their unit for too long.
+      const outcomes = { '200 ': 'PERMIT', '403 rate_limit_exceeded': 'BLOCK', '503 overloaded': 'NONE' };
+      for (const { status, reason, decision } of answers)
+        expect(outcomes).toHaveProperty([`${status} ${reason}`], decision);
+      let permits = answers.filter(({ decision }) => decision === 'PERMIT').length;
+      expect(permits).toBeLessThanOrEqual(40);
+      await until(
+        async () => {
+          if (permits < 40 && (await ask()).decision === 'PERMIT') permits += 1;
+          return permits === 40;
+        },
+        { what: 'the limit used to its end' },
+      );
+      expect((await ask()).reason).toBe('rate_limit_exceeded');
+    });
+
     it('503 before it has a state', async () => {
       const { gateId, shown } = await setUp();
       const cutOff = await startTestSidecar({ api, adapter, isCutOff: true });
