@@ -1,15 +1,17 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
-import { apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
+import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
 import { CommandError } from '../control-plane/cli/call-api.ts';
 import { type CheckedProgram, checkedPrograms } from '../control-plane/cli/healthcheck.ts';
 import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
+import { addGuardMcpCommand } from '../mcp-proxy/command.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
 import { packageVersion } from '../shared/runtime/package-version.ts';
 import {
+  originOf,
   type Program,
   parseSettings,
   parseSidecarSettings,
@@ -130,6 +132,26 @@ function commands(setExitCode: (code: number) => void): Command {
 
   const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
   addWebhooksCommand(program, { env, output: process.stdout, setExitCode, stopSignal, help });
+  addGuardMcpCommand(program, {
+    env,
+    setExitCode,
+    stopSignal,
+    help: () => `${apiKeyHelp}${settingsHelp(['command', 'mcp-proxy'])()}`,
+    service: async ({ sidecar, controlPlane }) => {
+      const { LOG_LEVEL, SIDECAR_HOST, SIDECAR_PORT } = parseSettings(['command', 'mcp-proxy'], env);
+      const { origin, key } = await apiAccessOf(env, { origin: controlPlane, keyFile: null });
+      return {
+        sidecarUrl: sidecar ?? originOf({ host: SIDECAR_HOST, port: SIDECAR_PORT }),
+        controlPlaneUrl: origin,
+        apiKey: key,
+        logger: standardErrorLogger({ level: LOG_LEVEL, name: 'guard-mcp' }),
+      };
+    },
+    runUntilSignal: (start, logger) => {
+      const { DRAIN_GRACE_MS } = parseSettings(['command', 'mcp-proxy'], env);
+      return runUntilSignal(start, logger, { drainGraceMs: DRAIN_GRACE_MS });
+    },
+  });
   return program;
 }
 
@@ -152,6 +174,10 @@ function explain(error: unknown): number {
     const problems = error.problems.map((problem) => `  ${problem}\n`).join('');
     process.stderr.write(`agent-trust: these settings are wrong:\n${problems}`);
     return exitCode.usage;
+  }
+  if (error instanceof StartError) {
+    process.stderr.write(`agent-trust: ${error.message}\n`);
+    return exitCode.failure;
   }
   if (!(error instanceof CommandError)) throw error;
   process.stderr.write(`agent-trust: ${error.message}\n`);

@@ -20,8 +20,13 @@ const fileSuffix = '_FILE';
  */
 const secretFileBytesMax = 64 * 1024;
 
-/** Read by commands (docs/webhooks.md), not by the service: no settings, and no typing errors either. */
-const namesOfCommands: ReadonlySet<string> = new Set(['AGENT_TRUST_API_KEY', 'AGENT_TRUST_WEBHOOK_SECRET']);
+/** Read by commands (docs/cli.md), not by the service: no settings, and no typing errors either. */
+const namesOfCommands: ReadonlySet<string> = new Set([
+  'AGENT_TRUST_API_KEY',
+  'AGENT_TRUST_PASSPORT',
+  'AGENT_TRUST_PASSPORT_FILE',
+  'AGENT_TRUST_WEBHOOK_SECRET',
+]);
 
 /**
  * Finds the text of the setting `name` (contract §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`;

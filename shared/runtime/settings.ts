@@ -19,9 +19,9 @@ import { StartError } from './start-error.ts';
 
 /**
  * Who reads a setting. `start` runs both programs in one process; `command`: what works on a running service,
- * as `healthcheck` and `webhooks` do.
+ * as `healthcheck` and `webhooks` do; `mcp-proxy` is a command that keeps running.
  */
-export type Program = 'control-plane' | 'sidecar' | 'command';
+export type Program = 'control-plane' | 'sidecar' | 'command' | 'mcp-proxy';
 const both = ['control-plane', 'sidecar'] as const;
 const all = [...both, 'command'] as const;
 
@@ -182,14 +182,14 @@ export const settings = {
     read: oneOf('uws', 'node'),
   }),
   DRAIN_GRACE_MS: setting({
-    of: both,
+    of: [...both, 'mcp-proxy'],
     default: '0',
     unit: 'ms',
     doc: 'How long the port stays open after SIGTERM, with /readyz 503 and Connection: close, so that load balancers stop sending first.',
     read: wholeNumber({ min: 0, max: limits.drainGraceMsMax }),
   }),
   LOG_LEVEL: setting({
-    of: both,
+    of: [...both, 'mcp-proxy'],
     default: 'info',
     doc: `How much is logged on standard error, as JSON lines or, on a terminal, as lines for people: ${logLevels.join(', ')}.`,
     read: oneOf<LogLevel>(...logLevels),

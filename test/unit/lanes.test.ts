@@ -10,7 +10,7 @@ const starters: readonly RegExp[] = [
 const isStarter = (specifier: string) => starters.some((starter) => starter.test(specifier));
 
 const sources = new Map(
-  ['test', 'shared', 'control-plane', 'sidecar', 'deploy', 'bench']
+  ['test', 'shared', 'control-plane', 'sidecar', 'mcp-proxy', 'deploy', 'bench']
     .flatMap(sourcesBelow)
     .map((source): [string, Source] => [source.path, source]),
 );

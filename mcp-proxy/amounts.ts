@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
+import { proxyLimits } from './limits.ts';
+import { foldCase } from './read-messages.ts';
+
+/** What a call of a tool costs: so many USD, or what stands at this place of its arguments. */
+type Price = { readonly usd: number } | { readonly path: readonly string[] };
+
+/** By the name of the tool. A tool that is not in it has no amount, and the gate decides what that means. */
+export type Amounts = ReadonlyMap<string, Price>;
+
+/** A file of amounts that cannot be used. The message names the file and the tool. */
+export class AmountsError extends Error {
+  override readonly name = 'AmountsError';
+}
+
+/**
+ * Reads `{ "<tool>": <USD> | "<JSON pointer into the arguments>" }`. Throws AmountsError.
+ */
+export function readAmounts(path: string): Amounts {
+  const json = readJson(path);
+  if (!isJsonObject(json)) throw new AmountsError(`${path} must be a JSON object of tools and their amounts`);
+  return new Map(
+    Object.entries(json).map(([tool, value]) => {
+      const price = priceOf(value);
+      if (price !== null) return [tool, price];
+      throw new AmountsError(
+        `${path}: the amount of "${tool}" must be a number of USD from 0 on, or a JSON pointer such as "/amount"`,
+      );
+    }),
+  );
+}
+
+function readJson(path: string): unknown {
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.length > proxyLimits.amountsFileBytesMax) throw new Error('it is too large');
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new AmountsError(`${path} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function priceOf(value: unknown): Price | null {
+  if (typeof value === 'number') return value >= 0 ? { usd: value } : null;
+  if (typeof value !== 'string' || !/^(?:\/(?:[^~/]|~[01])*)+$/.test(value)) return null;
+  const path = value.slice(1).split('/');
+  return { path: path.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')) };
+}
+
+/**
+ * The amount of a call in USD; undefined where it has none. NaN where the arguments hold no number at that
+ * place, or where a reader that does not mind upper case could find another one: the gate is not asked then.
+ */
+export function amountOf(amounts: Amounts, tool: string, args: JsonObject): number | undefined {
+  const price = amounts.get(tool);
+  if (price === undefined) return undefined;
+  if ('usd' in price) return price.usd;
+  let found: unknown = args;
+  for (const part of price.path) {
+    if (typeof found !== 'object' || found === null) return undefined;
+    const names = Object.keys(found).filter((name) => foldCase(name) === foldCase(part));
+    if (names.length === 0) return undefined;
+    if (names.length > 1 || names[0] !== part) return Number.NaN;
+    found = (found as JsonObject)[part];
+  }
+  return typeof found === 'number' ? found : Number.NaN;
+}

@@ -1,0 +1,140 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Logger } from '../shared/runtime/logger.ts';
+import type { HttpProxy } from './http-proxy.ts';
+
+/** What the composition root lends to the command. */
+export interface GuardMcpHost {
+  readonly env: NodeJS.ProcessEnv;
+  setExitCode(code: 0 | 1): void;
+  stopSignal(): AbortSignal;
+  /** The service as the settings and these addresses name it, and the log. */
+  service(options: {
+    readonly sidecar: string | null;
+    readonly controlPlane: string | null;
+  }): Promise<Service>;
+  /** Runs what listens until a signal ends it; answers the exit code. */
+  runUntilSignal(start: () => Promise<HttpProxy>, logger: Logger): Promise<number>;
+  /** For the end of `--help`. */
+  readonly help: () => string;
+}
+
+export interface Service {
+  readonly sidecarUrl: string;
+  readonly controlPlaneUrl: string;
+  readonly apiKey: string;
+  readonly logger: Logger;
+}
+
+export interface GuardMcpOptions {
+  readonly gate: string;
+  readonly upstream?: URL;
+  readonly upstreamCommand?: readonly string[];
+  readonly host: string;
+  readonly port: number;
+  readonly allowHost?: readonly string[];
+  readonly allowOrigin?: readonly string[];
+  readonly amounts?: string;
+  readonly passportFile?: string;
+  readonly timeout: number;
+  readonly sidecar?: string;
+  readonly controlPlane?: string;
+  readonly showAllTools?: true;
+  readonly forwardPassport?: true;
+  readonly acceptIdempotencyKeys?: true;
+  readonly dangerouslyServeWithoutDecision?: true;
+}
+
+const examples = `
+An MCP server over HTTP:
+  agent-trust guard-mcp --gate gate_… --upstream http://127.0.0.1:3000/mcp
+An MCP server that is a program, as a client starts it:
+  AGENT_TRUST_PASSPORT_FILE=agent.jwt agent-trust guard-mcp --gate gate_… -- npx -y some-mcp-server
+
+A call of the tool pay needs the permission tools:pay. Over HTTP each request shows its passport in
+X-Agent-Passport or Authorization: Passport …; a program has that of --passport-file or AGENT_TRUST_PASSPORT.
+`;
+
+/** Adds `agent-trust guard-mcp`: a proxy before an MCP server that decides each call of a tool. */
+export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
+  program
+    .command('guard-mcp')
+    .description('a proxy before an MCP server: each call of a tool is decided by a gate')
+    .argument('[command...]', 'after --: the program of the MCP server, with its arguments')
+    .requiredOption('--gate <id>', 'gate_…, which decides', gateId)
+    .option('--upstream <url>', 'the MCP server, where it speaks Streamable HTTP', httpUrl)
+    .option(
+      '--upstream-command <command...>',
+      'the same as the words after --, where none begins with a dash',
+    )
+    .option('--host <address>', 'address on which the proxy listens', '127.0.0.1')
+    .option('--port <number>', 'its port; 0 takes a free one', portNumber, 8095)
+    .option(
+      '--allow-host <names...>',
+      'host names by which clients reach it, beside localhost; needed beyond this machine',
+    )
+    .option('--allow-origin <origins...>', 'origins of browsers that may call it')
+    .option(
+      '--amounts <file>',
+      'JSON: for each tool its price in USD, or where the arguments hold it ("/amount")',
+    )
+    .option('--passport-file <file>', 'of a program: the passport, read again when the file changes')
+    .option('--timeout <seconds>', 'until the MCP server begins to answer over HTTP', seconds, 300)
+    .option('--sidecar <origin>', 'the sidecar; default: from the settings')
+    .option('--control-plane <origin>', 'the control plane, without /v1; default: from the settings')
+    .option(
+      '--show-all-tools',
+      'lists show tools whatever the passport permits; calls are decided all the same',
+    )
+    .option('--forward-passport', 'the MCP server gets the passport too')
+    .option(
+      '--accept-idempotency-keys',
+      'a call with _meta["agent-trust/idempotency_key"] is charged once; for servers that run it once, too',
+    )
+    .option(
+      '--dangerously-serve-without-decision',
+      'calls pass while the sidecar gives no decision: unlimited, unrecorded, with revoked passports',
+    )
+    .addHelpText('after', () => `${examples}${host.help()}`)
+    .action(async (words: readonly string[], options: GuardMcpOptions, command: Command) => {
+      const serverCommand = [...(options.upstreamCommand ?? []), ...words];
+      const fault = faultIn(options, serverCommand);
+      if (fault !== null) return command.error(`error: ${fault}`);
+      const { guardMcp } = await import('./guard-mcp.ts');
+      host.setExitCode(await guardMcp({ options, serverCommand, host }));
+    });
+}
+
+function faultIn(options: GuardMcpOptions, serverCommand: readonly string[]): string | null {
+  if ((options.upstream === undefined) === (serverCommand.length === 0)) {
+    return 'name the MCP server once: by --upstream URL, or by a command after --';
+  }
+  if (options.upstream !== undefined && options.passportFile !== undefined) {
+    return '--passport-file is for a command: over HTTP each request shows its own passport';
+  }
+  const isLocal = ['127.0.0.1', '::1', 'localhost'].includes(options.host);
+  if (options.upstream !== undefined && !isLocal && options.allowHost === undefined) {
+    return `--host ${options.host} needs --allow-host with the names by which clients reach this machine`;
+  }
+  return null;
+}
+
+function gateId(text: string): string {
+  if (/^gate_[0-9a-zA-Z]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError('It is the id of a gate, gate_….');
+}
+
+function httpUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === '') return url;
+  throw new InvalidArgumentError('It is an address such as http://127.0.0.1:3000/mcp, without a user.');
+}
+
+function portNumber(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError('It is a number from 0 to 65535.');
+}
+
+function seconds(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 86_400) return Number(text);
+  throw new InvalidArgumentError('It is a number from 1 to 86400.');
+}

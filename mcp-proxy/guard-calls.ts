@@ -1,0 +1,214 @@
+import { LRUCache } from 'lru-cache';
+import { decide, GuardError, type GuardSetup, type GuardVerdict } from '../clients/node/src/guard.ts';
+import { canonicalJson } from '../shared/crypto/canonical-json.ts';
+import { sha256Hex } from '../shared/crypto/content-hash.ts';
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
+import { isRequestablePermission, type PermissionKey } from '../shared/model/permission.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { type Amounts, amountOf } from './amounts.ts';
+import { proxyLimits } from './limits.ts';
+import type { ToolCallMessage } from './read-messages.ts';
+
+/** As `guardTools` of the client for Node.js has them (contract §16, docs/integrations/mcp.md). */
+const passportMeta = 'agent-trust/passport';
+const approvalMeta = 'agent-trust/approval_id';
+const idempotencyMeta = 'agent-trust/idempotency_key';
+const decisionMeta = 'agent-trust/decision';
+
+/** What a client shows with a message besides its body: headers by their names in lower case. */
+export type Shown = (name: string) => string | undefined;
+
+export interface CallGuardOptions extends GuardSetup {
+  readonly gate: string;
+  readonly amounts: Amounts;
+  /** A copy under a key is charged once, and reaches the server each time. */
+  readonly takesIdempotencyKeys: boolean;
+  readonly servesWithoutDecision: boolean;
+  readonly logger: Logger;
+}
+
+/** What becomes of a call: null where it may go to the server, else the result that the client gets. */
+export type CallGuard = (message: ToolCallMessage, shown: Shown) => Promise<JsonObject | null>;
+
+/** Null where no permission can be called so (contract §3): such a tool can be granted to nobody. */
+export function permissionOf(tool: string): PermissionKey | null {
+  // ASCII alone: the Kelvin sign in lower case is a plain k, and would be another tool.
+  const permission = `tools:${tool.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())}`;
+  return isRequestablePermission(permission) ? permission : null;
+}
+
+/** The token in `_meta` of the message, else in the headers as guards read them. */
+export const withMeta =
+  (params: unknown, shown: Shown): Shown =>
+  (name) => {
+    const key = { 'x-agent-passport': passportMeta, 'x-agent-approval': approvalMeta }[name];
+    const value = key === undefined ? undefined : metaOf(params)[key];
+    return typeof value === 'string' ? value : shown(name);
+  };
+
+/** The different tokens that are shown, in the same places in which `decide` looks for them. */
+export function passportsOf(shown: Shown): readonly string[] {
+  const inHeader = /^passport +(\S+) *$/i.exec(shown('authorization') ?? '')?.[1];
+  const tokens = [inHeader, shown('x-agent-passport')];
+  return [...new Set(tokens.filter((token) => token !== undefined && token !== ''))] as string[];
+}
+
+const metaOf = (params: unknown): JsonObject => {
+  const meta = isJsonObject(params) ? params['_meta'] : null;
+  return isJsonObject(meta) ? meta : {};
+};
+
+/** The same message without the passport, which is a bearer credential; the message itself if it has none. */
+export function withoutPassport(message: JsonObject): JsonObject {
+  const { params } = message;
+  const { [passportMeta]: passport, ...others } = metaOf(params);
+  if (passport === undefined) return message;
+  return { ...message, params: { ...(params as JsonObject), _meta: others } };
+}
+
+/**
+ * Decides calls of tools. A call that was suspended is remembered with its approval, so that a client that
+ * knows nothing of approvals repeats the very same call once a person has approved it, and it runs.
+ */
+export function callGuard(options: CallGuardOptions): CallGuard {
+  const { logger } = options;
+  const approvals = new LRUCache<string, string>({ max: proxyLimits.rememberedApprovalsMax });
+  return async ({ params }, shown) => {
+    const shownWithMeta = withMeta(params, shown);
+    const key = keyOf(params, shownWithMeta);
+    const remembered = shownWithMeta('x-agent-approval') === undefined ? approvals.get(key) : undefined;
+    let verdict = await verdictOn(options, params, shownWithMeta, remembered);
+    if (remembered !== undefined && reasonsOfEnd.has(reasonOf(verdict))) {
+      approvals.delete(key);
+      // Denied: the client learns that once. Otherwise the approval does not fit any more.
+      if (reasonOf(verdict) !== 'approval_denied') {
+        verdict = await verdictOn(options, params, shownWithMeta, undefined);
+      }
+    }
+    if (verdict.kind === 'pass') {
+      approvals.delete(key);
+      const { decision, attestation_id } = verdict.decision;
+      logger[decision === 'PERMIT' ? 'debug' : 'warn'](
+        { tool: params.name, decision, attestation_id },
+        'call passed',
+      );
+      return null;
+    }
+    const { decision, approval_id, attestation_id } = verdict.body;
+    if (decision === 'SUSPEND' && typeof approval_id === 'string') approvals.set(key, approval_id);
+    logger.info({ tool: params.name, decision, reason: reasonOf(verdict), attestation_id }, 'call refused');
+    return refusalOf(verdict);
+  };
+}
+
+const reasonsOfEnd: ReadonlySet<unknown> = new Set([
+  'approval_denied',
+  'approval_expired',
+  'approval_used',
+  'approval_mismatch',
+]);
+
+type Params = ToolCallMessage['params'];
+type Refusal = Extract<GuardVerdict, { kind: 'refuse' }>;
+
+const reasonOf = (verdict: GuardVerdict): unknown =>
+  verdict.kind === 'pass' ? null : (verdict.body['reason'] ?? errorIn(verdict)['code']);
+
+async function verdictOn(
+  options: CallGuardOptions,
+  params: Params,
+  shown: Shown,
+  approvalId: string | undefined,
+): Promise<GuardVerdict> {
+  const { name, arguments: given, _meta, ...others } = params;
+  const args = (given ?? {}) as JsonObject;
+  const permission = permissionOf(name);
+  if (permission === null) return unusableName;
+  const idempotencyKey = metaOf(params)[idempotencyMeta];
+  return decide(
+    options,
+    {
+      gate: options.gate,
+      permission,
+      amount: () => amountOf(options.amounts, name, args),
+      // What else a revision of the protocol puts beside the arguments counts for an approval as well.
+      context: () => ({ ...others, tool: name, arguments: args }),
+      idempotencyKey: () =>
+        options.takesIdempotencyKeys && typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+      dangerouslyServeWithoutDecision: options.servesWithoutDecision,
+    },
+    null,
+    {
+      method: 'tools/call',
+      path: name,
+      header: (header) => shown(header) ?? (header === 'x-agent-approval' ? approvalId : undefined),
+      body: undefined,
+    },
+  ).catch((error: unknown) => {
+    if (error instanceof GuardError) options.logger.error({ err: error }, 'this proxy is set up wrong');
+    else options.logger.error({ err: error }, 'a call could not be decided');
+    return internalError;
+  });
+}
+
+const refuse = (status: number, body: JsonObject): Refusal => ({ kind: 'refuse', status, headers: {}, body });
+
+const unusableName = refuse(403, {
+  decision: 'BLOCK',
+  reason: 'tool_name_unusable',
+  detail: 'No permission can be called as this tool, so that it can be granted to nobody.',
+  retry: { retryable: false, after_ms: null },
+});
+const internalError = refuse(500, {
+  error: {
+    code: 'internal_error',
+    message: 'The proxy cannot decide. Its operator finds the reason in its log.',
+  },
+});
+
+/** Of the passport and all that the gate decides on. Whoever has another passport has another key. */
+function keyOf({ _meta, ...params }: Params, shown: Shown): string {
+  try {
+    return sha256Hex(canonicalJson([passportsOf(shown), params]));
+  } catch {
+    // A lone surrogate, which the gate refuses.
+    return '';
+  }
+}
+
+const errorIn = ({ body }: Refusal): JsonObject => (isJsonObject(body['error']) ? body['error'] : {});
+
+/**
+ * A refusal as a result of the tool: text for the model, and for programs the decision under `_meta`. Not as
+ * `structuredContent`, which SDK 1.x holds against the tool's output schema even in an error.
+ */
+function refusalOf(verdict: Refusal): JsonObject {
+  return {
+    resultType: 'complete',
+    isError: true,
+    content: [{ type: 'text', text: sentencesOf(verdict) }],
+    _meta: { [decisionMeta]: verdict.body },
+  };
+}
+
+function sentencesOf(verdict: Refusal): string {
+  const { decision, detail, approval_url, expires_at, attestation_id } = verdict.body;
+  if (decision === 'SUSPEND') {
+    return (
+      'agent-trust has suspended this call: a person has to approve it first. ' +
+      `Ask for that at ${approval_url} before ${expires_at}. ` +
+      'After it is approved, call the tool again with the very same arguments.'
+    );
+  }
+  const why = detail ?? errorIn(verdict)['message'] ?? '';
+  const record = typeof attestation_id === 'string' ? ` Record: ${attestation_id}.` : '';
+  return `agent-trust has refused this call, reason ${reasonOf(verdict)}: ${why} ${advice(verdict)}${record}`;
+}
+
+function advice(verdict: Refusal): string {
+  const { retry } = verdict.body;
+  const seconds = verdict.headers['retry-after'];
+  if (seconds !== undefined) return `Call the tool again in ${seconds} s.`;
+  if (isJsonObject(retry) && retry['retryable'] === true) return 'Call the tool again later.';
+  return 'The same call will be refused again.';
+}

@@ -1,0 +1,110 @@
+import { Sidecar } from '../clients/node/src/sidecar.ts';
+import { systemClock } from '../shared/runtime/clock.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { SettingsError } from '../shared/runtime/settings.ts';
+import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
+import type { GuardMcpHost, GuardMcpOptions } from './command.ts';
+import { callGuard, passportsOf, type Shown } from './guard-calls.ts';
+import { startHttpProxy } from './http-proxy.ts';
+import { proxyLimits } from './limits.ts';
+import { passportInFile } from './passport-file.ts';
+import { PermittedTools, type ShownTools } from './permitted-tools.ts';
+import { runStdioProxy } from './stdio-proxy.ts';
+
+/** `agent-trust guard-mcp`. Answers the exit code when it has ended. Throws SettingsError and StartError. */
+export async function guardMcp(run: {
+  readonly options: GuardMcpOptions;
+  /** Empty: `options.upstream` is given. */
+  readonly serverCommand: readonly string[];
+  readonly host: GuardMcpHost;
+}): Promise<0 | 1> {
+  const { options, host } = run;
+  const amounts = amountsOf(options.amounts);
+  const { sidecarUrl, controlPlaneUrl, apiKey, logger } = await host.service({
+    sidecar: options.sidecar ?? null,
+    controlPlane: options.controlPlane ?? null,
+  });
+  const sidecar = new Sidecar({ url: sidecarUrl, apiKey, deadlineMs: proxyLimits.decisionMsMax });
+  const permitted = new PermittedTools({ controlPlaneUrl, clock: systemClock, logger });
+  const guard = callGuard({
+    sidecar,
+    controlPlaneUrl,
+    gate: options.gate,
+    amounts,
+    takesIdempotencyKeys: options.acceptIdempotencyKeys === true,
+    servesWithoutDecision: options.dangerouslyServeWithoutDecision === true,
+    logger,
+  });
+  const shared = {
+    guard,
+    shownTools: options.showAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown),
+    forwardsPassport: options.forwardPassport === true,
+    logger,
+  };
+  try {
+    const { upstream } = options;
+    if (upstream !== undefined) {
+      const start = () => listen({ ...shared, upstream }, options);
+      return (await host.runUntilSignal(start, logger)) === 0 ? 0 : 1;
+    }
+    const [command = '', ...args] = run.serverCommand;
+    const isDone = await runStdioProxy({
+      ...shared,
+      command,
+      args,
+      env: environmentOfServer(host.env),
+      input: process.stdin,
+      output: process.stdout,
+      passport: passportOf(options, host.env, logger),
+      signal: host.stopSignal(),
+    });
+    return isDone ? 0 : 1;
+  } finally {
+    sidecar.close();
+  }
+}
+
+type Shared = Pick<
+  Parameters<typeof startHttpProxy>[0],
+  'guard' | 'shownTools' | 'forwardsPassport' | 'logger' | 'upstream'
+>;
+
+async function listen(shared: Shared, options: GuardMcpOptions) {
+  const { host, port, allowHost = [], allowOrigin = [], timeout } = options;
+  const site = { hosts: allowHost, origins: allowOrigin };
+  const proxy = await startHttpProxy({ ...shared, host, port, site, answerMsMax: timeout * 1_000 });
+  process.stdout.write(`agent-trust guards ${shared.upstream.origin} at ${proxy.url}\n`);
+  return proxy;
+}
+
+/** By the passport that is shown. */
+export async function shownTools(permitted: PermittedTools, shown: Shown): Promise<ShownTools> {
+  const tokens = passportsOf(shown);
+  if (tokens.length < 2) return permitted.of(tokens[0]);
+  return { kind: 'none', reason: 'passport_ambiguous', detail: 'Show one passport, not two.' };
+}
+
+function amountsOf(path: string | undefined): Amounts {
+  try {
+    return path === undefined ? new Map() : readAmounts(path);
+  } catch (error) {
+    throw error instanceof AmountsError ? new SettingsError([`--amounts ${error.message}.`]) : error;
+  }
+}
+
+function passportOf(
+  { passportFile }: GuardMcpOptions,
+  env: NodeJS.ProcessEnv,
+  logger: Logger,
+): () => string | undefined {
+  const file = passportFile ?? env['AGENT_TRUST_PASSPORT_FILE'];
+  if (file !== undefined && file !== '') return passportInFile(file, logger);
+  const token = env['AGENT_TRUST_PASSPORT']?.trim() || undefined;
+  return () => token;
+}
+
+/** Ours alone: the server of somebody else must not find the keys of this service. */
+const ownVariable = /^(?:AGENT_TRUST_.*|(?:ADMIN_API_KEY|SIDECAR_API_KEY|MASTER_KEY)(?:_FILE)?)$/;
+
+const environmentOfServer = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !ownVariable.test(name)));

@@ -1,0 +1,70 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Of one connection, and not of the message (RFC 9110 §7.6.1). */
+const hopByHop: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Headers of which a second one could be read in place of the first. */
+const single: ReadonlySet<string> = new Set([
+  'authorization',
+  'content-encoding',
+  'content-type',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'x-agent-approval',
+  'x-agent-passport',
+]);
+
+/** The name of such a header that the request has twice; null: there is none. */
+export const repeatedHeader = ({ headersDistinct }: IncomingMessage): string | null =>
+  [...single].find((name) => (headersDistinct[name]?.length ?? 0) > 1) ?? null;
+
+/** Names and values in turn as they came, without those of the connection and without these. */
+export function passedHeaders(
+  { rawHeaders, headers }: IncomingMessage,
+  isDropped: (name: string, value: string) => boolean,
+): string[] {
+  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  const passed: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const lower = name.toLowerCase();
+    if (!hopByHop.has(lower) && !named.includes(lower) && !isDropped(lower, value)) passed.push(name, value);
+  }
+  return passed;
+}
+
+const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Which `Host` and `Origin` a request may have, beside those of this machine. */
+export interface Site {
+  /** Host names without a port. */
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+}
+
+/**
+ * Why the request may come from a page that has pointed its own name at this machine (DNS rebinding), which
+ * the specification of the protocol demands to be refused; null where it cannot.
+ */
+export function foreignSite({ headers: { host, origin } }: IncomingMessage, site: Site): string | null {
+  const named = nameOf(`http://${host ?? ''}`);
+  if (!loopbackNames.has(named) && !site.hosts.includes(named)) {
+    return 'This Host is not served here. --allow-host adds a name.';
+  }
+  const isKnown = origin === undefined || loopbackNames.has(nameOf(origin)) || site.origins.includes(origin);
+  return isKnown ? null : 'Requests from this Origin are refused. --allow-origin adds one.';
+}
+
+const nameOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname : '');

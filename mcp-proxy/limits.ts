@@ -1,0 +1,42 @@
+import { secondMs } from '../shared/model/time.ts';
+
+/** Bounds of `agent-trust guard-mcp`, each with its reason. */
+export const proxyLimits = {
+  /** One POST, or one line of stdio: as much as the servers of the SDK take. */
+  messageBytesMax: 4 * 1024 * 1024,
+  /** All POST bodies in memory together: sixteen of the largest. Beyond it, 503. */
+  bufferedBytesMax: 64 * 1024 * 1024,
+  /** Messages in one batch of protocol revision 2025-03-26. Each call in it costs a decision. */
+  batchMessagesMax: 64,
+  /** Deeper JSON is refused: a reader that recurses may give up on it, or read something else. */
+  jsonDepthMax: 100,
+  /** A list of tools, or one event of a stream that may carry such a list: both are held whole. */
+  heldAnswerBytesMax: 16 * 1024 * 1024,
+  /** Open HTTP requests, streams included. Beyond it, 503. */
+  openRequestsMax: 1_024,
+  /** A passport of 8 KiB twice, for clients that send both headers, beside all others. */
+  headerBytesMax: 32 * 1024,
+  /** From the first byte of a request to its last. */
+  requestMsMax: 30 * secondMs,
+  /** A sidecar answers within 3 s (contract §5). */
+  decisionMsMax: 3_500,
+  /** Messages of a stdio client that are not written to the server yet. Beyond it, nothing is read. */
+  unwrittenMessagesMax: 256,
+  /** Calls that were suspended, each remembered in about 200 bytes. The oldest is forgotten first. */
+  rememberedApprovalsMax: 10_000,
+  /** The keys that verify passports are read again after so long: one may have been declared compromised. */
+  keysMsMax: 300 * secondMs,
+  /** Between two attempts to read the keys, whatever made the second necessary. */
+  keysPauseMs: 2 * secondMs,
+  /** Until the control plane has answered with its keys. */
+  keysAnswerMsMax: 3 * secondMs,
+  /** A passport is at most 8 KiB; a larger file is a mistake. */
+  passportFileBytesMax: 16 * 1024,
+  amountsFileBytesMax: 1024 * 1024,
+  /** For requests in flight, after SIGTERM. Streams are closed at once. */
+  drainMsMax: 10 * secondMs,
+  /** For a stdio server, from the end of its input to SIGTERM, and from there to SIGKILL. */
+  childStopMsMax: 2 * secondMs,
+  /** An idle connection is closed on our side first: servers on node:http close theirs after 5 s. */
+  upstreamIdleMsMax: 4 * secondMs,
+} as const;

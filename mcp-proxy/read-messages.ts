@@ -1,0 +1,116 @@
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
+import { findAmbiguity } from './find-ambiguity.ts';
+import { proxyLimits } from './limits.ts';
+
+export const parseError = -32_700;
+export const invalidRequest = -32_600;
+
+/** A message that must not reach the server: two readers could take it for different things. */
+export interface UnreadableMessage {
+  readonly kind: 'unreadable';
+  readonly code: typeof parseError | typeof invalidRequest;
+  /** One sentence for people. Quotes nothing of the message. */
+  readonly message: string;
+}
+
+export interface ClientMessages {
+  readonly kind: 'messages';
+  readonly messages: readonly JsonObject[];
+  /** An array, as protocol revision 2025-03-26 has it. */
+  readonly isBatch: boolean;
+}
+
+/** A `tools/call` of the right shape. */
+export interface ToolCallMessage {
+  readonly id: string | number;
+  readonly params: JsonObject & { readonly name: string };
+}
+
+/**
+ * Reads what a client sends, as every JSON reader reads it, or not at all. So the server runs what the gate
+ * has decided on, whichever of two members with one name it takes, and whether or not it minds upper case.
+ */
+export function readMessages(bytes: Uint8Array): ClientMessages | UnreadableMessage {
+  const value = parse(bytes);
+  if ('kind' in value) return value;
+  const { json } = value;
+  const isBatch = Array.isArray(json);
+  const messages: readonly unknown[] = isBatch ? json : [json];
+  if (messages.length === 0 || messages.length > proxyLimits.batchMessagesMax) {
+    return refuse(`A batch has 1 to ${proxyLimits.batchMessagesMax} messages.`);
+  }
+  for (const message of messages) {
+    const fault = isJsonObject(message) ? faultOf(message) : 'A message is a JSON object.';
+    if (fault !== null) return refuse(fault);
+  }
+  return { kind: 'messages', messages: messages as readonly JsonObject[], isBatch };
+}
+
+function parse(bytes: Uint8Array): { readonly json: unknown } | UnreadableMessage {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    const json: unknown = JSON.parse(text);
+    const ambiguity = findAmbiguity(text);
+    return ambiguity === null ? { json } : refuse(ambiguity);
+  } catch {
+    // Its message would quote the text.
+    return { kind: 'unreadable', code: parseError, message: 'The body is not JSON in UTF-8.' };
+  }
+}
+
+const refuse = (message: string): UnreadableMessage => ({
+  kind: 'unreadable',
+  code: invalidRequest,
+  message,
+});
+
+const envelopeNames = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
+const callNames = ['name', 'arguments', '_meta'];
+const readMethods = ['tools/call', 'tools/list'];
+
+function faultOf(message: JsonObject): string | null {
+  const { method } = message;
+  const alias = misspelt(message, envelopeNames);
+  if (alias !== null) return spelling(alias);
+  if (method !== undefined && typeof method !== 'string') return 'The method is a string.';
+  const loose = method?.normalize('NFKC').trim().toLowerCase();
+  const meant = readMethods.find((name) => name === loose && name !== method);
+  if (meant !== undefined) return `The method is written "${meant}".`;
+  return method === 'tools/call' ? faultOfCall(message) : null;
+}
+
+/** Without an id nobody could be answered, and a server might run the tool all the same. */
+function faultOfCall({ id, params }: JsonObject): string | null {
+  if (typeof id !== 'string' && typeof id !== 'number') return 'tools/call is a request: it has an id.';
+  if (!isJsonObject(params)) return 'The params of tools/call are an object.';
+  if (typeof params['name'] !== 'string' || params['name'] === '') return 'tools/call names a tool.';
+  for (const name of ['arguments', '_meta']) {
+    if (!isJsonObject(params[name] ?? {})) return `${name} is an object.`;
+  }
+  const alias = misspelt(params, callNames);
+  return alias === null ? null : spelling(alias);
+}
+
+const spelling = (name: string) => `The member "${name}" is written in lower case.`;
+
+/** The name that one of the members has but for upper and lower case, which readers in Go take for it. */
+function misspelt(members: JsonObject, names: readonly string[]): string | null {
+  for (const member of Object.keys(members)) {
+    const name = names.find((each) => each === foldCase(member) && each !== member);
+    if (name !== undefined) return name;
+  }
+  return null;
+}
+
+/** As Unicode folds single letters: `ſ` is an `s`, the Kelvin sign a `k`. */
+export const foldCase = (text: string): string => text.toUpperCase().toLowerCase();
+
+export const isToolCall = (message: JsonObject): message is JsonObject & ToolCallMessage =>
+  message['method'] === 'tools/call';
+export const isToolList = (message: JsonObject): boolean => message['method'] === 'tools/list';
+
+export const errorMessage = (id: unknown, code: number, message: string): JsonObject => ({
+  jsonrpc: '2.0',
+  id: typeof id === 'string' || typeof id === 'number' ? id : null,
+  error: { code, message },
+});

@@ -1,0 +1,232 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import type { JsonObject } from '../shared/crypto/json-object.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { type CallGuard, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
+import { type HideTools, toolHider } from './hide-tools.ts';
+import { proxyLimits } from './limits.ts';
+import type { ShownTools } from './permitted-tools.ts';
+import { errorMessage, invalidRequest, isToolCall, readMessages } from './read-messages.ts';
+import { splitLines } from './split-lines.ts';
+
+export interface StdioProxyOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** Of the client: messages in, messages out and nothing else. */
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly passport: () => string | undefined;
+  readonly guard: CallGuard;
+  /** Null: every list is shown whole. */
+  readonly shownTools: ((shown: Shown) => Promise<ShownTools>) | null;
+  readonly forwardsPassport: boolean;
+  /** Ends the server and the proxy. */
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+}
+
+/**
+ * Runs an MCP server that speaks over its standard input and output, and stands between it and the client.
+ * Messages keep their order: what follows a call waits for its decision. Resolves when the server has ended,
+ * with true where it ended by itself with 0, or because the client or the signal ended it. Its whole process
+ * group is ended with it. Throws StartError where the server cannot be started.
+ */
+export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean> {
+  const child = spawn(options.command, options.args, {
+    // What it leaves on standard error is for people, and goes where ours goes.
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: options.env,
+    // A process group of its own, which can be ended as a whole.
+    detached: true,
+  });
+  await once(child, 'spawn').catch((cause: Error) => {
+    throw new StartError(`the MCP server cannot be started: ${cause.message}`, { cause });
+  });
+  const { stdin, stdout } = child as ChildProcess & { stdin: Writable; stdout: Readable };
+  const exited = once(child, 'exit') as Promise<[code: number | null]>;
+  let isWanted = false;
+  const stopOnce = () => {
+    if (isWanted) return;
+    isWanted = true;
+    void stop(child, stdin, exited);
+  };
+  if (options.signal.aborted) stopOnce();
+  options.signal.addEventListener('abort', stopOnce, { once: true });
+  // Written to what has ended: the exit that follows says so.
+  stdin.on('error', (error) => options.logger.debug({ err: error }, 'the MCP server reads no more'));
+  options.output.on('error', stopOnce);
+
+  const endFor = (error: unknown) => {
+    options.logger.error({ err: error }, 'the proxy ends, because messages cannot be passed on any more');
+    stopOnce();
+  };
+  const toClient = new Writer(options.output, endFor);
+  void fromClient(options, new Writer(stdin, endFor), toClient).catch(endFor).finally(stopOnce);
+  const answers = fromServer(options, stdout, toClient).catch(endFor);
+  const [code] = await exited;
+  killGroup(child, 'SIGKILL');
+  // Bounded: a process that has left the group may still hold the pipe.
+  await isWithin(
+    answers.then(() => toClient.written()),
+    proxyLimits.childStopMsMax,
+  );
+  options.signal.removeEventListener('abort', stopOnce);
+  options.input.destroy();
+  if (!isWanted) options.logger.warn({ code }, 'the MCP server has ended by itself');
+  return isWanted || code === 0;
+}
+
+/** As the specification has it: the end of its input, then SIGTERM, then SIGKILL. */
+async function stop(child: ChildProcess, stdin: Writable, exited: Promise<unknown>): Promise<void> {
+  stdin.end();
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (await isWithin(exited, proxyLimits.childStopMsMax)) return;
+    killGroup(child, signal);
+  }
+}
+
+async function isWithin(settled: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const isSettled = await Promise.race([settled.then(() => true), late]);
+  clearTimeout(timer);
+  return isSettled;
+}
+
+function killGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // Nobody of the group is left.
+  }
+}
+
+/** Lines in the order in which they were handed in, although some of them take a while to be known. */
+class Writer {
+  readonly #target: Writable;
+  readonly #onFault: (error: unknown) => void;
+  #last: Promise<void> = Promise.resolve();
+  #unwritten = 0;
+
+  constructor(target: Writable, onFault: (error: unknown) => void) {
+    this.#target = target;
+    this.#onFault = onFault;
+  }
+
+  /** `line`: null writes nothing. Resolves when there is room for more. */
+  async write(line: Promise<Buffer | null> | Buffer): Promise<void> {
+    this.#unwritten += 1;
+    this.#last = this.#last
+      .then(async () => {
+        const bytes = await line;
+        const { destroyed, writableEnded } = this.#target;
+        if (bytes !== null && !destroyed && !writableEnded && !this.#target.write(bytes))
+          await this.#drained();
+      })
+      .catch(this.#onFault)
+      .finally(() => {
+        this.#unwritten -= 1;
+      });
+    if (this.#unwritten > proxyLimits.unwrittenMessagesMax) await this.#last;
+  }
+
+  written(): Promise<void> {
+    return this.#last;
+  }
+
+  #drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#target.off('drain', done).off('close', done);
+        resolve();
+      };
+      this.#target.on('drain', done).on('close', done);
+    });
+  }
+}
+
+async function fromClient(options: StdioProxyOptions, toServer: Writer, toClient: Writer): Promise<void> {
+  const lines = splitLines(options.input, proxyLimits.messageBytesMax);
+  for await (const line of lines) {
+    if (line === null) {
+      const message = `A message has at most ${proxyLimits.messageBytesMax} bytes.`;
+      await toClient.write(render(errorMessage(null, invalidRequest, message)));
+    } else if (!isBlank(line)) {
+      await toServer.write(passed(options, line, toClient));
+    }
+  }
+  await toServer.written();
+}
+
+const isBlank = (line: Buffer): boolean => line.toString('latin1').trim() === '';
+const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
+
+/** What of a line goes to the server; the client is answered the rest. */
+async function passed(options: StdioProxyOptions, line: Buffer, toClient: Writer): Promise<Buffer | null> {
+  const read = readMessages(line);
+  if (read.kind === 'unreadable') {
+    await toClient.write(render(errorMessage(null, read.code, read.message)));
+    return null;
+  }
+  const shown = shownOf(options);
+  const kept: JsonObject[] = [];
+  const own: JsonObject[] = [];
+  const results = await Promise.all(
+    read.messages.map((message) => (isToolCall(message) ? options.guard(message, shown) : null)),
+  );
+  for (const [index, message] of read.messages.entries()) {
+    const result = results[index] ?? null;
+    if (result === null) kept.push(options.forwardsPassport ? message : withoutPassport(message));
+    else own.push({ jsonrpc: '2.0', id: message['id'], result });
+  }
+  // The server answers the rest of a batch in a batch of its own.
+  if (own.length > 0) await toClient.write(render(read.isBatch ? own : own[0]));
+  if (kept.length === 0) return null;
+  const isWhole =
+    kept.length === read.messages.length && kept.every((each, at) => each === read.messages[at]);
+  // For readers that end a line at a bare CR as well, a part of it could be a message of its own.
+  const isOneLine = line.indexOf('\r') === -1 || line.indexOf('\r') === line.length - 1;
+  const isSame = isWhole && isOneLine;
+  return isSame ? Buffer.concat([line, newline]) : render(read.isBatch ? kept : kept[0]);
+}
+
+const newline = Buffer.from('\n');
+
+const shownOf =
+  ({ passport }: StdioProxyOptions): Shown =>
+  (name) =>
+    name === 'x-agent-passport' ? passport() : undefined;
+
+async function fromServer(options: StdioProxyOptions, stdout: Readable, toClient: Writer): Promise<void> {
+  const { shownTools } = options;
+  const hide: HideTools | null =
+    shownTools === null ? null : toolHider(() => shownTools(withMeta(null, shownOf(options))));
+  for await (const line of splitLines(stdout, proxyLimits.heldAnswerBytesMax)) {
+    if (line === null)
+      throw new Error(`a message of the MCP server has over ${proxyLimits.heldAnswerBytesMax} bytes`);
+    await toClient.write(
+      hide === null ? Buffer.concat([line, newline]) : withHidden(line, hide, options.logger),
+    );
+  }
+}
+
+async function withHidden(line: Buffer, hide: HideTools, logger: Logger): Promise<Buffer | null> {
+  const whole = Buffer.concat([line, newline]);
+  if (!line.includes('"tools"')) return whole;
+  try {
+    const parsed: unknown = JSON.parse(line.toString('utf8'));
+    const messages: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed];
+    const shown = await Promise.all(messages.map(hide));
+    if (shown.every((message, at) => message === messages[at])) return whole;
+    return render(Array.isArray(parsed) ? shown : shown[0]);
+  } catch (error) {
+    logger.warn({ err: error }, 'a line of the MCP server is not JSON, and is left out');
+    return null;
+  }
+}

@@ -1,0 +1,530 @@
+import { request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { proxyLimits } from '../../mcp-proxy/limits.ts';
+import { freePort } from '../support/programs.ts';
+import { until } from '../support/until.ts';
+import { type GuardedOptions, startGuarded } from './support/guarded.ts';
+import { answerJson, type Recorded, startRecorder } from './support/mcp-servers.ts';
+import { type ClientService, startClientService } from './support/service.ts';
+
+/** What reaches the server behind the proxy, byte by byte, and what does not. */
+let service: ClientService;
+let gate: string;
+let passport: string;
+beforeAll(async () => {
+  service = await startClientService();
+  const constraints = { spend_limits: { per_transaction_usd: 10, unpriced: 'permit' as const } };
+  gate = (await service.agentTrust.gates.create({ name: 'Raw', trust_level: 'L1', constraints })).gate_id;
+  const issued = await service.agentTrust.passports.issue({ agent_id: 'raw', permissions: ['tools:pay'] });
+  passport = issued.jwt ?? '';
+  await service.testSidecar.caughtUp();
+});
+afterAll(() => service.close());
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+type AnswerOf = Parameters<typeof startRecorder>[0];
+const echo: AnswerOf = ({ body }, response) =>
+  answerJson(response, JSON.parse(Buffer.from(body, 'latin1').toString('utf8')));
+
+async function open(answer: AnswerOf = echo, change: Partial<GuardedOptions> = {}) {
+  const server = await startRecorder(answer);
+  closing.push(() => server.close());
+  const proxy = await startGuarded({ service, gate, upstream: server.url, ...change });
+  closing.push(() => proxy.close());
+  const json = { 'content-type': 'application/json', 'x-agent-passport': passport };
+  return {
+    proxy,
+    recorded: server.recorded as readonly Recorded[],
+    /** `body`: an object is sent as JSON, anything else as it is. */
+    post: async (body: unknown, headers: Record<string, string> = {}) => {
+      const bytes = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
+      const init = { method: 'POST', headers: { ...json, ...headers }, body: bytes as never };
+      const response = await fetch(proxy.url, init);
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, body: parsed(text) };
+    },
+  };
+}
+// biome-ignore lint/suspicious/noExplicitAny: answers are inspected member by member
+function parsed(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const call = (name: string, args: object = {}, more: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args, ...more },
+});
+const callText = JSON.stringify(call('read'));
+
+describe('a call that hides from the proxy', () => {
+  const params = '"params":{"name":"read","arguments":{}}';
+  const hidden: readonly (readonly [string, unknown, number])[] = [
+    [
+      'behind a second method',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping",${params}}`,
+      400,
+    ],
+    [
+      'behind a first method',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",${params}}`,
+      400,
+    ],
+    [
+      'behind an escaped name',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","meth\\u006fd":"tools/call",${params}}`,
+      400,
+    ],
+    ['in upper case', `{"jsonrpc":"2.0","id":1,"Method":"tools/call",${params}}`, 400],
+    [
+      'beside its upper case',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call",${params}}`,
+      400,
+    ],
+    ['with a long s', `{"jsonrpc":"2.0","id":1,"method":"ping","param\u017f":{}}`, 400],
+    ['by a loose method', `{"jsonrpc":"2.0","id":1,"method":" Tools/Call",${params}}`, 400],
+    ['by a method in a list', `{"jsonrpc":"2.0","id":1,"method":["tools/call"],${params}}`, 400],
+    ['in a prototype', `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call",${params}}}`, 400],
+    [
+      'by two names',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","name":"read"}}',
+      400,
+    ],
+    [
+      'by another name',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","Name":"read"}}',
+      400,
+    ],
+    ['without an id', `{"jsonrpc":"2.0","method":"tools/call",${params}}`, 400],
+    ['with the id null', `{"jsonrpc":"2.0","id":null,"method":"tools/call",${params}}`, 400],
+    ['in a batch in a batch', `[[${callText}]]`, 400],
+    ['in an empty batch', '[]', 400],
+    ['in too large a batch', `[${Array(65).fill(callText).join()}]`, 400],
+    ['behind a byte order mark', `\ufeff${callText}`, 400],
+    [
+      'in broken UTF-8',
+      Buffer.concat([Buffer.from(callText.slice(0, -1)), Buffer.from(',"x":"\xff"}', 'latin1')]),
+      400,
+    ],
+    ['in UTF-16', Buffer.from(callText, 'utf16le'), 400],
+    ['behind another value', `{}${callText}`, 400],
+    [
+      'in deep nesting',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(101)}${']'.repeat(101)}}`,
+      400,
+    ],
+    ['by a number that readers round', '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}', 400],
+    ['by an endless number', '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', 400],
+    ['as plain text', null, 415],
+    ['in UTF-7', undefined, 415],
+    ['compressed', gzipSync(callText), 415],
+  ];
+  it.each(hidden)('%s is refused', async (what, body, status) => {
+    const { post, recorded } = await open();
+    const headers: Record<string, string> =
+      what === 'as plain text'
+        ? { 'content-type': 'text/plain' }
+        : what === 'in UTF-7'
+          ? { 'content-type': 'application/json; charset=utf-7' }
+          : what === 'compressed'
+            ? { 'content-encoding': 'gzip' }
+            : {};
+    const answer = await post(body ?? callText, headers);
+    expect([answer.status, answer.body.jsonrpc, typeof answer.body.error.message]).toEqual([
+      status,
+      '2.0',
+      'string',
+    ]);
+    expect(recorded).toEqual([]);
+  });
+
+  it.each([
+    ['with members of its own', { ...call('read'), extra: true, result: {} }],
+    ['with a text for an id', { ...call('read'), id: 'a' }],
+    ['in a batch of one', [call('read')]],
+    ['with null for its arguments', { ...call('read'), params: { name: 'read', arguments: null } }],
+  ])('%s is decided like any other', async (_what, message) => {
+    const { post, recorded } = await open();
+    const { status, body } = await post(message);
+    const answer = Array.isArray(message) ? body[0] : body;
+    expect([status, answer.result.isError, recorded]).toEqual([200, true, []]);
+  });
+
+  it('is refused where a header names another method or tool than the message', async () => {
+    const { post, recorded } = await open();
+    const answers = [
+      await post(call('pay'), { 'mcp-method': 'ping' }),
+      await post({ jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-method': 'tools/call' }),
+      await post(call('pay'), { 'mcp-name': 'read' }),
+      await post([call('pay')], { 'mcp-method': 'tools/call' }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual(
+      Array(4).fill([400, -32_020]),
+    );
+    expect(recorded).toEqual([]);
+    const encoded = `=?base64?${Buffer.from('pay').toString('base64')}?=`;
+    expect((await post(call('pay'), { 'mcp-method': 'tools/call', 'mcp-name': encoded })).status).toBe(200);
+  });
+
+  it('is refused where it comes by another method, to another path, or in the body of a GET', async () => {
+    const { proxy, recorded } = await open();
+    const at = new URL(proxy.url);
+    const send = (method: string, path: string, body: string | null) =>
+      new Promise<number>((resolve, reject) => {
+        const headers = { 'content-type': 'application/json', 'x-http-method-override': 'POST' };
+        const sent = request({ host: at.hostname, port: at.port, path, method, headers }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode ?? 0);
+        });
+        sent.on('error', reject);
+        if (body !== null) sent.setHeader('content-length', body.length);
+        sent.end(body ?? undefined);
+      });
+    expect([
+      await send('PUT', '/mcp', callText),
+      await send('GET', '/mcp', callText),
+      await send('DELETE', '/mcp', callText),
+      await send('POST', '/mcp/', callText),
+      await send('POST', '//mcp', callText),
+      await send('POST', '/%6dcp', callText),
+    ]).toEqual([405, 400, 400, 404, 404, 404]);
+    expect(recorded).toEqual([]);
+  });
+
+  it('is refused with an amount that another reader could find elsewhere', async () => {
+    const { post, recorded } = await open();
+    for (const args of [{ Amount: 1_000 }, { amount: 1, AMOUNT: 1_000 }, { amount: [1] }, { amount: -1 }]) {
+      const { body } = await post(call('pay', args));
+      expect([args, body.result?.isError]).toEqual([args, true]);
+    }
+    expect(recorded).toEqual([]);
+  });
+});
+
+describe('what passes', () => {
+  const odd = Buffer.from(
+    ' {"id" : 7,\t"method":"no/such",\r\n"jsonrpc":"2.0","params":{"a":1.50,"b":"\\u00e9\\/"} }',
+  );
+
+  it('is byte for byte what the client sent, and its answer what the server sent', async () => {
+    const { post, recorded } = await open((_recorded, response) => {
+      response.writeHead(418, 'Odd', {
+        'X-Odd': 'ä'.normalize(),
+        'mcp-session-id': 's',
+        'content-type': 'text/odd',
+      });
+      response.end(Buffer.from([0, 255, 10]));
+    });
+    const response = await post(odd, {
+      authorization: 'Bearer of-the-server',
+      'mcp-session-id': 'session',
+      'mcp-protocol-version': '2025-11-25',
+      'mcp-param-region': 'eu',
+    });
+    expect([response.status, response.headers.get('mcp-session-id'), response.text]).toEqual([
+      418,
+      's',
+      '\u0000\ufffd\n',
+    ]);
+    expect(recorded[0]?.body).toBe(odd.toString('latin1'));
+    expect(recorded[0]?.headers).toMatchObject({
+      authorization: 'Bearer of-the-server',
+      'mcp-session-id': 'session',
+      'mcp-protocol-version': '2025-11-25',
+      'mcp-param-region': 'eu',
+    });
+    expect(recorded[0]?.headers).not.toHaveProperty('x-agent-passport');
+  });
+
+  it('is a permitted call, without the passport wherever that was shown', async () => {
+    const { post, recorded } = await open();
+    await post(call('pay', { amount: 1 }), { authorization: `Passport ${passport}` });
+    const meta = { 'agent-trust/passport': passport, progressToken: 5 };
+    await post(call('pay', { amount: 1 }, { _meta: meta }), { 'x-agent-passport': '' });
+    expect(recorded).toHaveLength(2);
+    expect(JSON.stringify(recorded)).not.toContain(passport);
+    expect(JSON.parse(recorded[1]?.body ?? '').params._meta).toEqual({ progressToken: 5 });
+    const asked = await open(echo, { forwardsPassport: true });
+    await asked.post(call('pay', { amount: 1 }));
+    expect(asked.recorded[0]?.headers['x-agent-passport']).toBe(passport);
+  });
+
+  it('is charged each time, or once under a key where that was asked for', async () => {
+    const daily = { spend_limits: { daily_usd: 3 } };
+    const own = (
+      await service.agentTrust.gates.create({ name: 'Keys', trust_level: 'L1', constraints: daily })
+    ).gate_id;
+    await service.testSidecar.caughtUp();
+    const keyed = call('pay', { amount: 2 }, { _meta: { 'agent-trust/idempotency_key': 'k' } });
+    const taking = await open(echo, { gate: own, takesIdempotencyKeys: true });
+    for (let copy = 0; copy < 3; copy++) await taking.post(keyed);
+    expect(taking.recorded).toHaveLength(3);
+    const plain = await open(echo, { gate: own });
+    expect((await plain.post(keyed)).body.result.isError).toBe(true);
+    expect(plain.recorded).toEqual([]);
+  });
+
+  it('is the rest of a batch, with the answers to the calls that were refused', async () => {
+    const batch = [
+      { ...call('read'), id: 'a' },
+      { jsonrpc: '2.0', id: 'b', method: 'ping' },
+      { ...call('pay', { amount: 1 }), id: 'c' },
+    ];
+    const ids = (answers: readonly { readonly id: unknown }[]) => answers.map(({ id }) => id);
+    const json = await open();
+    expect(ids((await json.post(batch)).body)).toEqual(['b', 'c', 'a']);
+    expect(ids(JSON.parse(json.recorded[0]?.body ?? ''))).toEqual(['b', 'c']);
+
+    const events = await open((_recorded, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end('data: {"jsonrpc":"2.0","id":"b","result":{}}\n\n');
+    });
+    const { text } = await events.post(batch);
+    expect(text.match(/"id":"."/g)).toEqual(['"id":"a"', '"id":"b"']);
+
+    const accepted = await open((_recorded, response) => response.writeHead(202).end());
+    const notified = [
+      { ...call('read'), id: 'a' },
+      { jsonrpc: '2.0', method: 'notifications/x' },
+    ];
+    expect(ids((await accepted.post(notified)).body)).toEqual(['a']);
+  });
+
+  it('is the query, unless the address of the server has its own', async () => {
+    const { proxy, recorded } = await open();
+    const headers = { 'content-type': 'application/json' };
+    const body = '{"jsonrpc":"2.0","method":"notifications/x"}';
+    await fetch(`${proxy.url}?a=1`, { method: 'POST', headers, body });
+    expect(recorded[0]?.url).toBe('/mcp?a=1');
+  });
+});
+
+describe('lists of tools', () => {
+  const tools = [{ name: 'pay' }, { name: 'read' }, { name: 'Pay' }, { name: 'n\u212a' }, { title: 'none' }];
+  const listed = {
+    jsonrpc: '2.0',
+    id: 1,
+    result: { tools, nextCursor: 'x', cacheScope: 'public', _meta: { own: 1 } },
+  };
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+
+  it('lose what the passport does not permit, and may be shared by no cache', async () => {
+    const { post, recorded } = await open((_recorded, response) => answerJson(response, listed));
+    const { body } = await post(list, { 'accept-encoding': 'gzip' });
+    expect(body.result).toEqual({
+      tools: [{ name: 'pay' }, { name: 'Pay' }],
+      nextCursor: 'x',
+      cacheScope: 'private',
+      _meta: { own: 1, 'agent-trust/hidden_tools': { count: 3 } },
+    });
+    expect(recorded[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  it('say why they are empty', async () => {
+    const { post } = await open((_recorded, response) => answerJson(response, listed));
+    const hidden = async (headers: Record<string, string>) =>
+      (await post(list, headers)).body.result._meta['agent-trust/hidden_tools'];
+    expect(await hidden({ 'x-agent-passport': '' })).toMatchObject({ count: 5, reason: 'passport_missing' });
+    expect(await hidden({ 'x-agent-passport': 'x' })).toMatchObject({ reason: 'passport_malformed' });
+    expect(await hidden({ authorization: 'Passport other' })).toMatchObject({ reason: 'passport_ambiguous' });
+  });
+
+  it.each([
+    ['with LF', '\n'],
+    ['with CRLF', '\r\n'],
+    ['with CR', '\r'],
+  ])(
+    'lose it in a stream too, %s, in pieces of one byte, and everything else stays as it is',
+    async (_what, end) => {
+      const [first, second] = [JSON.stringify(listed).slice(0, 40), JSON.stringify(listed).slice(40)];
+      // Cut between two members: the data of an event is joined with a line feed, which JSON allows there.
+      const cut = `${first}${second}`.indexOf(',"nextCursor"');
+      const data = JSON.stringify(listed);
+      const before = [
+        ': comment',
+        'id: 1',
+        'event: message',
+        'data: {"method":"notifications/tools/list_changed"}',
+        '',
+      ];
+      const lists = ['id: 2', `data: ${data.slice(0, cut)}`, `data:${data.slice(cut)}`, 'retry: 5', ''];
+      const after = [':', 'data', 'data: "tools"', '', 'data: cut off'];
+      const lines = [...before, ...lists, ...after].map((line) => `${line}${end}`).join('');
+      const { post, proxy } = await open(async ({ method }, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+        const bytes = Buffer.from(method === 'GET' ? `\ufeff${lines}` : lines);
+        for (const byte of bytes) response.write(Buffer.from([byte]));
+        response.end();
+      });
+      const { text } = await post(list);
+      const kept = (part: readonly string[]) => part.map((line) => `${line}${end}`).join('');
+      expect(text.startsWith(kept(before))).toBe(true);
+      expect(text.endsWith(kept([':', 'data', 'data: "tools"', '']))).toBe(true);
+      const changed = text.slice(kept(before).length, -kept([':', 'data', 'data: "tools"', '']).length);
+      expect(changed.startsWith(`id: 2${end}retry: 5${end}data: {`)).toBe(true);
+      expect(changed).not.toContain('"read"');
+      expect(changed).toContain('"Pay"');
+      // A stream that is resumed may bring the list of before.
+      const headers = { accept: 'text/event-stream', 'last-event-id': '1', 'x-agent-passport': passport };
+      const resumed = await (await fetch(proxy.url, { headers })).text();
+      expect(resumed).toContain('"Pay"');
+      expect(resumed).not.toContain('"read"');
+    },
+  );
+
+  it('are refused where they cannot be read', async () => {
+    const zipped = await open((_recorded, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(JSON.stringify(listed)));
+    });
+    expect((await zipped.post(list)).body).toMatchObject({ id: 1, error: { message: /compresses/ } });
+    const broken = await open((_recorded, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end('{"result":{"tools":[');
+    });
+    expect((await broken.post(list)).status).toBe(502);
+  });
+});
+
+describe('other sites', () => {
+  it.each([
+    ['a name of another site', { host: 'evil.example' }, 403],
+    ['a name that begins like ours', { host: '127.0.0.1.evil.example' }, 403],
+    ['a page of another site', { origin: 'https://evil.example' }, 403],
+    ['a page without an origin', { origin: 'null' }, 403],
+    ['a page of this machine', { origin: 'http://localhost:6274' }, 200],
+    ['a page that was allowed', { origin: 'https://inspector.example' }, 200],
+    ['this machine by its name', { host: 'localhost:1' }, 200],
+  ])('%s', async (_what, headers, status) => {
+    const { proxy } = await open(echo, { origins: ['https://inspector.example'] });
+    const { hostname, port, pathname } = new URL(proxy.url);
+    const answered = await new Promise<number | undefined>((resolve, reject) => {
+      const all = { 'content-type': 'application/json', ...headers };
+      const sent = request({ hostname, port, path: pathname, method: 'POST', headers: all }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      });
+      sent.on('error', reject).end('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+    });
+    expect(answered).toBe(status);
+  });
+});
+
+describe('when something fails', () => {
+  const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' };
+
+  it('answers with the id where the server is away, or has not begun to answer in time', async () => {
+    const upstream = new URL(`http://127.0.0.1:${await freePort()}/mcp`);
+    const away = await open(echo, { upstream });
+    expect(await away.post(ping)).toMatchObject({ status: 502, body: { id: 'p', error: { code: -32_603 } } });
+    const late = await open(() => undefined, { answerMsMax: 50 });
+    const { status, body } = await late.post(ping);
+    expect([status, body.id, body.error.message]).toEqual([
+      504,
+      'p',
+      'The MCP server has not answered within 0.05 s.',
+    ]);
+  });
+
+  it('cuts the answer off where the server does', async () => {
+    const { proxy } = await open((_recorded, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"jsonrpc":"2.0"}\n\n', () => response.destroy());
+    });
+    const response = await fetch(proxy.url, { headers: { accept: 'text/event-stream' } });
+    await expect(response.text()).rejects.toThrow();
+  });
+
+  it('ends the request to the server when the client has gone, before and in its answer', async () => {
+    let gone = 0;
+    let asked = 0;
+    const { proxy } = await open(({ method }, response) => {
+      asked += 1;
+      response.once('close', () => {
+        gone += 1;
+      });
+      if (method === 'GET') response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n');
+    });
+    const waiting = new AbortController();
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify(ping);
+    const posted = fetch(proxy.url, { method: 'POST', headers, body, signal: waiting.signal }).catch(
+      () => null,
+    );
+    await until(() => asked === 1, { what: 'the POST at the server' });
+    waiting.abort();
+    await posted;
+    const reading = new AbortController();
+    const stream = await fetch(proxy.url, { signal: reading.signal });
+    // Its headers and its comment are here although no event is.
+    await stream.body?.getReader().read();
+    reading.abort();
+    await until(() => gone === 2, { what: 'both requests at the server to end' });
+  });
+
+  it('refuses what is too large, and goes on', async () => {
+    const { post } = await open();
+    const large = { ...ping, params: { text: 'x'.repeat(proxyLimits.messageBytesMax) } };
+    expect((await post(large).catch(() => ({ status: 413 }))).status).toBe(413);
+    const arguments64 = call('pay', { amount: 1, text: 'x'.repeat(64 * 1024) });
+    expect((await post(arguments64)).body.result).toMatchObject({ isError: true });
+    const almost = { ...ping, params: { text: 'x'.repeat(proxyLimits.messageBytesMax - 1_000) } };
+    expect((await post(almost)).status).toBe(200);
+  });
+
+  it('is bounded under ten times the load that it takes, and serves afterwards', async () => {
+    const openRequestsMax = 20;
+    const held: (() => void)[] = [];
+    let isHolding = true;
+    const { post, recorded } = await open(
+      (entry, response) => {
+        if (isHolding) held.push(() => echo(entry, response));
+        else void echo(entry, response);
+      },
+      { openRequestsMax },
+    );
+    // Nothing is answered: each further request adds to those that are open, until they are too many.
+    const statuses: number[] = [];
+    const asked = Array.from({ length: 10 * openRequestsMax }, async () => {
+      statuses.push((await post(call('pay', { amount: 1 }))).status);
+    });
+    await until(() => statuses.length === 9 * openRequestsMax, { what: 'the refusals' });
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    await until(() => recorded.length === openRequestsMax, { what: 'those that are let in' });
+    isHolding = false;
+    for (const answer of held) answer();
+    await Promise.all(asked);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(openRequestsMax);
+    expect((await post(call('pay', { amount: 1 }))).status).toBe(200);
+  });
+
+  it('lets messages in flight be answered when it stops, ends streams, and takes no more', async () => {
+    const held: (() => void)[] = [];
+    const { proxy } = await open((entry, response) => {
+      if (entry.method === 'GET')
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      else held.push(() => echo(entry, response));
+    });
+    const stream = await fetch(proxy.url);
+    const headers = { 'content-type': 'application/json' };
+    const asked = fetch(proxy.url, { method: 'POST', headers, body: JSON.stringify(ping) });
+    await until(() => held.length === 1, { what: 'the message at the server' });
+    const closed = proxy.close();
+    await expect(buffer(stream.body as never)).rejects.toThrow();
+    await expect(fetch(proxy.url, { method: 'POST', headers, body: '{}' })).rejects.toThrow();
+    for (const answer of held) answer();
+    expect((await asked).status).toBe(200);
+    await closed;
+  });
+});
