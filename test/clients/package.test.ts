@@ -8,7 +8,7 @@ import { fencedBlock } from '../support/verify-example.ts';
 import { type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
-const packedBytesMax = 40 * 1024;
+const packedBytesMax = 40_000;
 
 let installed: InstalledClient;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('the package', () => {
       const text = readFileSync(join(installed.folder, 'node_modules/@agent-trust/node', path), 'utf8');
       expect(text).not.toContain('sourceMappingURL');
       // TypeScript itself finds `./file.d.ts` for `./file.ts`; Node.js does not.
-      if (path.endsWith('.js')) expect(text).not.toMatch(/from '\.[^']*\.ts'/);
+      if (path.endsWith('.js')) expect(text).not.toMatch(/from ?['"]\.[^'"]*\.ts['"]/);
     }
     for (const { types, default: code } of Object.values<{ types?: string; default?: string }>(
       manifest().exports,
@@ -63,7 +63,7 @@ describe('the package', () => {
     const seen = new Set(['verify.js']);
     for (const path of seen) {
       const code = readFileSync(join(folder, path), 'utf8');
-      for (const [, name = ''] of code.matchAll(/from '([^']+)'/g)) {
+      for (const [, name = ''] of code.matchAll(/from ?['"]([^'"]+)['"]/g)) {
         expect(name).toMatch(/^\.\.?\//);
         seen.add(join(path, '..', name));
       }

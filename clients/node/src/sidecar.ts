@@ -1,7 +1,8 @@
 import type { CallOptions } from './call-options.ts';
 import { AgentTrustError, type ErrorCode, errorOf } from './errors.ts';
 import type { Block, DecisionRequest, ErrorBody, Permit, Suspend } from './generated/api.ts';
-import { deadlineOf, type Outcome, retryAfterMs, segment, Transport } from './transport.ts';
+import { StreamClient } from './stream.ts';
+import { type Call, deadlineOf, type Outcome, retryAfterMs, segment, Transport } from './transport.ts';
 
 /** Why there is no decision. */
 export type UnavailableReason =
@@ -36,6 +37,11 @@ export interface SidecarOptions {
    * day. Default 500.
    */
   readonly deadlineMs?: number;
+  /**
+   * `http` sends each check as a request, `stream` as a frame over one WebSocket to the sidecar (contract
+   * §16), which it opens again when it breaks; batches are requests in any case. Default `http`.
+   */
+  readonly transport?: 'http' | 'stream';
 }
 
 export interface CheckInput {
@@ -63,22 +69,27 @@ const pauseMs = 20;
  */
 export class Sidecar {
   readonly #transport: Transport;
+  readonly #stream: StreamClient | null;
   readonly #deadlineMs: number;
 
   /** Throws TypeError for options that cannot be used. */
   constructor(options: SidecarOptions) {
     this.#transport = new Transport(options.url ?? 'http://127.0.0.1:8090', options.apiKey);
     this.#deadlineMs = deadlineOf(options.deadlineMs ?? deadlineMsDefault);
+    const isStream = options.transport === 'stream';
+    this.#stream = isStream
+      ? new StreamClient((headers) => this.#transport.handshake('/v1/stream', headers))
+      : null;
   }
 
   /** May this passport do this at this gate? Throws `AgentTrustError`, or the reason of an aborted signal. */
   async check(gateId: string, input: CheckInput, options: CallOptions = {}): Promise<Decision> {
-    return this.#ask(`/v1/gates/${segment(gateId)}/check`, input, options);
+    return this.#ask(`/v1/gates/${segment(gateId)}/check`, gateId, input, options);
   }
 
   /** The same for `request.gate_id`; without one, the passport alone is checked (contract §5). */
   async enforce(input: CheckInput, options: CallOptions = {}): Promise<Decision> {
-    return this.#ask('/v1/enforce', input, options);
+    return this.#ask('/v1/enforce', null, input, options);
   }
 
   /**
@@ -93,7 +104,10 @@ export class Sidecar {
   ): Promise<readonly (Decision | AgentTrustError)[]> {
     const body = { checks: checks.map(({ passport, request }) => ({ passport, request })) };
     const isKeyed = checks.every(({ request }) => typeof request.idempotency_key === 'string');
-    const outcome = await this.#send(`/v1/gates/${segment(gateId)}/check/batch`, body, isKeyed, options);
+    const path = `/v1/gates/${segment(gateId)}/check/batch`;
+    const outcome = await this.#transport.exchange(
+      this.#callOf(path, JSON.stringify(body), isKeyed, options),
+    );
     const answer = answerOf(outcome);
     const results = answer.kind === 'text' ? parseResults(answer.text, checks.length) : null;
     const missing = answer.kind === 'text' ? unavailable('bad_answer', details.bad_answer) : answer.decision;
@@ -103,30 +117,43 @@ export class Sidecar {
   /** Closes its connections. A call that is under way becomes UNAVAILABLE. */
   close(): void {
     this.#transport.close();
+    this.#stream?.close();
   }
 
-  async #ask(path: string, { passport, request }: CheckInput, options: CallOptions): Promise<Decision> {
+  async #ask(
+    path: string,
+    gateId: string | null,
+    { passport, request }: CheckInput,
+    options: CallOptions,
+  ): Promise<Decision> {
     const isKeyed = typeof request.idempotency_key === 'string';
-    const answer = answerOf(await this.#send(path, { passport, request }, isKeyed, options));
+    const body = JSON.stringify({ passport, request });
+    const stream = this.#stream;
+    const frame = stream === null ? '' : `"gate_id":${JSON.stringify(gateId)},${body.slice(1)}`;
+    const outcome = await this.#transport.exchange(
+      this.#callOf(path, body, isKeyed, options),
+      stream === null ? undefined : (call) => stream.attempt(call, frame),
+    );
+    const answer = answerOf(outcome);
     if (answer.kind === 'none') return answer.decision;
     return (
       parseDecision(answer.text) ?? unavailable('bad_answer', details.bad_answer, null, answer.requestId)
     );
   }
 
-  #send(path: string, body: object, isIdempotent: boolean, options: CallOptions): Promise<Outcome> {
+  #callOf(path: string, body: string, isIdempotent: boolean, options: CallOptions): Call {
     const deadlineMs = options.deadlineMs === undefined ? this.#deadlineMs : deadlineOf(options.deadlineMs);
-    return this.#transport.exchange({
+    return {
       method: 'POST',
       path,
-      body: JSON.stringify(body),
+      body,
       deadlineAt: performance.now() + deadlineMs,
       signal: options.signal,
       retriesMax,
       pauseMs,
       isIdempotent,
       isVoidAt503: true,
-    });
+    };
   }
 }
 

@@ -3,6 +3,7 @@ import {
   type ClientRequest,
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type RequestOptions,
   request,
 } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
@@ -88,9 +89,12 @@ export class Transport {
   }
 
   /** Resolves with what came of it, after retries where they are safe. Rejects only for an abort. */
-  async exchange(call: Call): Promise<Outcome> {
+  async exchange(
+    call: Call,
+    ask: (call: Call) => Promise<Outcome> = (each) => this.#attempt(each),
+  ): Promise<Outcome> {
     for (let attempt = 0; ; attempt++) {
-      const outcome = await this.#attempt(call);
+      const outcome = await ask(call);
       if (attempt >= call.retriesMax || !mayRepeat(call, outcome)) return outcome;
       const backoffMs = call.pauseMs * 2 ** attempt * (1 - Math.random() / 2);
       const waitMs = (outcome.kind === 'answer' ? retryAfterMs(outcome.headers) : null) ?? backoffMs;
@@ -102,16 +106,19 @@ export class Transport {
   async #attempt(call: Call): Promise<Outcome> {
     const opened = await this.open(call);
     if (opened.kind === 'failed') return opened;
-    const { message } = opened;
     try {
-      const text = await readAll(message);
-      return { kind: 'answer', status: message.statusCode ?? 0, headers: message.headers, text };
-    } catch (cause) {
-      call.signal?.throwIfAborted();
-      return failureOf(cause);
+      const outcome = await readAnswer(opened.message);
+      if (outcome.kind === 'failed') call.signal?.throwIfAborted();
+      return outcome;
     } finally {
       opened.release();
     }
+  }
+
+  /** The request for a WebSocket at this path, not ended. Its connection is its own. */
+  handshake(path: string, headers: Readonly<Record<string, string>>): ClientRequest {
+    const upgrade = { connection: 'Upgrade', upgrade: 'websocket' };
+    return this.#start({ method: 'GET', path, headers: { ...upgrade, ...headers } }, false);
   }
 
   /**
@@ -159,16 +166,18 @@ export class Transport {
         ? // A POST without a body says so: the sidecar takes exactly one Content-Length.
           { ...(method === 'POST' ? { 'content-length': 0 } : {}) }
         : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    const sent = this.#request({
+    return this.#start({ method, path, headers: { ...content, ...headers } }, this.#agent).end(body);
+  }
+
+  #start({ headers, ...options }: RequestOptions, agent: Agent | false): ClientRequest {
+    return this.#request({
       protocol: this.#origin.protocol,
       hostname: this.#origin.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: this.#origin.port,
-      agent: this.#agent,
-      method,
-      path,
-      headers: { accept: 'application/json', authorization: this.#authorization, ...content, ...headers },
+      agent,
+      ...options,
+      headers: { accept: 'application/json', authorization: this.#authorization, ...headers },
     });
-    return sent.end(body);
   }
 }
 
@@ -213,7 +222,7 @@ function mayRepeat(call: Call, outcome: Outcome): boolean {
   return outcome.status === 503 && (call.isIdempotent || call.isVoidAt503 === true);
 }
 
-function failureOf(cause: unknown): Failure {
+export function failureOf(cause: unknown): Failure {
   if (cause instanceof DeadlineError) return { kind: 'failed', code: 'timeout', isUnsent: false, cause };
   if (cause instanceof TooLargeError) return { kind: 'failed', code: 'bad_answer', isUnsent: false, cause };
   return { kind: 'failed', code: 'connection_failed', isUnsent: isConnectFailure(cause), cause };
@@ -224,6 +233,16 @@ function isConnectFailure(cause: unknown): boolean {
   if (cause instanceof AggregateError) return cause.errors.every(isConnectFailure);
   const syscall = (cause as NodeJS.ErrnoException | null)?.syscall;
   return syscall === 'connect' || syscall === 'getaddrinfo';
+}
+
+/** The whole answer, or why it did not come whole. */
+export async function readAnswer(message: IncomingMessage): Promise<Outcome> {
+  try {
+    const text = await readAll(message);
+    return { kind: 'answer', status: message.statusCode ?? 0, headers: message.headers, text };
+  } catch (cause) {
+    return failureOf(cause);
+  }
 }
 
 async function readAll(message: IncomingMessage): Promise<string> {
