@@ -1,6 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type FairShare, fairShare } from '../storage/fair-share.ts';
+import { admissionLimits } from './limits.ts';
 
 /**
  * Transactions that decide wait for each other: for the head of a busy passport's chain, for the key of a
@@ -12,5 +13,5 @@ export const decisionTurns = (): FairShare<AccountId> =>
   fairShare({
     atOnceMax: limits.decisionsAtOnceMax,
     perOwnerMax: limits.decisionsPerAccountMax,
-    waitingPerOwnerMax: limits.decisionsWaitingPerAccountMax,
+    waitingPerOwnerMax: admissionLimits.decisionsWaitingPerAccountMax,
   });

@@ -3,13 +3,13 @@ import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/m
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
 import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { approvalsLimits } from './limits.ts';
 
 /** An approval with what its records need, and what it holds. */
 export interface StoredApproval extends Approval {
@@ -269,11 +269,12 @@ export async function findDueApprovals(
 }
 
 /**
- * Its expiry is due again in `limits.approvalPutOffMs`; that it is over is written now. Waits for no lock.
+ * Its expiry is due again in `approvalsLimits.approvalPutOffMs`; that it is over is written now. Waits for no
+ * lock.
  */
 export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixMillis): Promise<void> {
   await sql`
-    UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs + limits.approvalPutOffMs}
+    UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs + approvalsLimits.approvalPutOffMs}
     WHERE approval_id = (
       SELECT approval_id FROM approvals WHERE approval_id = ${approvalId} AND due_at_ms <= ${nowMs}
       FOR UPDATE SKIP LOCKED)`;

@@ -23,6 +23,7 @@ import {
   writeOverdue,
 } from './approval-store.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
+import { approvalsLimits } from './limits.ts';
 
 /** A request that was suspended, with the money for it. */
 export interface NewApproval {
@@ -69,9 +70,9 @@ export interface OpenedApproval {
  * holds true **in the same transaction**: takes them from the ledger, or moves them out of the lease that
  * they were taken from. From the commit on they belong to the approval, which frees them at its end.
  *
- * Null: as many requests of the passport wait at the gate as may (`limits.approvalsPendingMax`, and a few
- * more where several come at the same moment), and this would be one more; nothing was changed. It is counted
- * only once it is opened, so that one that waits already is found.
+ * Null: as many requests of the passport wait at the gate as may (`approvalsLimits.approvalsPendingMax`, and
+ * a few more where several come at the same moment), and this would be one more; nothing was changed. It is
+ * counted only once it is opened, so that one that waits already is found.
  *
  * Locks no quota window; so it comes before they are locked (the order is in storage/locks.ts). Throws
  * `invalid_request` where the id belongs to an approval of something else.
@@ -86,7 +87,7 @@ export async function openApproval(
   // Each round ends here, or because another transaction has just ended: two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
     if (await insertApproval(tx, approval)) {
-      if ((await countPending(tx, approval, wanted.nowMs)) > limits.approvalsPendingMax) {
+      if ((await countPending(tx, approval, wanted.nowMs)) > approvalsLimits.approvalsPendingMax) {
         await deleteApproval(tx, approvalId);
         return null;
       }

@@ -2,12 +2,13 @@ import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { expireApprovals } from './expire-approvals.ts';
+import { approvalsLimits } from './limits.ts';
 
 /**
- * Lets approvals expire whose time is over, every `limits.approvalSweepIntervalMs`, on every replica: money
- * that can no longer be used is free that long after at the latest. While the database is unreachable nothing
- * expires here; it does when the database is back. Nothing here ever throws; trouble is logged when it begins
- * and when it ends.
+ * Lets approvals expire whose time is over, every `approvalsLimits.approvalSweepIntervalMs`, on every
+ * replica: money that can no longer be used is free that long after at the latest. While the database is
+ * unreachable nothing expires here; it does when the database is back. Nothing here ever throws; trouble is
+ * logged when it begins and when it ends.
  */
 export function startApprovalSweep(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
@@ -34,7 +35,7 @@ export function startApprovalSweep(
   const run = async () => {
     while (!isStopped) {
       await sweep();
-      if (!isStopped) await wakeup.sleep(limits.approvalSweepIntervalMs);
+      if (!isStopped) await wakeup.sleep(approvalsLimits.approvalSweepIntervalMs);
     }
   };
 

@@ -9,7 +9,7 @@ import { expireApprovals } from './expire-approvals.ts';
  * Ends the open approvals of a gate whose policy was changed, or that was deleted (contract §8), with the
  * caller's transaction, which has locked the gate. From the commit on each is `expired`. Its record and event
  * are written, and its money is freed, by `expireVoided`, which the caller calls after the commit, or by the
- * next sweep (`limits.approvalSweepIntervalMs`) where that fails.
+ * next sweep (`approvalsLimits.approvalSweepIntervalMs`) where that fails.
  */
 export const voidApprovals = (
   tx: Transaction,

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
+import { attestationsLimits } from './limits.ts';
 import { readSlice, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
 
@@ -31,7 +31,7 @@ export const attestationExporter =
     exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked));
 
 /** A record has about 950 bytes as JSON. */
-const sliceBytesUsual = limits.exportSliceRowsMax * 1_200;
+const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 
 /** A piece for each slice. Each record is turned into bytes as it arrives. */
 async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerator<Buffer> {

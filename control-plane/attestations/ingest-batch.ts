@@ -1,6 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import {
   type Malformed,
@@ -19,6 +18,7 @@ import { appendRecords, type NewRecord } from './append-records.ts';
 import type { AppendingDeps } from './deps.ts';
 import { type EndOutcome, endEpoch } from './end-epoch.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
+import { attestationsLimits } from './limits.ts';
 
 /** An element of a batch with its place in the epoch. */
 type NumberedItem = (ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed) & {
@@ -163,7 +163,7 @@ async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): P
     await tx`
       DELETE FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND place <= (
         SELECT place FROM sidecar_epochs WHERE sidecar_id = ${sidecarId}
-        ORDER BY place DESC OFFSET ${limits.epochsPerSidecarMax} LIMIT 1)`;
+        ORDER BY place DESC OFFSET ${attestationsLimits.epochsPerSidecarMax} LIMIT 1)`;
   }
   return must(row, 'the row was just put there').last_seq;
 }

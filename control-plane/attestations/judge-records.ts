@@ -1,7 +1,6 @@
 import { recordHash } from '../../shared/attestation/record.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -11,6 +10,7 @@ import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
+import { attestationsLimits } from './limits.ts';
 
 /** The sending sidecar, and the time. */
 export interface RecordSender {
@@ -82,7 +82,8 @@ function whyNot(
   sender: RecordSender,
   known: KnownThings,
 ): string | null {
-  if (record.timestampMs > sender.nowMs + limits.recordAheadMsMax) return 'timestamp_ms is in the future';
+  if (record.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
+    return 'timestamp_ms is in the future';
   // Also of a deleted gate: its last decisions may come after its end.
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   if (record.gateId !== null && gate?.accountId !== sender.accountId) {

@@ -1,11 +1,11 @@
 import type { ExportChain } from '../../shared/attestation/export.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { Attestation, ChainId } from '../../shared/model/attestation.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
+import { attestationsLimits } from './limits.ts';
 
 /** Records of one chain that are fetched together. */
 interface Range {
@@ -20,7 +20,7 @@ export type ExportSlice = readonly Range[];
 /**
  * All chains of the owner in the order of their ids, each from its first record not older than `sinceMs` to
  * its end (null: whole), and none without such a record; cut into slices of at most
- * `limits.exportSliceRowsMax` records, which are looked for as the reader goes on.
+ * `attestationsLimits.exportSliceRowsMax` records, which are looked for as the reader goes on.
  */
 export async function* sliceExport(
   tx: Transaction,
@@ -85,7 +85,7 @@ async function* chainPages(
       lastHash: row.last_hash,
     }));
     const last = rows.at(-1);
-    if (last === undefined || rows.length < limits.exportSliceRowsMax) return;
+    if (last === undefined || rows.length < attestationsLimits.exportSliceRowsMax) return;
     after = last.chain_id;
   }
 }
@@ -105,7 +105,7 @@ async function readChains(
     WITH RECURSIVE page AS (
       SELECT chain_id, sequence, hash FROM chains
       WHERE account_id = ${accountId} AND mode = ${mode} AND chain_id > ${after} AND latest_ms >= ${sinceMs ?? 0}
-      ORDER BY chain_id LIMIT ${limits.exportSliceRowsMax}
+      ORDER BY chain_id LIMIT ${attestationsLimits.exportSliceRowsMax}
     ), search (chain_id, low, high) AS (
       SELECT chain_id, 1::bigint, ${sinceMs === null ? tx`1::bigint` : tx`sequence`} FROM page
       UNION ALL
@@ -135,7 +135,7 @@ async function readChains(
  */
 function* slicesOf(chains: readonly ExportChain[]): Generator<ExportSlice> {
   let slice: Range[] = [];
-  let room: number = limits.exportSliceRowsMax;
+  let room: number = attestationsLimits.exportSliceRowsMax;
   for (const chain of chains) {
     for (let first = chain.firstSequence; first <= chain.lastSequence; ) {
       const last = Math.min(chain.lastSequence, first + room - 1);
@@ -145,7 +145,7 @@ function* slicesOf(chains: readonly ExportChain[]): Generator<ExportSlice> {
       if (room === 0) {
         yield slice;
         slice = [];
-        room = limits.exportSliceRowsMax;
+        room = attestationsLimits.exportSliceRowsMax;
       }
     }
   }

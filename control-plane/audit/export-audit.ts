@@ -6,13 +6,13 @@ import {
   auditManifestLine,
 } from '../../shared/audit/export.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { readAuditRange, readAuditSpan } from './audit-store.ts';
+import { auditLimits } from './limits.ts';
 
 interface AuditExportAsked {
   readonly owner: Owner;
@@ -36,7 +36,7 @@ async function* exportedBytes(
   yield Buffer.from(auditManifestLine(manifest));
   let next = span.firstSequence;
   while (next <= span.lastSequence) {
-    const last = Math.min(span.lastSequence, next + limits.auditExportSliceRowsMax - 1);
+    const last = Math.min(span.lastSequence, next + auditLimits.auditExportSliceRowsMax - 1);
     const entries = await readAuditRange(tx, owner, { first: next, last });
     assert(entries.length === last - next + 1, 'a chain has every entry up to its last');
     yield Buffer.from(entries.map(auditEntryLine).join(''));

@@ -13,6 +13,7 @@ import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { cliLimits } from './limits.ts';
 
 /** Where a command writes: `process.stdout` and `process.stderr` are such. */
 export interface TextSink {
@@ -86,7 +87,7 @@ async function verifyStream(
   keys: Keyset,
   errors: TextSink,
 ): Promise<ExportVerdict<string>> {
-  const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   let verifier: ExportVerifier<string> | null = null;
   let nextProgress = progressEveryRecords;
   for await (const piece of source) {

@@ -10,7 +10,6 @@ import {
 import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
 import { InvariantError, must, unreachable } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { type ApprovalBinding, readPresentedApproval } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
@@ -23,6 +22,7 @@ import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
 import { askedView, askFor, holdsFor, shortWindows } from './drawn-windows.ts';
+import { decisionsLimits } from './limits.ts';
 import { findWaiting } from './look-up.ts';
 import { newRecord } from './new-record.ts';
 import {
@@ -213,7 +213,7 @@ export class RunInTransaction {
     await this.#tx`ROLLBACK TO SAVEPOINT before_settlement`;
     if (event.kind !== 'refused') return event;
     this.#tries += 1;
-    if (this.#tries >= limits.enforcementTriesMax) return { kind: 'declined' };
+    if (this.#tries >= decisionsLimits.enforcementTriesMax) return { kind: 'declined' };
     this.#input = await this.#readAgain();
     this.#view = await this.#readView();
     return event;

@@ -1,5 +1,4 @@
 import { must } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
@@ -7,6 +6,7 @@ import { judgeRecords } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { findHeldLeases } from '../quota/lease-posts.ts';
 import type { DecisionDeps } from './deps.ts';
+import { decisionsLimits } from './limits.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import {
@@ -78,7 +78,7 @@ async function judge(
     const ageMs = sender.nowMs - each.permit.shipped.record.timestampMs;
     if (verdict.kind === 'refused') answers.set(each, refused(verdict.message));
     else if (verdict.kind === 'stored') stored.push(each);
-    else if (ageMs > limits.settlementAgeMsMax)
+    else if (ageMs > decisionsLimits.settlementAgeMsMax)
       answers.set(each, refused('timestamp_ms is too old to be settled'));
     else records.set(each, verdict.record);
   });

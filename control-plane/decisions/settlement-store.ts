@@ -15,6 +15,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { decisionsLimits } from './limits.ts';
 
 /** An idempotency key with what it is scoped to (contract §5). */
 export interface PermitKey {
@@ -123,7 +124,7 @@ async function insertFree(
       is_answered, expires_at_ms)
     SELECT id, passport_id, scope_id, key_hash, request_hash, answer::jsonb, source,
       ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(took::jsonb)), held::jsonb,
-      false, ${nowMs + limits.permitKeyKeptMs}::bigint
+      false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
     FROM unnest(
       ${settlements.map(({ id }) => id)}::text[],
       ${settlements.map(({ key }) => key?.passportId ?? null)}::text[],
@@ -229,7 +230,7 @@ export async function readSettlements(
   if (open.length === 0) return gone;
   const rows = await tx<{ readerId: string }[]>`
     INSERT INTO settlements AS s (settlement_id, reads, source, is_answered, expires_at_ms)
-    SELECT reader, read, source, false, ${nowMs + limits.permitKeyKeptMs}::bigint
+    SELECT reader, read, source, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
     FROM unnest(
       ${open.map(({ readerId }) => readerId)}::text[],
       ${open.map(({ reads }) => reads)}::text[],
@@ -327,7 +328,7 @@ export async function writeVoids(
     ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
   const withdrawn = await tx<{ id: SettlementId; reads: SettlementId | null; isNew: boolean }[]>`
     INSERT INTO settlements AS s (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
-    SELECT id, ${source}, true, true, false, ${nowMs + limits.permitKeyKeptMs}::bigint
+    SELECT id, ${source}, true, true, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
     FROM unnest(${sorted}::text[]) AS void (id)
     ORDER BY id
     ON CONFLICT (settlement_id) DO UPDATE SET is_withdrawn = true
@@ -354,6 +355,6 @@ async function removeOld(tx: Transaction, nowMs: UnixMillis): Promise<void> {
   await tx`
     DELETE FROM settlements WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM settlements
-      WHERE expires_at_ms <= ${nowMs - limits.permitClaimTrimAfterMs}
+      WHERE expires_at_ms <= ${nowMs - decisionsLimits.permitClaimTrimAfterMs}
       ORDER BY expires_at_ms LIMIT ${limits.permitClaimsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }

@@ -1,7 +1,7 @@
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { indexGates } from './index-gates.ts';
+import { discoveryLimits } from './limits.ts';
 
 /**
  * Makes discovery forget the gates of an account that has been suspended, and answer them again when it is
@@ -23,7 +23,7 @@ async function indexNextGates(tx: Transaction, accountId: AccountId, after: stri
   const gates = await tx<{ gateId: GateId }[]>`
     SELECT gate_id AS "gateId" FROM gates
     WHERE account_id = ${accountId} AND mode = 'live' AND gate_id > ${after} AND deleted_at_ms IS NULL
-    ORDER BY gate_id LIMIT ${limits.discoveryGatesPerStepMax} FOR NO KEY UPDATE`;
+    ORDER BY gate_id LIMIT ${discoveryLimits.discoveryGatesPerStepMax} FOR NO KEY UPDATE`;
   const gateIds = gates.map(({ gateId }) => gateId);
   if (gateIds.length > 0) await indexGates(tx, gateIds);
   return gateIds.at(-1) ?? null;

@@ -33,7 +33,7 @@ export const oauthLimits = {
   clientFetchesAtOnceMax: 32,
   /**
    * Nor do strangers who name a host keep its webhooks waiting for a connection: they share
-   * `limits.webhookAttemptsAtOnceMax`.
+   * `webhooksLimits.webhookAttemptsAtOnceMax`.
    */
   clientFetchesPerHostMax: 4,
   /**

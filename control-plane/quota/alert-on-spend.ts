@@ -22,8 +22,8 @@ import {
  * once per window and counter, when that passes `alert_at` of it (contract §6 and §14:
  * `spend_limit.approaching`). Called where records go into their chains, so that whatever is on record counts
  * once, whoever decided it. The window is that of the decision's time. Alerts are for people: nothing is
- * decided by these sums, and a record that comes `limits.spendCountedMs` after the end of its window counts
- * no more.
+ * decided by these sums, and a record that comes `quotaLimits.spendCountedMs` after the end of its window
+ * counts no more.
  *
  * Costs one look-up where money was spent, and nothing where none was. The sums are rows that many
  * transactions share, locked in the order of their key until the transaction ends; of all rows only quota

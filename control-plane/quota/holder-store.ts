@@ -1,11 +1,11 @@
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow, WindowName } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
+import { quotaLimits } from './limits.ts';
 
 /** A holder belongs to one sidecar for ever. */
 export interface HolderName {
@@ -37,8 +37,8 @@ export interface LastCall {
 /**
  * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it:
  * some that are silent and hold nothing go, and of this sidecar those that were silent longest where it has
- * more than `limits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has driven out. What
- * they held is counted until its windows end, because it cannot be returned any more; one that calls
+ * more than `quotaLimits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has driven out.
+ * What they held is counted until its windows end, because it cannot be returned any more; one that calls
  * nevertheless is `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has
  * ended: a call that was late.
  */
@@ -51,15 +51,15 @@ export async function beginHolder(
     WITH silent AS (
       DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
         SELECT holder FROM lease_holders h
-        WHERE last_call_at_ms < least(${databaseNowMs(tx)}, ${nowMs}::bigint) - ${limits.leaseHolderKeptMs}::bigint
+        WHERE last_call_at_ms < least(${databaseNowMs(tx)}, ${nowMs}::bigint) - ${quotaLimits.leaseHolderKeptMs}::bigint
           AND NOT EXISTS (SELECT FROM quota_leases l WHERE l.holder = h.holder)
-        ORDER BY last_call_at_ms LIMIT ${limits.leaseHoldersPerTrimMax} FOR UPDATE SKIP LOCKED))
+        ORDER BY last_call_at_ms LIMIT ${quotaLimits.leaseHoldersPerTrimMax} FOR UPDATE SKIP LOCKED))
     ), surplus AS (
       DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
         SELECT holder FROM lease_holders WHERE holder = ANY (ARRAY(
           SELECT holder FROM lease_holders WHERE sidecar_id = ${sidecarId} AND holder <> ${holder}
           ORDER BY last_call_at_ms DESC
-          OFFSET ${limits.leaseHoldersPerSidecarMax - 1} LIMIT ${limits.leaseHoldersPerTrimMax}))
+          OFFSET ${quotaLimits.leaseHoldersPerSidecarMax - 1} LIMIT ${quotaLimits.leaseHoldersPerTrimMax}))
         FOR UPDATE SKIP LOCKED))
     )
     INSERT INTO lease_holders (holder, sidecar_id, account_id, epoch, last_seq, last_answer, last_call_at_ms)
@@ -168,8 +168,8 @@ export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void
   await sql`
     DELETE FROM quota_leases WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM quota_leases
-      WHERE ends_at_ms < least(${databaseNowMs(sql)}, ${nowMs}::bigint) - ${limits.quotaWindowKeptMs}::bigint
-      ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      WHERE ends_at_ms < least(${databaseNowMs(sql)}, ${nowMs}::bigint) - ${quotaLimits.quotaWindowKeptMs}::bigint
+      ORDER BY ends_at_ms LIMIT ${quotaLimits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
 
 /** A lease of a holder: its units of one calendar window. */

@@ -4,6 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { quotaLimits } from './limits.ts';
 
 /** What is to happen to one window: first units come back, then units are given out. */
 export interface WindowMove {
@@ -193,7 +194,7 @@ const moveOpened = (sql: Database | Transaction, wanted: readonly RequestedMove[
 /**
  * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long
  * ago: a call that makes the table grow also trims it, by at least twice as much, so it holds about what was
- * used within `limits.quotaWindowKeptMs`.
+ * used within `quotaLimits.quotaWindowKeptMs`.
  *
  * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only
  * when it has ended long ago by this clock and by the database's, and none that may have gone is ever made
@@ -209,12 +210,12 @@ async function openWindows(
 ): Promise<void> {
   await sql`
     WITH kept AS (
-      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${limits.quotaWindowKeptMs}::bigint AS since_ms
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${quotaLimits.quotaWindowKeptMs}::bigint AS since_ms
     ), ended AS (
       DELETE FROM quota_windows WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM quota_windows
-        WHERE ends_at_ms < least((SELECT since_ms FROM kept), ${nowMs - limits.quotaWindowKeptMs}::bigint)
-        ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))
+        WHERE ends_at_ms < least((SELECT since_ms FROM kept), ${nowMs - quotaLimits.quotaWindowKeptMs}::bigint)
+        ORDER BY ends_at_ms LIMIT ${quotaLimits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))
     )
     INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
     SELECT w.*, 0 FROM unnest(

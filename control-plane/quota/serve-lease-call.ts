@@ -1,5 +1,4 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
@@ -27,6 +26,7 @@ import {
 } from './holder-store.ts';
 import { foldPosts } from './lease-posts.ts';
 import { moveUnits, type WindowMove } from './ledger.ts';
+import { quotaLimits } from './limits.ts';
 
 export type LeaseCallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
@@ -83,7 +83,7 @@ export async function serveLeaseCall(
     if (last === null || (seq !== last.seq && seq !== last.seq + 1))
       return unmoved({ kind: 'holder_unknown' });
     if (seq === last.seq) return unmoved(await answerAgain(tx, call, last, nowMs));
-    if (seq % limits.leaseCallsPerFold === 0) await foldPosts(tx, holder);
+    if (seq % quotaLimits.leaseCallsPerFold === 0) await foldPosts(tx, holder);
     return answerNext(tx, accountId, call, nowMs);
   });
   if (made > 0) await trimLeases(sql, nowMs);

@@ -1,7 +1,6 @@
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
@@ -9,6 +8,7 @@ import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { quotaLimits } from './limits.ts';
 
 /** A limit on the money of one window, as it is configured at this moment. */
 export interface SpendLimit {
@@ -94,7 +94,7 @@ export async function addToWindows(
       ${sums.map(({ window }) => window.endsAtMs)}::bigint[],
       ${sums.map(({ units }) => units)}::bigint[]
     ) AS new (counter, window_name, starts_at_ms, ends_at_ms, units)
-    WHERE ends_at_ms > ${databaseNowMs(tx)} - ${limits.spendCountedMs}::bigint
+    WHERE ends_at_ms > ${databaseNowMs(tx)} - ${quotaLimits.spendCountedMs}::bigint
     ORDER BY counter COLLATE "C", window_name COLLATE "C", starts_at_ms
     ON CONFLICT (counter, window_name, starts_at_ms) DO UPDATE SET
       spent = least(q.spent + excluded.spent, ${spentMax}::bigint)
@@ -129,6 +129,6 @@ async function trimWindows(tx: Transaction): Promise<void> {
   await tx`
     DELETE FROM quota_spend WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM quota_spend
-      WHERE ends_at_ms < ${databaseNowMs(tx)} - ${2 * limits.spendCountedMs}::bigint
-      ORDER BY ends_at_ms LIMIT ${limits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      WHERE ends_at_ms < ${databaseNowMs(tx)} - ${2 * quotaLimits.spendCountedMs}::bigint
+      ORDER BY ends_at_ms LIMIT ${quotaLimits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }

@@ -22,8 +22,8 @@ export interface ShortWindow {
  * not shipped.
  *
  * Only holders of connected sidecars count, of each sidecar the newest: nobody settles for the others. What a
- * live holder used is on record within `limits.shipIntervalMs`, and what it does not use comes back within
- * two seconds, so this passes.
+ * live holder used is on record within `attestLimits.shipIntervalMs`, and what it does not use comes back
+ * within two seconds, so this passes.
  */
 export async function limitsMayChange(
   tx: Transaction,

@@ -2,6 +2,7 @@ import postgres from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Database } from '../base/database.ts';
+import { storageLimits } from './limits.ts';
 import { socketMaker } from './watched-socket.ts';
 
 export interface ConnectOptions {
@@ -57,7 +58,7 @@ export function connect(options: ConnectOptions): Database {
     ...(user === null ? {} : { user }),
     ...(options.onStatement === undefined ? {} : { debug: options.onStatement }),
     max: options.connectionsMax ?? limits.databaseConnectionsMax,
-    idle_timeout: limits.databaseIdleMsMax / 1_000,
+    idle_timeout: storageLimits.databaseIdleMsMax / 1_000,
     connect_timeout: limits.databaseConnectMsMax / 1_000,
     // The library's own pause grows to 20 s, which would keep answering 503 long after the database is back.
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
@@ -65,8 +66,8 @@ export function connect(options: ConnectOptions): Database {
     onnotice: () => undefined,
     connection: {
       application_name: 'agent-trust',
-      statement_timeout: limits.databaseStatementMsMax,
-      idle_in_transaction_session_timeout: limits.databaseStatementMsMax,
+      statement_timeout: storageLimits.databaseStatementMsMax,
+      idle_in_transaction_session_timeout: storageLimits.databaseStatementMsMax,
     },
   });
 }

@@ -5,6 +5,7 @@ import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { storageLimits } from './limits.ts';
 
 /**
  * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all
@@ -24,9 +25,9 @@ export async function readDatabaseClock(sql: Database, clock: CarriedClock): Pro
 }
 
 /**
- * Keeps `clock` at PostgreSQL's time: read once every `limits.clockReadIntervalMs`, so that a clock there
- * which is set, or another database after a failover, is followed within that time. While the database is
- * away the time goes on. Nothing here ever throws.
+ * Keeps `clock` at PostgreSQL's time: read once every `storageLimits.clockReadIntervalMs`, so that a clock
+ * there which is set, or another database after a failover, is followed within that time. While the database
+ * is away the time goes on. Nothing here ever throws.
  */
 export function followDatabaseClock(
   deps: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
@@ -64,7 +65,7 @@ export function followDatabaseClock(
     while (!isStopped) {
       // A database that is away is reported by everybody who needs it for more than its clock.
       await read().catch(() => undefined);
-      if (!isStopped) await wakeup.sleep(limits.clockReadIntervalMs);
+      if (!isStopped) await wakeup.sleep(storageLimits.clockReadIntervalMs);
     }
   };
   const running = run();

@@ -6,6 +6,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { storageLimits } from './limits.ts';
 
 /** Bounds of exports; see limits.ts for what each is good for. */
 export interface ExportBounds {
@@ -58,7 +59,7 @@ export function snapshotExporter(
       .begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
         const pulse = setInterval(
           () => tx`SELECT 1`.catch(() => end('its connection is lost')),
-          limits.exportPulseMs,
+          storageLimits.exportPulseMs,
         );
         const taken = untilStalled(pieces(tx), end, bounds.exportStallMsMax);
         await pipeline(taken, output, { end: false }).finally(() => clearInterval(pulse));

@@ -1,24 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database } from '../base/database.ts';
 import { databaseFailure } from './database-away.ts';
+import { storageLimits } from './limits.ts';
 
 const versionNumMin = 150_000;
 
 /**
  * Resolves when the database answers and is recent enough. One that is away, or just starting, is asked
- * `limits.databaseStartTries` times; then, and at once where it answers with a refusal (a wrong password, no
- * such database), this throws StartError. Of `url` only host and port are named. Rejects with an AbortError
- * when `signal` ends the waiting.
+ * `storageLimits.databaseStartTries` times; then, and at once where it answers with a refusal (a wrong
+ * password, no such database), this throws StartError. Of `url` only host and port are named. Rejects with an
+ * AbortError when `signal` ends the waiting.
  */
 export async function waitForDatabase(
   sql: Database,
   options: { readonly url: string; readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
   const place = placeOf(options.url);
-  let pauseMs: number = limits.databaseStartPauseFirstMs;
+  let pauseMs: number = storageLimits.databaseStartPauseFirstMs;
   for (let attempt = 1; ; attempt++) {
     try {
       await refuseOldVersion(sql, place);
@@ -29,7 +29,7 @@ export async function waitForDatabase(
       if (databaseFailure(error) === null) {
         throw new StartError(`The database at ${place} (DATABASE_URL) refused: ${reason}.`, { cause: error });
       }
-      if (attempt === limits.databaseStartTries) {
+      if (attempt === storageLimits.databaseStartTries) {
         throw new StartError(
           `The database at ${place} (DATABASE_URL) could not be reached in ${attempt} attempts: ${reason}. ` +
             'Start it, or correct DATABASE_URL.',
@@ -38,7 +38,7 @@ export async function waitForDatabase(
       }
       options.logger.warn({ place, attempt, reason, pauseMs }, 'the database cannot be reached yet');
       await pause(pauseMs, null, { signal: options.signal });
-      pauseMs = Math.min(pauseMs * 2, limits.databaseStartPauseLastMs);
+      pauseMs = Math.min(pauseMs * 2, storageLimits.databaseStartPauseLastMs);
     }
   }
 }

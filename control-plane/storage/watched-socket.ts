@@ -16,7 +16,7 @@ interface Place {
  * with CONNECTION_CLOSED instead, and the pool connects anew.
  *
  * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this
- * does (`limits.databaseIdleMsMax`).
+ * does (`storageLimits.databaseIdleMsMax`).
  */
 export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
   let made = 0;

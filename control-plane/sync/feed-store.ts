@@ -6,6 +6,7 @@ import { type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sy
 import type { ChangeEntry } from '../../shared/wire/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { syncLimits } from './limits.ts';
 
 /** The newest revision of an account's feed and of the global one. */
 export interface Heads {
@@ -72,15 +73,15 @@ export async function readEntries(
 }
 
 /**
- * Removes changes older than `limits.changeRetentionMs`, a bounded number at a time; replicas do not wait for
- * each other. The newest of each feed stays: the next one names it, and sidecars show by it which history
+ * Removes changes older than `syncLimits.changeRetentionMs`, a bounded number at a time; replicas do not wait
+ * for each other. The newest of each feed stays: the next one names it, and sidecars show by it which history
  * they have.
  */
 export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<number> {
   const removed = await sql`
     DELETE FROM changes WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM changes WHERE created_at_ms < ${nowMs - limits.changeRetentionMs}
+      SELECT ctid FROM changes WHERE created_at_ms < ${nowMs - syncLimits.changeRetentionMs}
         AND revision < (SELECT head.revision FROM feeds head WHERE head.feed_id = changes.feed_id)
-      ORDER BY created_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      ORDER BY created_at_ms LIMIT ${syncLimits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
   return removed.count;
 }

@@ -5,6 +5,7 @@ import { feedChannel } from '../../shared/wire/sync.ts';
 import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { readHeardHeads, trimChanges } from './feed-store.ts';
+import { syncLimits } from './limits.ts';
 import { trimSidecars } from './sidecar-store.ts';
 
 /**
@@ -32,7 +33,7 @@ export function startHeartbeat(
   };
 
   const trim = async () => {
-    if (deps.clock.monotonic() - trimmedAtMs < limits.changeTrimIntervalMs) return;
+    if (deps.clock.monotonic() - trimmedAtMs < syncLimits.changeTrimIntervalMs) return;
     trimmedAtMs = deps.clock.monotonic();
     try {
       await trimChanges(deps.sql, deps.clock.now());

@@ -4,6 +4,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { ackChannel } from '../../shared/wire/sync.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { syncLimits } from './limits.ts';
 import { findServingAccounts, lookAtSidecars } from './sidecar-store.ts';
 
 /** How far a change of the global feed has come among the sidecars that serve one owner's passports. */
@@ -14,9 +15,9 @@ export interface Propagation {
   /** Those of them that have the change in force. */
   readonly acknowledged: number;
   /**
-   * Sidecars that were connected within `limits.sidecarSilentMs` and are not now: each may go on with what it
-   * knew, as long as the trust level of its gates allows. The last heard of first, at most
-   * `limits.silentSidecarsMax`.
+   * Sidecars that were connected within `syncLimits.sidecarSilentMs` and are not now: each may go on with
+   * what it knew, as long as the trust level of its gates allows. The last heard of first, at most
+   * `syncLimits.silentSidecarsMax`.
    */
   readonly silent: readonly SidecarId[];
 }
@@ -46,12 +47,12 @@ export async function propagationOf(
   const wakeup = makeWakeup();
   const unsubscribe = await deps.bus.subscribe(ackChannel, wakeup.wake);
   try {
-    let pauseMs: number = limits.ackLookFirstMs;
+    let pauseMs: number = syncLimits.ackLookFirstMs;
     for (;;) {
       const leftMs = deadlineMs - deps.clock.monotonic();
       if (isComplete(seen) || leftMs <= 0) return seen;
       await wakeup.sleep(Math.min(pauseMs, leftMs));
-      pauseMs = Math.min(pauseMs * 2, limits.ackLookLastMs);
+      pauseMs = Math.min(pauseMs * 2, syncLimits.ackLookLastMs);
       seen = await look();
     }
   } finally {

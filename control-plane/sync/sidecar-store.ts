@@ -7,6 +7,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { syncLimits } from './limits.ts';
 
 /** The sidecar and the process that send a request. */
 export interface Connection {
@@ -19,7 +20,7 @@ export interface Connection {
  * Makes a new connection the only one of its sidecar id, and returns its id; what an earlier one had
  * acknowledged is forgotten. The id begins with the time, and no two of a sidecar have the same, so that of
  * two it can be told which is newer. Throws `invalid_request` where the sidecar id belongs to another
- * account, `overloaded` where the account has `limits.sidecarsPerAccountMax` other sidecars connected.
+ * account, `overloaded` where the account has `syncLimits.sidecarsPerAccountMax` other sidecars connected.
  */
 export async function connectSidecar(
   sql: Database,
@@ -66,30 +67,30 @@ async function makeRoom(
       count(*) FILTER (WHERE last_seen_at_ms <= ${connectedSinceMs}) AS silent
     FROM sidecars WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId}`;
   const { connected, silent } = must(others, 'a count has a row');
-  if (connected >= limits.sidecarsPerAccountMax) {
+  if (connected >= syncLimits.sidecarsPerAccountMax) {
     throw new ApiError('overloaded', {
-      message: `This account has ${limits.sidecarsPerAccountMax} connected sidecars, which is the maximum.`,
+      message: `This account has ${syncLimits.sidecarsPerAccountMax} connected sidecars, which is the maximum.`,
     });
   }
-  if (silent < limits.sidecarsPerAccountMax) return;
+  if (silent < syncLimits.sidecarsPerAccountMax) return;
   await sql`
     DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
       SELECT sidecar_id FROM sidecars
       WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId} AND last_seen_at_ms <= ${connectedSinceMs}
       ORDER BY EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id), last_seen_at_ms
-      LIMIT ${limits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      LIMIT ${syncLimits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
 
 /**
- * Forgets sidecars that were not heard of for `limits.sidecarForgottenMs`, a bounded number at a time;
+ * Forgets sidecars that were not heard of for `syncLimits.sidecarForgottenMs`, a bounded number at a time;
  * replicas do not wait for each other.
  */
 export async function trimSidecars(sql: Database): Promise<number> {
   const removed = await sql`
     DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
       SELECT sidecar_id FROM sidecars
-      WHERE last_seen_at_ms < ${databaseNowMs(sql)} - ${limits.sidecarForgottenMs}::bigint
-      ORDER BY last_seen_at_ms LIMIT ${limits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      WHERE last_seen_at_ms < ${databaseNowMs(sql)} - ${syncLimits.sidecarForgottenMs}::bigint
+      ORDER BY last_seen_at_ms LIMIT ${syncLimits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
   return removed.count;
 }
 
@@ -143,7 +144,7 @@ export async function noteSidecar(
 
 /**
  * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were
- * shown. One step of an index for each such gate, at most `limits.servingGatesMax` of them.
+ * shown. One step of an index for each such gate, at most `syncLimits.servingGatesMax` of them.
  */
 export async function findServingAccounts(sql: Database, { accountId, mode }: Owner): Promise<AccountId[]> {
   const nextGate = (after: PendingQuery<Row[]>) => sql`
@@ -156,7 +157,7 @@ export async function findServingAccounts(sql: Database, { accountId, mode }: Ow
       UNION ALL
       SELECT next.gate_id, place + 1
       FROM shown_at CROSS JOIN LATERAL (${nextGate(sql`AND attestations.gate_id > shown_at.gate_id`)}) AS next
-      WHERE place < ${limits.servingGatesMax}
+      WHERE place < ${syncLimits.servingGatesMax}
     )
     SELECT DISTINCT account_id AS "accountId" FROM shown_at JOIN gates USING (gate_id)`;
   return [accountId, ...rows.map((row) => row.accountId)];
@@ -180,13 +181,13 @@ export async function lookAtSidecars(
       last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected"
     FROM sidecars
     WHERE account_id = ANY(${[...accountIds]}::text[])
-      AND last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarSilentMs}::bigint
+      AND last_seen_at_ms > ${databaseNowMs(sql)} - ${syncLimits.sidecarSilentMs}::bigint
     ORDER BY last_seen_at_ms DESC`;
   const connected = rows.filter(({ isConnected }) => isConnected);
   const silent = rows.filter(({ isConnected }) => !isConnected);
   return {
     sidecars: connected.length,
     acknowledged: connected.filter(({ hasAcknowledged }) => hasAcknowledged).length,
-    silent: silent.slice(0, limits.silentSidecarsMax).map(({ sidecarId }) => sidecarId),
+    silent: silent.slice(0, syncLimits.silentSidecarsMax).map(({ sidecarId }) => sidecarId),
   };
 }

@@ -7,6 +7,7 @@ import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
+import { webhooksLimits } from './limits.ts';
 import { redactAnswer } from './redact-answer.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
 
@@ -65,7 +66,7 @@ async function send(
       method: 'POST',
       headers,
       body,
-      maxBytes: limits.webhookAnswerBytesMax,
+      maxBytes: webhooksLimits.webhookAnswerBytesMax,
       timeoutMs: limits.webhookTimeoutMs,
       signal,
     });
@@ -130,12 +131,12 @@ export function pauseBefore(tries: number, random: Random): number | null {
 
 /**
  * RFC 9110 §10.2.3: seconds, or a date. Null where there is none that can be read; never more than
- * `limits.webhookRetryAfterMsMax`.
+ * `webhooksLimits.webhookRetryAfterMsMax`.
  */
 export function retryAfterMs({ headers }: Pick<GuardedAnswer, 'headers'>, nowMs: UnixMillis): number | null {
   const text = headers['retry-after']?.trim() ?? '';
   const askedMs = /^\d+$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;
-  return askedMs > 0 ? Math.min(askedMs, limits.webhookRetryAfterMsMax) : null;
+  return askedMs > 0 ? Math.min(askedMs, webhooksLimits.webhookRetryAfterMsMax) : null;
 }
 
 /** An HTTP date (`Wed, 21 Oct 2026 07:28:00 GMT`); NaN for anything else. */

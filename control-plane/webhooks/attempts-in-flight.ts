@@ -1,8 +1,8 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
 import type { LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
+import { webhooksLimits } from './limits.ts';
 
 /**
  * The attempts of this replica: those that have not come back, and those that have and are not yet written
@@ -45,7 +45,7 @@ export function makeAttemptsInFlight(
     running.delete(delivery);
     load.inFlight -= 1;
     load.failures = hasSucceeded ? 0 : load.failures + 1;
-    const isForgotten = load.failures === 0 || loads.size > limits.webhookLoadsMax;
+    const isForgotten = load.failures === 0 || loads.size > webhooksLimits.webhookLoadsMax;
     if (load.inFlight === 0 && isForgotten) loads.delete(delivery.webhookId);
     onBack();
   };
@@ -68,14 +68,14 @@ export function makeAttemptsInFlight(
         // A secret that cannot be unsealed: an internal error. It is retried when the lock expires, and until
         // then it keeps its slot.
         deps.logger.error({ err: error, webhook_id: webhookId }, 'a webhook could not be signed');
-        setTimeout(() => end(delivery, load, false), limits.webhookLockMs).unref();
+        setTimeout(() => end(delivery, load, false), webhooksLimits.webhookLockMs).unref();
       },
     );
   };
 
   return {
     start,
-    room: () => limits.webhookAttemptsAtOnceMax - running.size - back.length,
+    room: () => webhooksLimits.webhookAttemptsAtOnceMax - running.size - back.length,
     freeSlots: (webhookId, room) => freeSlots(loads.get(webhookId), room),
     count: () => running.size,
     takeBack: () => {
@@ -100,7 +100,7 @@ export function makeAttemptsInFlight(
  */
 function freeSlots(load: Load | undefined, room: number): number {
   const { inFlight: underWay, failures } = load ?? { inFlight: 0, failures: 0 };
-  const most = limits.webhookConcurrencyMax >> Math.min(failures, 16);
-  const slots = Math.max(1, Math.min(most, Math.floor(room / limits.webhookRoomShares)));
+  const most = webhooksLimits.webhookConcurrencyMax >> Math.min(failures, 16);
+  const slots = Math.max(1, Math.min(most, Math.floor(room / webhooksLimits.webhookRoomShares)));
   return Math.max(0, slots - underWay);
 }

@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import { distinctEvents, type WebhookCreation } from '../../shared/wire/webhook.ts';
 import type { Transaction } from '../base/database.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedFetch, TargetRefused } from './guarded-fetch.ts';
+import { webhooksLimits } from './limits.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import { countWebhooksLocked, insertWebhook } from './webhook-store.ts';
 
@@ -27,9 +27,9 @@ export async function createWebhook(
   { owner, wanted }: { readonly owner: Owner; readonly wanted: Static<typeof WebhookCreation> },
 ): Promise<WebhookWithSecret> {
   if (wanted.url !== null) checkUrl(deps.outbound, wanted.url);
-  if ((await countWebhooksLocked(tx, owner)) >= limits.webhooksPerAccountMax) {
+  if ((await countWebhooksLocked(tx, owner)) >= webhooksLimits.webhooksPerAccountMax) {
     throw new ApiError('invalid_request', {
-      message: `An account has at most ${limits.webhooksPerAccountMax} webhooks in each mode.`,
+      message: `An account has at most ${webhooksLimits.webhooksPerAccountMax} webhooks in each mode.`,
     });
   }
   const nowMs = deps.clock.now();

@@ -1,9 +1,9 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { type AttemptsInFlight, makeAttemptsInFlight } from './attempts-in-flight.ts';
 import { dropQueues, lockDeliveries, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
+import { webhooksLimits } from './limits.ts';
 import { makeAttemptRecorder } from './record-attempts.ts';
 import { trimDeliveries } from './trim-deliveries.ts';
 
@@ -19,8 +19,8 @@ type DeliverDeps = Pick<
  *
  * One loop records what has ended, locks what there is room for and sends it, without waiting for
  * answers. What keeps one endpoint from delaying another: each has its own queue and its own number of
- * attempts at once (`limits.webhookConcurrencyMax`), halved with every attempt that fails in a row and small
- * where little is left for all, and the queues are served in turn.
+ * attempts at once (`webhooksLimits.webhookConcurrencyMax`), halved with every attempt that fails in a row
+ * and small where little is left for all, and the queues are served in turn.
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
@@ -33,11 +33,11 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
     while (!isStopping) {
       const hasMore = await step();
       await trim();
-      if (!hasMore && !isStopping) await wakeup.sleep(limits.webhookPollMs);
+      if (!hasMore && !isStopping) await wakeup.sleep(webhooksLimits.webhookPollMs);
     }
-    const deadlineMs = deps.clock.monotonic() + limits.webhookDrainMs;
+    const deadlineMs = deps.clock.monotonic() + webhooksLimits.webhookDrainMs;
     while (inFlight.count() > 0 && deps.clock.monotonic() < deadlineMs) {
-      await wakeup.sleep(limits.webhookPollMs);
+      await wakeup.sleep(webhooksLimits.webhookPollMs);
     }
     await last();
   };
@@ -45,8 +45,8 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const running = run();
   return {
     /**
-     * Resolves when nothing is under way any more: what has not come back within `limits.webhookDrainMs` is
-     * given back to the queue.
+     * Resolves when nothing is under way any more: what has not come back within
+     * `webhooksLimits.webhookDrainMs` is given back to the queue.
      */
     stop: async () => {
       isStopping = true;
@@ -92,7 +92,7 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
     seen = { after, queues };
     const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ webhookId }) => webhookId);
     if (deleted.length > 0) await dropQueues(sql, deleted);
-    const hasMore = queues.length === limits.webhookQueuesPerLookMax;
+    const hasMore = queues.length === webhooksLimits.webhookQueuesPerLookMax;
     cursor = hasMore ? (queues.at(-1)?.webhookId ?? '') : '';
   };
 
@@ -154,10 +154,11 @@ function makeTrim({ sql, clock, logger }: DeliverDeps): () => Promise<void> {
     if (clock.monotonic() < nextAtMs) return;
     try {
       const isDone = await trimDeliveries(sql, clock.now());
-      nextAtMs = clock.monotonic() + (isDone ? limits.webhookTrimIntervalMs : limits.webhookPollMs);
+      nextAtMs =
+        clock.monotonic() + (isDone ? webhooksLimits.webhookTrimIntervalMs : webhooksLimits.webhookPollMs);
     } catch (error) {
       // Nothing is lost: the same rows are still there a minute later.
-      nextAtMs = clock.monotonic() + limits.webhookTrimIntervalMs;
+      nextAtMs = clock.monotonic() + webhooksLimits.webhookTrimIntervalMs;
       logger.warn({ err: error }, 'old deliveries could not be removed');
     }
   };

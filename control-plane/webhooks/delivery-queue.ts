@@ -1,8 +1,8 @@
 import type { DeliveryId, EventId, WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { webhooksLimits } from './limits.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
 
 /** The queue of one endpoint: its earliest delivery. */
@@ -37,7 +37,7 @@ export async function readQueues(
         WHERE d.next_attempt_at_ms IS NOT NULL AND d.webhook_id > queues.webhook_id
         ORDER BY d.webhook_id, d.next_attempt_at_ms LIMIT 1
       ) AS next
-      WHERE queues.place < ${limits.webhookQueuesPerLookMax}
+      WHERE queues.place < ${webhooksLimits.webhookQueuesPerLookMax}
     )
     SELECT q.webhook_id AS "webhookId", w.webhook_id IS NULL AS "isDeleted",
       w.webhook_id IS NOT NULL AND q.next_attempt_at_ms <= ${nowMs} AND ${takesNow(sql, nowMs)} AS "isDue"
@@ -62,7 +62,7 @@ export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]
     DELETE FROM webhook_deliveries WHERE delivery_id = ANY (ARRAY(
       SELECT delivery_id FROM webhook_deliveries
       WHERE webhook_id = ANY(${[...webhookIds]}::text[]) AND next_attempt_at_ms IS NOT NULL
-      LIMIT ${limits.webhookDeliveriesPerTrimMax}))`;
+      LIMIT ${webhooksLimits.webhookDeliveriesPerTrimMax}))`;
 }
 
 /** A delivery locked by this replica: until `lockEndsAtMs` no other replica attempts it. */
@@ -97,7 +97,7 @@ export async function lockDeliveries(
     readonly nowMs: UnixMillis;
   },
 ): Promise<readonly LockedDelivery[]> {
-  const lockEndsAtMs = claim.nowMs + limits.webhookLockMs;
+  const lockEndsAtMs = claim.nowMs + webhooksLimits.webhookLockMs;
   return sql<LockedDelivery[]>`
     WITH picked AS MATERIALIZED (
       SELECT due.delivery_id

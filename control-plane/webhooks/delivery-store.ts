@@ -1,10 +1,10 @@
 import { must } from '../../shared/errors/assert.ts';
 import { type DeliveryId, idTime, type WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, DeliveryAttempt, DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { webhooksLimits } from './limits.ts';
 
 type DeliveryRow = Omit<Delivery, 'attempts'>;
 
@@ -69,7 +69,7 @@ async function withAttempts(
     SELECT a.delivery_id AS "deliveryId", a.attempt, a.started_at_ms AS "startedAtMs", a.latency_ms AS "latencyMs",
       a.status_code AS "statusCode", a.error, a.response
     FROM webhook_attempts a JOIN webhook_deliveries d USING (delivery_id)
-    WHERE a.delivery_id = ANY(${ids}::text[]) AND a.attempt > d.attempts - ${limits.webhookAttemptsShownMax}
+    WHERE a.delivery_id = ANY(${ids}::text[]) AND a.attempt > d.attempts - ${webhooksLimits.webhookAttemptsShownMax}
     ORDER BY a.delivery_id, a.attempt DESC`;
   return rows.map((row) => ({
     ...row,
@@ -93,7 +93,7 @@ export async function requeueDelivery(
 
 /**
  * The same for the oldest of all that were made since then and have failed, for good or so far. Resolves to
- * how many; where it is `limits.webhookRecoveredPerCallMax`, there may be more.
+ * how many; where it is `webhooksLimits.webhookRecoveredPerCallMax`, there may be more.
  */
 export async function requeueFailed(
   tx: Transaction,
@@ -106,7 +106,7 @@ export async function requeueFailed(
       SELECT delivery_id FROM webhook_deliveries
       WHERE webhook_id = ${webhookId} AND delivery_id >= ${`dlv_${idTime(sinceMs)}`} AND status <> 'succeeded' AND attempts > 0
         AND claimed_by IS NULL AND (next_attempt_at_ms IS NULL OR next_attempt_at_ms > ${nowMs})
-      ORDER BY delivery_id LIMIT ${limits.webhookRecoveredPerCallMax}
+      ORDER BY delivery_id LIMIT ${webhooksLimits.webhookRecoveredPerCallMax}
       FOR UPDATE SKIP LOCKED
     ))
     RETURNING delivery_id`;

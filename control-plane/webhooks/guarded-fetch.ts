@@ -5,6 +5,7 @@ import { Agent, request } from 'undici';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { webhooksLimits } from './limits.ts';
 import { isGloballyRoutable, isIpLiteral } from './routable-address.ts';
 
 export interface GuardedRequest {
@@ -50,7 +51,8 @@ export class TargetRefused extends Error {
  *   - Redirects are answers like others and are not followed.
  *   - Time and size are bounded.
  *
- * Connections are kept for `limits.webhookKeepAliveMs` and used again, never for another host or port.
+ * Connections are kept for `webhooksLimits.webhookKeepAliveMs` and used again, never for another host or
+ * port.
  */
 export interface GuardedFetch {
   /**
@@ -82,11 +84,11 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { allowPrivate } = options;
   const resolve = options.resolve ?? (allowPrivate ? askThisMachine : askDns());
   const agent = new Agent({
-    connections: limits.webhookAttemptsAtOnceMax,
+    connections: webhooksLimits.webhookAttemptsAtOnceMax,
     pipelining: 1,
-    keepAliveTimeout: limits.webhookKeepAliveMs,
+    keepAliveTimeout: webhooksLimits.webhookKeepAliveMs,
     // Without this the server's own `Keep-Alive` header counts, up to ten minutes.
-    keepAliveMaxTimeout: limits.webhookKeepAliveMs,
+    keepAliveMaxTimeout: webhooksLimits.webhookKeepAliveMs,
     connect: {
       timeout: limits.webhookTimeoutMs,
       lookup: judgingLookup(resolve, allowPrivate),

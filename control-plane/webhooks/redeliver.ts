@@ -1,7 +1,6 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, Webhook, WebhookEvent } from '../../shared/model/webhook.ts';
@@ -13,6 +12,7 @@ import type { Caller } from '../http/caller.ts';
 import { findDelivery, requeueDelivery, requeueFailed } from './delivery-store.ts';
 import type { WebhookDeps } from './deps.ts';
 import { queueEvents } from './emit-events.ts';
+import { webhooksLimits } from './limits.ts';
 import { findWebhook } from './webhook-store.ts';
 
 type SendDeps = Pick<WebhookDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>;
@@ -67,7 +67,7 @@ export async function recover(
     await findSent(tx, caller, webhookId);
     const requeued = await requeueFailed(tx, webhookId, { sinceMs, nowMs: deps.clock.now() });
     return {
-      result: { requeued, hasMore: requeued === limits.webhookRecoveredPerCallMax },
+      result: { requeued, hasMore: requeued === webhooksLimits.webhookRecoveredPerCallMax },
       audited: {
         operation: 'recoverWebhook',
         target: webhookId,

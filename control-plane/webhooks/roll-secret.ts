@@ -1,11 +1,11 @@
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { renderTime, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { WebhookWithSecret } from './create-webhook.ts';
 import type { WebhookDeps } from './deps.ts';
+import { webhooksLimits } from './limits.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import {
   lockWebhook,
@@ -51,7 +51,7 @@ function previousOf(
   { nowMs, overlapMs }: { readonly nowMs: UnixMillis; readonly overlapMs: number },
 ): PreviousSecret[] {
   const signing = previousSecrets.filter(({ endsAtMs }) => nowMs < endsAtMs);
-  if (signing.length >= limits.webhookPreviousSecretsMax) {
+  if (signing.length >= webhooksLimits.webhookPreviousSecretsMax) {
     const firstEndMs = Math.min(...signing.map(({ endsAtMs }) => endsAtMs)) as UnixMillis;
     throw invalidRequest(
       'overlap_s',

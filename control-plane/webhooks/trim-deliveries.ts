@@ -1,21 +1,21 @@
 import { idTime } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database } from '../base/database.ts';
+import { webhooksLimits } from './limits.ts';
 import { disableUnread } from './webhook-store.ts';
 
 /**
- * Removes what is older than `limits.webhookDeliveryKeptMs`, some of it at a time, and disables endpoints
- * from which nobody fetches. Resolves to whether nothing old is left. Ids begin with the time of their
- * making, so what is old is the beginning of an index.
+ * Removes what is older than `webhooksLimits.webhookDeliveryKeptMs`, some of it at a time, and disables
+ * endpoints from which nobody fetches. Resolves to whether nothing old is left. Ids begin with the time of
+ * their making, so what is old is the beginning of an index.
  *
  * First go the deliveries, so that nobody sends an event that is about to go; then what belongs to none any
  * more.
  */
 export async function trimDeliveries(sql: Database, nowMs: UnixMillis): Promise<boolean> {
-  await disableUnread(sql, { beforeMs: nowMs - limits.webhookUnreadMsMax, nowMs });
-  const oldTime = idTime(Math.max(0, nowMs - limits.webhookDeliveryKeptMs) as UnixMillis);
-  const max = limits.webhookDeliveriesPerTrimMax;
+  await disableUnread(sql, { beforeMs: nowMs - webhooksLimits.webhookUnreadMsMax, nowMs });
+  const oldTime = idTime(Math.max(0, nowMs - webhooksLimits.webhookDeliveryKeptMs) as UnixMillis);
+  const max = webhooksLimits.webhookDeliveriesPerTrimMax;
   const deliveries = await sql`
     DELETE FROM webhook_deliveries WHERE delivery_id = ANY (ARRAY(
       SELECT delivery_id FROM webhook_deliveries WHERE delivery_id < ${`dlv_${oldTime}`} ORDER BY delivery_id LIMIT ${max}))`;

@@ -1,8 +1,8 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DisablingReason } from '../../shared/model/webhook.ts';
 import type { Database } from '../base/database.ts';
+import { webhooksLimits } from './limits.ts';
 
 /** What some attempts at one endpoint show about it. */
 export interface EndpointResults {
@@ -24,15 +24,15 @@ export interface Disabled {
 
 /**
  * Keeps since when an endpoint has been failing, and disables it where it is gone or has failed for
- * `limits.webhookFailingMsMax` without a success in between (contract §14). Resolves to those that were
- * disabled just now. What waits for them waits on. Nothing is written for an endpoint that works and did
+ * `webhooksLimits.webhookFailingMsMax` without a success in between (contract §14). Resolves to those that
+ * were disabled just now. What waits for them waits on. Nothing is written for an endpoint that works and did
  * before, nor for one that has begun anew since: another URL, or enabled again by its owner.
  */
 export async function updateEndpointHealth(
   sql: Database,
   { endpoints, nowMs }: { readonly endpoints: readonly EndpointResults[]; readonly nowMs: UnixMillis },
 ): Promise<readonly Disabled[]> {
-  const failingBeforeMs = nowMs - limits.webhookFailingMsMax;
+  const failingBeforeMs = nowMs - webhooksLimits.webhookFailingMsMax;
   const rows = await sql<{ webhookId: WebhookId; reason: DisablingReason | null }[]>`
     WITH noted AS (
       SELECT * FROM unnest(

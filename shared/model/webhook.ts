@@ -19,8 +19,8 @@ export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /**
  * Why nothing is sent to an endpoint: `owner` disabled it; `gone`: it answered 410; `failing`: no attempt
- * succeeded for `limits.webhookFailingMsMax`; `unread`: nobody fetched from an endpoint without a URL, until
- * somebody does.
+ * succeeded for `webhooksLimits.webhookFailingMsMax`; `unread`: nobody fetched from an endpoint without a
+ * URL, until somebody does.
  */
 export const disablingReasons = ['owner', 'gone', 'failing', 'unread'] as const;
 export type DisablingReason = (typeof disablingReasons)[number];

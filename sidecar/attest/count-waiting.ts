@@ -1,4 +1,4 @@
-import { limits } from '../../shared/model/limits.ts';
+import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import type { SpoolEpoch } from './spool-folder.ts';
 import { findFrame, frameEnd, frameSeq } from './spool-segment.ts';
@@ -27,7 +27,7 @@ export async function countWaiting(
 async function lastSeqOf(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> {
   const segment = epoch.segments.at(-1);
   if (segment === undefined) return 0;
-  const window = Buffer.allocUnsafe(limits.spoolReadBytes);
+  const window = Buffer.allocUnsafe(attestLimits.spoolReadBytes);
   let last = segment.firstSeq - 1;
   for (let offset = 0; offset < segment.bytes; ) {
     const bytes = await files.read(

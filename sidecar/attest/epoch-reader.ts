@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { VoidRun } from '../../shared/wire/sync.ts';
 import type { BatchBuilder } from './batch.ts';
+import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import { quarantineFolder, type SpoolEpoch, type SpoolSegment } from './spool-folder.ts';
 import {
@@ -39,8 +39,8 @@ export interface ReadPosition {
  *   taken for another.
  *
  * What the disk does not give back (a read that fails, a file that has become shorter) is tried
- * `limits.spoolReadTries` times. Then the rest of that segment counts as damaged, too, and the file is kept
- * in the quarantine folder as it is.
+ * `attestLimits.spoolReadTries` times. Then the rest of that segment counts as damaged, too, and the file is
+ * kept in the quarantine folder as it is.
  */
 export class EpochReader {
   readonly epoch: SpoolEpoch;
@@ -68,7 +68,7 @@ export class EpochReader {
 
   constructor(
     epoch: SpoolEpoch,
-    /** `limits.spoolReadBytes`; the reader of the next epoch may use it again. */
+    /** `attestLimits.spoolReadBytes`; the reader of the next epoch may use it again. */
     window: Buffer,
     options: { readonly files: SpoolFiles; readonly directory: string; readonly logger: Logger },
   ) {
@@ -197,7 +197,7 @@ export class EpochReader {
   async #noteUnread(segment: SpoolSegment, name: string, error: unknown): Promise<null> {
     const { files, directory, logger } = this.#options;
     this.#failure = { name, tries: this.#failure.name === name ? this.#failure.tries + 1 : 1 };
-    if (this.#failure.tries < limits.spoolReadTries) throw error;
+    if (this.#failure.tries < attestLimits.spoolReadTries) throw error;
     const file = join(quarantineFolder(directory), name);
     const isKept = await files.keep(segment.path, file).then(
       () => true,

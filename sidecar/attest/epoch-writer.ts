@@ -1,6 +1,6 @@
-import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { type CommitOutcome, type GroupCommit, groupCommit } from './group-commit.ts';
+import { attestLimits } from './limits.ts';
 import { type FileIdentity, isSameFile, type SpoolFiles } from './spool-files.ts';
 import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
 
@@ -92,12 +92,12 @@ export class EpochWriter {
 
   /**
    * Begins the next segment, whose first record will have that number, and throws unless it takes
-   * `limits.spoolProbeBytes`.
+   * `attestLimits.spoolProbeBytes`.
    */
   probe(firstSeq: number): void {
     this.#create(firstSeq);
     try {
-      this.#writeAt(Buffer.alloc(limits.spoolProbeBytes), limits.spoolProbeBytes, 0);
+      this.#writeAt(Buffer.alloc(attestLimits.spoolProbeBytes), attestLimits.spoolProbeBytes, 0);
     } finally {
       this.#files.truncate(this.#file, 0);
     }

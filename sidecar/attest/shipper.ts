@@ -8,6 +8,7 @@ import type { RefusedRecord, ShipAnswer, VoidRun } from '../../shared/wire/sync.
 import { BatchBuilder, type ShippingConnection } from './batch.ts';
 import { countWaiting } from './count-waiting.ts';
 import { EpochReader } from './epoch-reader.ts';
+import { attestLimits } from './limits.ts';
 import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
 
@@ -70,7 +71,7 @@ export interface ShipperDeps {
   readonly connection: () => ShippingConnection | null;
   readonly random: Random;
   readonly logger: Logger;
-  /** Default: `limits.shipIntervalMs`. */
+  /** Default: `attestLimits.shipIntervalMs`. */
   readonly shipIntervalMs?: number;
 }
 
@@ -95,7 +96,7 @@ class SpoolShipper implements Shipper {
   #batch = new BatchBuilder();
   /** The control plane has taken the batch, so all of it was sent, and its memory may be used again. */
   #isBatchTaken = true;
-  readonly #window = Buffer.allocUnsafe(limits.spoolReadBytes);
+  readonly #window = Buffer.allocUnsafe(attestLimits.spoolReadBytes);
   readonly #wakeup = makeWakeup();
   readonly #finished: Promise<void>;
   /** The reader of the oldest epoch. */
@@ -109,7 +110,7 @@ class SpoolShipper implements Shipper {
 
   constructor(deps: ShipperDeps) {
     this.#deps = deps;
-    this.#intervalMs = deps.shipIntervalMs ?? limits.shipIntervalMs;
+    this.#intervalMs = deps.shipIntervalMs ?? attestLimits.shipIntervalMs;
     this.#finished = this.#run();
   }
 

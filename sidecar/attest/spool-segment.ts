@@ -1,5 +1,5 @@
-import { limits } from '../../shared/model/limits.ts';
 import { crc32c } from './crc32c.ts';
+import { attestLimits } from './limits.ts';
 
 /**
  * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are
@@ -20,7 +20,7 @@ import { crc32c } from './crc32c.ts';
 export const frameHeaderBytes = 16;
 
 /** A character of JSON takes at most three bytes of UTF-8 for each UTF-16 unit. */
-export const frameBytesMax = frameHeaderBytes + limits.spoolRecordCharsMax * 3;
+export const frameBytesMax = frameHeaderBytes + attestLimits.spoolRecordCharsMax * 3;
 
 const u32 = 2 ** 32;
 

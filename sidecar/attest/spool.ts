@@ -9,6 +9,7 @@ import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
+import { attestLimits } from './limits.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
 import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
 import { frameBytesMax, writeFrame } from './spool-segment.ts';
@@ -48,8 +49,8 @@ export interface Spool {
   readonly isFull: boolean;
   readonly state: SpoolState;
   /**
-   * Records are taken, and were for the last `limits.spoolSteadyMs`: readiness does not flap with a disk that
-   * is full again and again.
+   * Records are taken, and were for the last `attestLimits.spoolSteadyMs`: readiness does not flap with a
+   * disk that is full again and again.
    */
   readonly isSteady: boolean;
   /** On disk, with what was taken of a segment that is not deleted yet: what `isFull` is about. */
@@ -163,7 +164,7 @@ class FileSpool implements Spool {
   readonly #syncFirst: boolean;
 
   /** The frames of this turn. */
-  readonly #turn = Buffer.allocUnsafe(limits.spoolTurnBytesMax);
+  readonly #turn = Buffer.allocUnsafe(attestLimits.spoolTurnBytesMax);
   #turnBytes = 0;
   #turnOwners: RecordOwner[] = [];
   /** Of the oldest segment. Written by `dropTaken`. */
@@ -184,14 +185,14 @@ class FileSpool implements Spool {
     this.directory = options.directory;
     this.files = options.files;
     this.epochs = epochs;
-    this.bytesMax = options.bytesMax ?? limits.spoolBytesMax;
+    this.bytesMax = options.bytesMax ?? attestLimits.spoolBytesMax;
     this.#options = options;
     this.#logger = options.logger;
     this.#hold = hold;
     this.#syncFirst = options.fsyncMs === 0;
     this.#writer = this.#writerOf(live);
     for (const { segments } of epochs) for (const segment of segments) this.bytes += segment.bytes;
-    this.#look = setInterval(() => this.#lookDown(), limits.spoolLookMs).unref();
+    this.#look = setInterval(() => this.#lookDown(), attestLimits.spoolLookMs).unref();
   }
 
   get isFull(): boolean {
@@ -205,7 +206,7 @@ class FileSpool implements Spool {
   }
 
   get isSteady(): boolean {
-    return !this.isFull && this.#options.clock.monotonic() - this.#troubleAtMs >= limits.spoolSteadyMs;
+    return !this.isFull && this.#options.clock.monotonic() - this.#troubleAtMs >= attestLimits.spoolSteadyMs;
   }
 
   append(record: SpooledRecord, owner: RecordOwner): void {
@@ -220,7 +221,7 @@ class FileSpool implements Spool {
   }
 
   #appendJson(json: string, owner: RecordOwner): void {
-    assert(json.length <= limits.spoolRecordCharsMax, 'a record has bounded fields');
+    assert(json.length <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
     if (this.#turnBytes === 0) setImmediate(() => this.#endTurn());
     this.lastSeq += 1;
     this.#turnBytes = writeFrame(this.#turn, this.#turnBytes, this.lastSeq, json);
@@ -278,7 +279,7 @@ class FileSpool implements Spool {
   }
 
   #writerOf(epoch: SpoolEpoch): EpochWriter {
-    const { files, fsyncMs, segmentBytesMax = limits.spoolSegmentBytesMax, logger } = this.#options;
+    const { files, fsyncMs, segmentBytesMax = attestLimits.spoolSegmentBytesMax, logger } = this.#options;
     const writer: EpochWriter = new EpochWriter({
       files,
       epoch,

@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { enforceLimits } from './limits.ts';
 
 export interface Caller {
   readonly keyId: ApiKeyId;
@@ -31,7 +31,7 @@ export type Authenticate = (authorization: string, required: Scope, nowMs: UnixM
 export function authenticator(known: KnownCallers): Authenticate {
   // A client sends the same header each time. Remembered is only the way from the header to its hash, and
   // only for keys that were valid once: made-up ones would push out the real ones.
-  const hashes = new LRUCache<string, string>({ max: limits.presentedKeysMax });
+  const hashes = new LRUCache<string, string>({ max: enforceLimits.presentedKeysMax });
   return (authorization, required, nowMs) => {
     const remembered = hashes.get(authorization);
     const keyHash = remembered ?? hashPresentedKey(authorization);

@@ -40,6 +40,7 @@ import {
   type SectionDeps,
 } from './decide-request.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
+import { enforceLimits } from './limits.ts';
 import {
   type Answerer,
   type Attempt,
@@ -135,7 +136,7 @@ export function enforcer(deps: EnforcerDeps): Enforcer {
 class DecidingEnforcer implements Enforcer, Answerer {
   shed = 0;
   internalErrors = 0;
-  readonly durations = new DurationHistogram(limits.decisionBucketsMs);
+  readonly durations = new DurationHistogram(enforceLimits.decisionBucketsMs);
   readonly #deps: EnforcerDeps;
   readonly #section: SectionDeps;
   readonly #authenticate: Authenticate;

@@ -1,5 +1,5 @@
-import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { enforceLimits } from './limits.ts';
 
 /**
  * The time that one turn of the event loop spends on personal data. A scan takes up to some milliseconds, and
@@ -16,7 +16,7 @@ export class ScanBudget {
   }
 
   get isSpent(): boolean {
-    return this.#spentMs >= limits.piiTurnMsMax;
+    return this.#spentMs >= enforceLimits.piiTurnMsMax;
   }
 
   spend<T>(work: () => T): T {

@@ -1,9 +1,9 @@
-import { limits } from '../../shared/model/limits.ts';
+import { enforceLimits } from './limits.ts';
 
 /**
  * How many settlements may be open so that each is settled in its time. Measured only while there is more to
  * do than the control plane has done: what is settled at leisure says nothing about what could be. Until it
- * was measured for the first time `limits.settlementsMax` counts.
+ * was measured for the first time `enforceLimits.settlementsMax` counts.
  */
 export class ServiceRate {
   /** Settlements in a millisecond; Infinity until measured. */
@@ -38,7 +38,7 @@ export class ServiceRate {
 
   openMax(patienceMs: number): number {
     const inTime = this.#perMs * patienceMs * safety;
-    return Math.min(limits.settlementsMax, Math.max(limits.settlementsOpenMin, inTime));
+    return Math.min(enforceLimits.settlementsMax, Math.max(enforceLimits.settlementsOpenMin, inTime));
   }
 }
 

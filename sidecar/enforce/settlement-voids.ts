@@ -13,7 +13,7 @@ interface VoidsDeps {
 /**
  * Writes the voids of settlements to the spool, retrying each until it is written: the client got 503, which
  * means no effect, so a void must not be lost while the process lives. There are at most as many as
- * settlements are open (`limits.settlementsMax`) in one outage of the disk.
+ * settlements are open (`enforceLimits.settlementsMax`) in one outage of the disk.
  */
 export class SettlementVoids {
   /** Written since the start. */

@@ -6,6 +6,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { ControlPlaneError } from '../replica/control-plane-client.ts';
+import { enforceLimits } from './limits.ts';
 import { ServiceRate } from './service-rate.ts';
 
 /** A settlement but for the time that is left to answer it, which is known when it is sent. */
@@ -36,8 +37,8 @@ interface SettlementCount {
 
 /**
  * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
- * event-loop turn travel in one call; while `limits.settlementCallsAtOnceMax` calls are in flight the others
- * gather for the next, so that a call grows with the load.
+ * event-loop turn travel in one call; while `enforceLimits.settlementCallsAtOnceMax` calls are in flight the
+ * others gather for the next, so that a call grows with the load.
  *
  *     queued ──call──> sent ──answer──> notified
  *       │ ^             └──no answer──> queued again, uncertain
@@ -169,7 +170,7 @@ class BatchedSettlements implements Settlements {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      while (this.#callsInFlight < limits.settlementCallsAtOnceMax && this.#callNext());
+      while (this.#callsInFlight < enforceLimits.settlementCallsAtOnceMax && this.#callNext());
     });
   }
 

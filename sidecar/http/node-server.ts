@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { Exchange, ListenerState, type Wire } from './exchange.ts';
+import { httpLimits } from './limits.ts';
 import { nodeStreams, upgradingAt } from './node-streams.ts';
 import { HeadReader } from './read-head.ts';
 import { contentTypeOf, statusLine } from './respond.ts';
@@ -96,10 +97,10 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
     maxHeaderSize: limits.headerBytesMax,
     // Its own answer to a missing Host has no body.
     requireHostHeader: false,
-    headersTimeout: limits.requestSilenceMsMax,
-    requestTimeout: limits.requestSilenceMsMax,
-    keepAliveTimeout: limits.requestSilenceMsMax,
-    connectionsCheckingInterval: limits.requestSilenceMsMax / 4,
+    headersTimeout: httpLimits.requestSilenceMsMax,
+    requestTimeout: httpLimits.requestSilenceMsMax,
+    keepAliveTimeout: httpLimits.requestSilenceMsMax,
+    connectionsCheckingInterval: httpLimits.requestSilenceMsMax / 4,
   });
   server.on('connection', (socket: Socket) => {
     const connection: Connection = { open: new Set(), isRefused: false };

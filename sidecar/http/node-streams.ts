@@ -1,8 +1,8 @@
 import { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { httpLimits } from './limits.ts';
 import type { StreamListener, StreamSocket, Upgrade } from './server.ts';
 
 /**
@@ -17,8 +17,8 @@ export function nodeStreams(logger: Logger): {
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: limits.streamMessageBytesMax,
-    closeTimeout: limits.streamCloseMsMax,
+    maxPayload: httpLimits.streamMessageBytesMax,
+    closeTimeout: httpLimits.streamCloseMsMax,
   };
   const server = new WebSocketServer(options);
   return {

@@ -79,7 +79,7 @@ export interface StreamSocket {
   ping(): void;
   /**
    * Ends the connection with a close frame behind what is buffered. A client that does not answer it is cut
-   * off after at most limits.streamCloseMsMax. `reason`: ASCII, at most 123 bytes.
+   * off after at most httpLimits.streamCloseMsMax. `reason`: ASCII, at most 123 bytes.
    */
   close(code: number, reason: string): void;
   /** Cuts the connection off without a close frame. */
@@ -186,12 +186,14 @@ export interface Listening {
  *   Behind an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
  *   neither keep them nor give them back: it closes the connection, and the adapter logs a warning that names
  *   `SIDECAR_HTTP=node`.
- * - A WebSocket takes messages of up to limits.streamMessageBytesMax, in any number of fragments, and pings.
+ * - A WebSocket takes messages of up to httpLimits.streamMessageBytesMax, in any number of fragments, and
+ * pings.
  *   A longer message, a text that is not UTF-8 and whatever else RFC 6455 forbids ends the connection: with
  *   the code that the RFC names (`node:http`), or without a close frame (uWebSockets.js, which does not look
  *   at whether a client masks). Nothing is compressed. `Upgrade` to anything else, or at another path, is
  *   ignored.
- * - A connection that sends half a request and then nothing is closed after about limits.requestSilenceMsMax.
+ * - A connection that sends half a request and then nothing is closed after about
+ * httpLimits.requestSilenceMsMax.
  *
  * Where the parsers differ, the connection is refused or closed in either: no Host header, folded headers,
  * HTTP/1.0, a target that is no path.

@@ -5,8 +5,8 @@ import type {
   WebSocket,
   WebSocketBehavior,
 } from 'uWebSockets.js';
-import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { httpLimits } from './limits.ts';
 import type { StreamListener, StreamSocket, Upgrade } from './server.ts';
 
 /** What the addon keeps with a connection: it copies the members to its own object. */
@@ -38,7 +38,7 @@ export function uwsStreams(logger: Logger): {
     behavior: {
       // Its number for none, which its package declares as a type only.
       compression: 0,
-      maxPayloadLength: limits.streamMessageBytesMax,
+      maxPayloadLength: httpLimits.streamMessageBytesMax,
       // The listener of a stream bounds what is buffered, and closes with a code that says why. Here a
       // message beyond the bound would be dropped.
       maxBackpressure: 0,

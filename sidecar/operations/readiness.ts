@@ -7,6 +7,7 @@ import type { ServerPort } from '../http/server.ts';
 import type { Following } from '../replica/follow.ts';
 import type { Replica } from '../replica/replica.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
+import { operationsLimits } from './limits.ts';
 
 /**
  * The parts whose state decides whether this sidecar should get requests, and those an operator wants to see
@@ -39,7 +40,7 @@ export function readinessOf(observed: Observed, moment: Moment) {
   const { mustNotServe } = observed.following;
   const { connected, superseded, clockOffsetMs, lastProblem } = observed.following.status;
   const offsetMs = Math.abs(clockOffsetMs ?? 0);
-  const isClockUsable = offsetMs <= limits.clockOffsetReadyMsMax;
+  const isClockUsable = offsetMs <= operationsLimits.clockOffsetReadyMsMax;
   const mayServe = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;
   const isReady = mayServe && isClockUsable;
   return {

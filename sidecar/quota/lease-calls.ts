@@ -8,6 +8,7 @@ import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
 import type { Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } from './lease-caller.ts';
+import { quotaLimits } from './limits.ts';
 import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
 import {
   type AskOutcome,
@@ -118,7 +119,7 @@ export class LeaseCalls {
   /** Answers exactly once, and never before this returns. */
   ask(waiter: WaitingRequest): void {
     this.#asks++;
-    let hasRoom = this.#queue.size < limits.leaseWaitersMax && !this.#isStopping;
+    let hasRoom = this.#queue.size < quotaLimits.leaseWaitersMax && !this.#isStopping;
     eachNeed(waiter, (window) => {
       if (window.isForgotten) hasRoom = false;
     });
@@ -139,7 +140,7 @@ export class LeaseCalls {
     this.#dismissAll();
     let timer: NodeJS.Timeout | undefined;
     const timeIsOver = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limits.leaseStopMsMax);
+      timer = setTimeout(resolve, quotaLimits.leaseStopMsMax);
     });
     await Promise.race([this.#giveAllBack(), timeIsOver]);
     clearTimeout(timer);
@@ -257,7 +258,8 @@ export class LeaseCalls {
       this.#granted.add(window);
       if (grant.limit === null) unknown.add(window);
       else if (units < unitsNeeded) dry.set(window, startsAtMs);
-      window.askAgainAtMs = units < unitsNeeded ? nowMs + limits.leaseDryPauseMs : Number.NEGATIVE_INFINITY;
+      window.askAgainAtMs =
+        units < unitsNeeded ? nowMs + quotaLimits.leaseDryPauseMs : Number.NEGATIVE_INFINITY;
     }
     const decided = call.waiters.filter((waiter) => this.#dealOut(waiter, dry, unknown));
     for (const waiter of decided) eachNeed(waiter, (window) => this.#sendBack(window, call));

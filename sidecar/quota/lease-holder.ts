@@ -1,6 +1,5 @@
 import type { Charge } from '../../shared/decision/facts.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -9,6 +8,7 @@ import { finalView, type HeldView, heldView, type Shortage } from './held-view.t
 import type { HeldWindow } from './held-window.ts';
 import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
+import { quotaLimits } from './limits.ts';
 import { Reservation } from './reservation.ts';
 import type { AskOutcome } from './wait-queue.ts';
 import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
@@ -63,7 +63,7 @@ export interface LeaseHolder {
   endPause(): void;
   /**
    * Everybody who waits hears `late`, and all that is not taken goes back in last calls, for at most
-   * `limits.leaseStopMsMax`. To be called after the last request was answered. Never rejects.
+   * `quotaLimits.leaseStopMsMax`. To be called after the last request was answered. Never rejects.
    */
   stop(): Promise<void>;
 }
@@ -95,7 +95,7 @@ export interface LeaseHolderDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Default: limits.leasedWindowsMax. */
+  /** Default: quotaLimits.leasedWindowsMax. */
   readonly windowsMax?: number;
 }
 
@@ -112,7 +112,7 @@ class CallingHolder implements LeaseHolder {
 
   constructor(deps: LeaseHolderDeps) {
     this.#clock = deps.clock;
-    this.#windows = new WindowTable(deps.windowsMax ?? limits.leasedWindowsMax);
+    this.#windows = new WindowTable(deps.windowsMax ?? quotaLimits.leasedWindowsMax);
     this.#calls = new LeaseCalls({ ...deps, windows: () => this.#windows.all() });
   }
 

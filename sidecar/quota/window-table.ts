@@ -1,9 +1,9 @@
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import { type HeldView, heldView } from './held-view.ts';
 import { HeldWindow } from './held-window.ts';
+import { quotaLimits } from './limits.ts';
 
 /** Whatever has limits on windows, compiled: a gate. */
 export interface LimitedGate {
@@ -74,7 +74,7 @@ export class WindowTable {
     const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
       [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
     const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'));
-    if (this.#viewCount >= limits.leaseViewsMax) {
+    if (this.#viewCount >= quotaLimits.leaseViewsMax) {
       this.#views = new WeakMap();
       this.#viewCount = 0;
     }
@@ -119,7 +119,7 @@ export class WindowTable {
    */
   #makeRoom(): boolean {
     let fallback: string | null = null;
-    for (let step = 0; step < limits.leasedWindowsPerTrimMax; step++) {
+    for (let step = 0; step < quotaLimits.leasedWindowsPerTrimMax; step++) {
       const [first] = this.#windows;
       if (first === undefined) break;
       const [key, window] = first;

@@ -1,6 +1,6 @@
-import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { replicaLimits } from './limits.ts';
 
 export interface CatchUpDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -14,9 +14,9 @@ export interface CatchUpDeps {
  * computation) has missed what was revoked meanwhile, and the requests that waited in its sockets come before
  * any news: so it asks the control plane first.
  *
- *     deciding ──nothing ran for `limits.loopStopMsMax`──> catching up
+ *     deciding ──nothing ran for `replicaLimits.loopStopMsMax`──> catching up
  *        ^                                                    │
- *        └── the state is known to be complete at a moment after the stop, or `limits.catchUpMsMax` are over
+ *        └── the state is known to be complete at a moment after the stop, or `replicaLimits.catchUpMsMax` are over
  *
  * A control plane that does not answer in that time counts as one that is away: the age of the state decides
  * then (contract §4).
@@ -38,14 +38,14 @@ export class CatchUp {
   constructor(deps: CatchUpDeps) {
     this.#deps = deps;
     this.#ranAtMs = deps.clock.monotonic();
-    this.#tick = setInterval(() => this.#look(), limits.loopTickMs);
+    this.#tick = setInterval(() => this.#look(), replicaLimits.loopTickMs);
     this.#tick.unref();
   }
 
   /** To be asked right before each decision. False: `wait`. */
   get mayDecide(): boolean {
     const nowMs = this.#deps.clock.monotonic();
-    if (this.#resumedAtMs === null && nowMs - this.#ranAtMs <= limits.loopStopMsMax) return true;
+    if (this.#resumedAtMs === null && nowMs - this.#ranAtMs <= replicaLimits.loopStopMsMax) return true;
     this.#look();
     return this.#resumedAtMs === null;
   }
@@ -60,7 +60,7 @@ export class CatchUp {
    * not called.
    */
   wait(onMayDecide: () => void): boolean {
-    if (this.#waiting.length >= limits.catchUpWaitersMax) return false;
+    if (this.#waiting.length >= replicaLimits.catchUpWaitersMax) return false;
     this.#waiting.push(onMayDecide);
     return true;
   }
@@ -82,7 +82,7 @@ export class CatchUp {
     const nowMs = clock.monotonic();
     const stoppedMs = nowMs - this.#ranAtMs;
     this.#ranAtMs = nowMs;
-    if (stoppedMs > limits.loopStopMsMax) {
+    if (stoppedMs > replicaLimits.loopStopMsMax) {
       this.#resumedAtMs = nowMs;
       logger.warn(
         { stopped_ms: Math.round(stoppedMs) },
@@ -93,7 +93,7 @@ export class CatchUp {
     }
     if (this.#resumedAtMs === null) return;
     const isCurrent = asOfMs() >= this.#resumedAtMs;
-    if (!isCurrent && nowMs - this.#resumedAtMs < limits.catchUpMsMax) return;
+    if (!isCurrent && nowMs - this.#resumedAtMs < replicaLimits.catchUpMsMax) return;
     if (!isCurrent)
       logger.warn({}, 'the control plane does not answer; decisions depend on the age of the state');
     this.#resumedAtMs = null;

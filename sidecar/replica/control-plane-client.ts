@@ -23,6 +23,7 @@ import {
   parseSignedSnapshot,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
+import { replicaLimits } from './limits.ts';
 import { Reach } from './reach.ts';
 
 /** As what the control plane knows this process. */
@@ -56,7 +57,7 @@ export interface ControlPlaneClient {
    */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
   /**
-   * As the newest connection. Within `limits.quotaCallMsMax`; throws for every answer that is not one
+   * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
    * to the call.
    */
   lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'>;
@@ -141,8 +142,8 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
   // Each call has its own deadline.
   const poolOf = (connections: number): Pool =>
     new Pool(options.origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
-  const pool = poolOf(limits.controlPlaneConnectionsMax);
-  const settling = poolOf(limits.settlementConnectionsMax);
+  const pool = poolOf(replicaLimits.controlPlaneConnectionsMax);
+  const settling = poolOf(replicaLimits.settlementConnectionsMax);
   const headers = { authorization: `Bearer ${options.apiKey}` };
   let connection: ControlPlaneConnection | null = null;
 
@@ -218,7 +219,11 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     },
     snapshot: () =>
       ask(
-        { path: 'snapshot', bytesMax: limits.snapshotBytesMax, timeMsMax: limits.snapshotMsMax },
+        {
+          path: 'snapshot',
+          bytesMax: replicaLimits.snapshotBytesMax,
+          timeMsMax: replicaLimits.snapshotMsMax,
+        },
         parseSignedSnapshot,
       ),
     changes: ({ account, global }, waitMs, signal) =>
@@ -233,7 +238,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
           wait_ms: String(waitMs),
         });
         return ask(
-          { path: `changes?${query}`, bytesMax: limits.changesBytesMax, signal },
+          { path: `changes?${query}`, bytesMax: replicaLimits.changesBytesMax, signal },
           parseChangesAnswer,
         );
       }),
@@ -267,7 +272,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
             ...body,
           } satisfies LeaseCall),
           bytesMax: limits.leaseCallBytesMax,
-          timeMsMax: limits.quotaCallMsMax,
+          timeMsMax: replicaLimits.quotaCallMsMax,
         });
         const outcome = parseLeaseOutcome(answer.status, answer.text);
         if (outcome?.kind === 'granted') return outcome.answer;
@@ -279,7 +284,12 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
         const body = { ...speaker, settlements } satisfies SettlementCall;
         const { answers } = await ask(
-          { path: 'settlements', body: JSON.stringify(body), by: settling, timeMsMax: limits.quotaCallMsMax },
+          {
+            path: 'settlements',
+            body: JSON.stringify(body),
+            by: settling,
+            timeMsMax: replicaLimits.quotaCallMsMax,
+          },
           parseSettlementAnswer,
         );
         return answers;

@@ -3,6 +3,7 @@ import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Heartbeat } from '../../shared/wire/sync-schema.ts';
+import { replicaLimits } from './limits.ts';
 
 /**
  * When something happened at the control plane, on our own monotonic clock. Learned from its answers, each of
@@ -86,5 +87,5 @@ function putNewest<T>(map: Map<string, T>, name: string, value: T): void {
   map.delete(name);
   map.set(name, value);
   const [oldest] = map.keys();
-  if (map.size > limits.heartbeatReplicasMax && oldest !== undefined) map.delete(oldest);
+  if (map.size > replicaLimits.heartbeatReplicasMax && oldest !== undefined) map.delete(oldest);
 }

@@ -13,6 +13,7 @@ import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
 import type { CatchUp } from './catch-up.ts';
 import { type ControlPlaneClient, ControlPlaneError } from './control-plane-client.ts';
 import type { ControlPlaneTime } from './control-plane-time.ts';
+import { replicaLimits } from './limits.ts';
 import { pushBudget } from './push-budget.ts';
 import type { ApplyOutcome, Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
@@ -298,7 +299,7 @@ class Follower implements Following {
     if (!isAccountCurrent || !isGlobalCurrent) return 0;
     this.#noteCurrent();
     if (bus === null) return 0;
-    return limits.pullIntervalMs;
+    return replicaLimits.pullIntervalMs;
   }
 
   /** False: something came that cannot be applied, and only a snapshot helps. */

@@ -5,7 +5,6 @@ import type { CompiledRoutes } from '../../shared/decision/compile-routes.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { isExpired, type MonotonicMillis, type UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
@@ -30,6 +29,7 @@ import {
   type SyncKeys,
   snapshotVerifies,
 } from '../../shared/wire/sync-signature.ts';
+import { replicaLimits } from './limits.ts';
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
 
 /**
@@ -262,7 +262,7 @@ export class Replica {
    * whatever clock.
    */
   forgetExpired(nowMs: UnixMillis): void {
-    this.#state?.standings.sweep(nowMs, limits.standingSlotsPerSweep);
+    this.#state?.standings.sweep(nowMs, replicaLimits.standingSlotsPerSweep);
   }
 
   /** Whether the service signed this heartbeat, for one of our feeds. */

@@ -1,14 +1,15 @@
-import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import { replicaLimits } from './limits.ts';
 import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /**
  * Keeps the disk near the replica without holding it up: what is applied is noted at once and written every
- * `limits.snapshotFileIntervalMs`. A disk that fails costs the next cold start its news and nothing else.
+ * `replicaLimits.snapshotFileIntervalMs`. A disk that fails costs the next cold start its news and nothing
+ * else.
  *
  *     in step ──write fails──> behind ──a fresh snapshot is written──> in step
  */
@@ -39,7 +40,7 @@ export class SnapshotKeeper {
    */
   get wantsSnapshot(): boolean {
     const isWanted =
-      this.#isBehind || this.#isUnbelievable || this.#changesOnDisk > limits.snapshotFileChangesMax;
+      this.#isBehind || this.#isUnbelievable || this.#changesOnDisk > replicaLimits.snapshotFileChangesMax;
     return isWanted && this.#deps.clock.monotonic() > this.#snapshotWantedAfterMs;
   }
 
@@ -58,9 +59,9 @@ export class SnapshotKeeper {
     this.#changesOnDisk = changes;
   }
 
-  /** The fresh snapshot could not be had: it is wanted again after `limits.snapshotFileRetryMs`. */
+  /** The fresh snapshot could not be had: it is wanted again after `replicaLimits.snapshotFileRetryMs`. */
   postpone(): void {
-    this.#snapshotWantedAfterMs = this.#deps.clock.monotonic() + limits.snapshotFileRetryMs;
+    this.#snapshotWantedAfterMs = this.#deps.clock.monotonic() + replicaLimits.snapshotFileRetryMs;
   }
 
   /** The replica has applied this entry. */
@@ -73,7 +74,7 @@ export class SnapshotKeeper {
 
   /** To be called now and then; writes what is due. */
   tick(): void {
-    const isDue = this.#deps.clock.monotonic() - this.#writtenAtMs >= limits.snapshotFileIntervalMs;
+    const isDue = this.#deps.clock.monotonic() - this.#writtenAtMs >= replicaLimits.snapshotFileIntervalMs;
     if (isDue && this.#unwritten.length > 0) this.#startWriting();
   }
 

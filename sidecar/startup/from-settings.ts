@@ -2,13 +2,13 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Registry } from 'prom-client';
 import type { Bus } from '../../shared/bus/bus.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 import type { ServerPort } from '../http/server.ts';
 import { ControlPlaneTime } from '../replica/control-plane-time.ts';
+import { startupLimits } from './limits.ts';
 import { type OneSidecar, startOneSidecar } from './one-sidecar.ts';
 
 /** The folders of a sidecar's threads, by index. */
@@ -49,5 +49,5 @@ export function startFromSettings(
 /** The cores that do not listen, shared out; at least one each. */
 function verifyThreadsFor(listeningThreads: number): number {
   const each = Math.floor((availableParallelism() - listeningThreads) / listeningThreads);
-  return Math.min(Math.max(each, 1), limits.verifyThreadsMax);
+  return Math.min(Math.max(each, 1), startupLimits.verifyThreadsMax);
 }

@@ -29,6 +29,7 @@ import { verifyPool } from '../verify/pool.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { passportVerifier } from '../verify/verifier.ts';
 import { sidecarIdOf } from './identity.ts';
+import { startupLimits } from './limits.ts';
 import { listen } from './listen.ts';
 
 export interface OneSidecarOptions {
@@ -135,7 +136,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const pool = verifyPool({ threads: options.verifyThreads, logger });
   const verifier = passportVerifier({
     keys: () => replica.keys,
-    cache: verifiedCache(limits.verifiedPassportsMax),
+    cache: verifiedCache(startupLimits.verifiedPassportsMax),
     pool,
     clock,
     logger,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FoundApproval, readPresentedApproval } from '../../control-plane/approvals/approval-store.ts';
 import { consumeApproval } from '../../control-plane/approvals/consume-approval.ts';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
+import { approvalsLimits } from '../../control-plane/approvals/limits.ts';
 import { startApprovalSweep } from '../../control-plane/approvals/sweep-approvals.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
@@ -263,7 +264,7 @@ describe('an approval that cannot expire', () => {
     expect(await expireApprovals(deps)).toBe(0);
     expect(lines).toHaveLength(1);
     await writeHold(broken.approvalId, holds);
-    await expireApprovals({ ...deps, ...at(broken.expiresAtMs + 1_000 + limits.approvalPutOffMs) });
+    await expireApprovals({ ...deps, ...at(broken.expiresAtMs + 1_000 + approvalsLimits.approvalPutOffMs) });
     expect(await held(broken.gateId)).toBe(0);
     expect(await resolutionsOf(broken.passportId)).toEqual(['expired']);
   });

@@ -2,11 +2,11 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { auditLimits } from '../../control-plane/audit/limits.ts';
 import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { auditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 
 let api: Api;
@@ -134,7 +134,7 @@ describe('an export of the audit', () => {
 
   it('is put together from slices', async () => {
     const { key: many } = await api.createAccount();
-    const count = limits.auditExportSliceRowsMax + 1;
+    const count = auditLimits.auditExportSliceRowsMax + 1;
     await Promise.all(Array.from({ length: count }, () => api.createIssuer({}, many)));
     expect(verdictOf(await download('', many))).toMatchObject({ kind: 'valid', records: count });
   }, 60_000);

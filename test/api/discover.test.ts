@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { discoveryLimits } from '../../control-plane/discovery/limits.ts';
 import { serviceKeys } from '../../shared/client/service-keys.ts';
 import { verifyDiscoveryResult } from '../../shared/client/verify-discovery-result.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { expectSoundDatabase } from '../support/sound-database.ts';
@@ -350,7 +350,8 @@ describe('what is discovered', () => {
     const entries = { permissions: [{ key: `${area}:a`, category: area }, { key: `${area}:b` }] };
     const { accountId, key } = await api.createAccount();
     const gate = await gateWith('old', [{ key: `${area}:a` }], {}, key);
-    for (let more = 0; more < limits.discoveryGatesPerStepMax; more++) await gateWith('more', [], {}, key);
+    for (let more = 0; more < discoveryLimits.discoveryGatesPerStepMax; more++)
+      await gateWith('more', [], {}, key);
     const last = await gateWith('last', [{ key: `${area}:a` }], {}, key);
     await gateWith('ours', [{ key: `${area}:a` }]);
     const setStatus = (status: string) =>

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { hourMs } from '../../shared/model/time.ts';
@@ -119,14 +120,14 @@ describe('request.idempotency_key', () => {
     const gateId = await gateWith({ rate_limits: { requests_per_minute: 1_000 } });
     const { jwt, passport_id: passportId } = await api.issuePassport();
     const first = await check(gateId, jwt, keyed('a'));
-    api.advance(limits.permitKeyKeptMs - hourMs);
+    api.advance(decisionsLimits.permitKeyKeptMs - hourMs);
     expect((await check(gateId, jwt, keyed('a'))).body).toEqual(first.body);
     api.advance(hourMs);
     const next = await check(gateId, jwt, keyed('a', { amount: 11 }));
     expect(next.body).toMatchObject({ decision: 'PERMIT' });
     expect(next.body.attestation_id).not.toBe(first.body.attestation_id);
     expectError(await check(gateId, jwt, keyed('a')), 'idempotency_conflict');
-    api.advance(limits.permitKeyKeptMs + 2 * hourMs);
+    api.advance(decisionsLimits.permitKeyKeptMs + 2 * hourMs);
     // Each new claim removes some: those of the tests before this one are older.
     for (const key of ['b', 'c', 'd']) await check(gateId, jwt, keyed(key));
     const rows = await api.deps.sql`SELECT key_hash FROM settlements WHERE passport_id = ${passportId}`;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { adapters } from '../support/server-under-test.ts';
@@ -109,7 +109,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     await sidecar.check(gate.gate_id, passport.jwt, order);
     expect(await figure('bytes')).toBeGreaterThan(500);
     expect(await figure('used_bytes')).toBeGreaterThanOrEqual(await figure('bytes'));
-    expect(await figure('capacity_bytes')).toBe(limits.spoolBytesMax);
+    expect(await figure('capacity_bytes')).toBe(attestLimits.spoolBytesMax);
     await until(async () => (await figure('oldest_unshipped_seconds')) > 0.05, {
       what: 'a record that grows old',
     });

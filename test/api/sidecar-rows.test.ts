@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
+import { syncLimits } from '../../control-plane/sync/limits.ts';
 import { trimSidecars } from '../../control-plane/sync/sidecar-store.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
 
@@ -23,14 +24,16 @@ const epochNumber = (number: number) => number.toString(16).padStart(32, '0');
 
 it('a sidecar that starts again and again leaves a bounded number of epochs, and no record twice', async () => {
   const sidecar = await connectSidecar(api);
-  const records = Array.from({ length: limits.epochsPerSidecarMax + 3 }, () =>
+  const records = Array.from({ length: attestationsLimits.epochsPerSidecarMax + 3 }, () =>
     recordOf(api, { gateId, passport }),
   );
   for (const [number, record] of records.entries()) {
     expect((await sidecar.send(1, [record], { epoch: epochNumber(number) })).status).toBe(200);
   }
   const kept = await epochsOf(sidecar.sidecarId);
-  expect(kept).toEqual(records.map((_, number) => epochNumber(number)).slice(-limits.epochsPerSidecarMax));
+  expect(kept).toEqual(
+    records.map((_, number) => epochNumber(number)).slice(-attestationsLimits.epochsPerSidecarMax),
+  );
 
   // What was forgotten may come once more: its records are known by their ids.
   const again = await sidecar.send(1, records.slice(0, 1), { epoch: epochNumber(0) });
@@ -43,7 +46,7 @@ it('a sidecar that has not connected for a month is deleted with its epochs, and
   const [gone, kept] = [await connectSidecar(api), await connectSidecar(api)];
   for (const each of [gone, kept]) await each.send(1, [recordOf(api, { gateId, passport })]);
   await api.deps.sql`
-    UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarForgottenMs} - 60000
+    UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${syncLimits.sidecarForgottenMs} - 60000
     WHERE sidecar_id = ${gone.sidecarId}`;
   expect(await trimSidecars(api.deps.sql)).toBe(1);
   expect(await epochsOf(gone.sidecarId)).toEqual([]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
@@ -176,9 +176,9 @@ describe('spend_limit.approaching', () => {
   it('is not sent for a record that arrives long after its window has ended', async () => {
     const gateId = await gateOf({ daily_usd: 10 });
     const databaseNowMs = Date.now();
-    await ship(permit(gateId, 9, { timestamp_ms: databaseNowMs - limits.spendCountedMs - 2 * dayMs }));
+    await ship(permit(gateId, 9, { timestamp_ms: databaseNowMs - quotaLimits.spendCountedMs - 2 * dayMs }));
     expect(await alertsAbout(gateId)).toEqual([]);
-    await ship(permit(gateId, 9, { timestamp_ms: databaseNowMs - limits.spendCountedMs + dayMs }));
+    await ship(permit(gateId, 9, { timestamp_ms: databaseNowMs - quotaLimits.spendCountedMs + dayMs }));
     expect(await alertsAbout(gateId)).toHaveLength(1);
   });
 

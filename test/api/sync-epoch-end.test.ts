@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findHeldLeases, postUnits, type TakingRecord } from '../../control-plane/quota/lease-posts.ts';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
@@ -198,7 +199,7 @@ describe('the end of an epoch', () => {
     const { sidecar, call, permit, counted } = await leased();
     for (let n = 1; n <= 5; n++) expect((await sidecar.send(n, [permit(1)])).status).toBe(200);
     // The calls up to the next one that folds.
-    for (let seq = 2; seq <= limits.leaseCallsPerFold; seq++)
+    for (let seq = 2; seq <= quotaLimits.leaseCallsPerFold; seq++)
       expect((await call([], { seq })).status).toBe(200);
     const [left] = await api.deps.sql<{ posts: number }[]>`
       SELECT count(*)::int AS posts FROM lease_posts JOIN quota_leases USING (lease_id) JOIN lease_holders USING (holder)

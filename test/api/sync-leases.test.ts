@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
@@ -199,8 +200,8 @@ describe('a lease call', () => {
       return (await api.deps.sql`SELECT FROM quota_leases WHERE counter = ${counter}`).length > 0;
     };
     // Money of it may be on its way into an approval.
-    expect(await isKnown(limits.quotaWindowKeptMs - minuteMs)).toBe(true);
-    expect(await isKnown(limits.quotaWindowKeptMs + minuteMs)).toBe(false);
+    expect(await isKnown(quotaLimits.quotaWindowKeptMs - minuteMs)).toBe(true);
+    expect(await isKnown(quotaLimits.quotaWindowKeptMs + minuteMs)).toBe(false);
   });
 
   describe('is numbered', () => {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -222,7 +223,7 @@ describe('a permit with a key', () => {
 
   it('is a new one after 24 hours, of the same key', async () => {
     await answerTo(permit());
-    api.advance(limits.permitKeyKeptMs);
+    api.advance(decisionsLimits.permitKeyKeptMs);
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
     expect(
       await answerTo(permit({ request_hash: hashOf(3) }, permitRecord({ request_hash: hashOf(3) }))),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
+import { syncLimits } from '../../control-plane/sync/limits.ts';
 import { propagationOf } from '../../control-plane/sync/propagation.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
@@ -161,7 +162,7 @@ describe('POST /v1/sync/connect', () => {
       INSERT INTO sidecars (sidecar_id, account_id, connection_id, connected_at_ms, last_seen_at_ms,
         acked_account_revision, acked_global_revision, clock_offset_ms)
       SELECT ${`filler-${silentMs}-`} || n, ${other.accountId}, 'x', 0, ${Date.now() - silentMs}::bigint - n, 0, 0, 0
-      FROM generate_series(1, ${limits.sidecarsPerAccountMax}) AS n`;
+      FROM generate_series(1, ${syncLimits.sidecarsPerAccountMax}) AS n`;
     await fill(-60_000);
     expectError(await connect(newSidecarId(), other.key), 'overloaded');
     // Nobody else is held up, and one that is known comes in again.
@@ -171,10 +172,10 @@ describe('POST /v1/sync/connect', () => {
     expect((await connect(newSidecarId(), other.key)).status).toBe(200);
     const kept = await api.deps.sql<{ sidecar_id: string }[]>`
       SELECT sidecar_id FROM sidecars WHERE account_id = ${other.accountId}`;
-    expect(kept).toHaveLength(limits.sidecarsPerAccountMax + 1 - limits.sidecarsPerTrimMax);
+    expect(kept).toHaveLength(syncLimits.sidecarsPerAccountMax + 1 - syncLimits.sidecarsPerTrimMax);
     const ids = kept.map((row) => row.sidecar_id);
     expect(ids).toContain('filler-60000-1');
-    expect(ids).not.toContain(`filler-60000-${limits.sidecarsPerAccountMax}`);
+    expect(ids).not.toContain(`filler-60000-${syncLimits.sidecarsPerAccountMax}`);
   });
 
   it('refuses another version of the protocol, and what is not the id of a sidecar', async () => {
@@ -559,7 +560,7 @@ describe('old changes', () => {
     await changeTransaction(api.deps, (_tx, change) => change(globalFeed, revoke()));
     const nowMs = api.deps.clock.now();
     await api.deps.sql`
-      UPDATE changes SET created_at_ms = ${nowMs - limits.changeRetentionMs} WHERE revision <= ${head}`;
+      UPDATE changes SET created_at_ms = ${nowMs - syncLimits.changeRetentionMs} WHERE revision <= ${head}`;
     expect(await trimChanges(api.deps.sql, nowMs)).toBe(0);
     expect(await trimChanges(api.deps.sql, (nowMs + 1) as UnixMillis)).toBeGreaterThan(0);
     const { answer } = await changes(await connected(), { ...(await heads()), global_after: head });

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
 import { lockDeliveries, readQueues, recordResults } from '../../control-plane/webhooks/delivery-queue.ts';
 import { listDeliveries } from '../../control-plane/webhooks/delivery-store.ts';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { makeAttemptRecorder } from '../../control-plane/webhooks/record-attempts.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -197,8 +197,10 @@ describe('a delivery', () => {
     const hook = await hookAt(receiver);
     await cause();
     const delivery = await attempted(hook, 1);
-    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(limits.webhookRetryAfterMsMax);
-    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(limits.webhookRetryAfterMsMax - minuteMs);
+    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(webhooksLimits.webhookRetryAfterMsMax);
+    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(
+      webhooksLimits.webhookRetryAfterMsMax - minuteMs,
+    );
   });
 
   it('shows the first KiB of the answer, without what looks like a secret and without NUL', async () => {
@@ -367,12 +369,12 @@ describe('an endpoint', () => {
     receiver.answer((response) => void held.push(response));
     const dead = await hookAt(receiver);
     const healthy = await hookAt(control);
-    const gates = 3 * limits.webhookConcurrencyMax;
+    const gates = 3 * webhooksLimits.webhookConcurrencyMax;
     for (let n = 0; n < gates; n++) await cause();
     await arrived(control, gates);
     expect(new Set(verifiedAll(control, healthy.secret).map(({ id }) => id)).size).toBe(gates);
     // Control: the dead one has its number of attempts under way, and no more.
-    expect(held).toHaveLength(limits.webhookConcurrencyMax);
+    expect(held).toHaveLength(webhooksLimits.webhookConcurrencyMax);
     expect(await dead.deliveries('?status=pending')).toHaveLength(gates);
   });
 
@@ -444,7 +446,7 @@ describe('a replica that dies in mid-delivery', () => {
     running = deliverer(api);
     await looked(controlHook);
     expect(receiver.received).toEqual([]);
-    api.advance(limits.webhookLockMs);
+    api.advance(webhooksLimits.webhookLockMs);
     await arrived(receiver, 1);
     await attempted(hook, 1);
     const late = { startedAtMs: clock.now(), latencyMs: 1, statusCode: 500, error: null, response: 'late' };
@@ -558,7 +560,7 @@ describe('a replica that is stopped', () => {
   it('releases deliveries in flight, for another replica to send at once', async () => {
     const hook = await hookAt(receiver);
     let sent = 0;
-    await expectWithin(limits.webhookDrainMs + 2_000, 'it stops', async () => {
+    await expectWithin(webhooksLimits.webhookDrainMs + 2_000, 'it stops', async () => {
       receiver.answer(() => undefined);
       await cause();
       await arrived(receiver, sent + 1);
@@ -588,7 +590,7 @@ describe('what is old', () => {
     api.advance(hourMs + secondMs);
     await trimDeliveries(sql, clock.now());
     expect(await unread.get()).toMatchObject({ status: 'disabled', disabled_reason: 'unread' });
-    api.advance(limits.webhookDeliveryKeptMs);
+    api.advance(webhooksLimits.webhookDeliveryKeptMs);
     while (!(await trimDeliveries(sql, clock.now())));
     for (const table of ['webhook_events', 'webhook_deliveries', 'webhook_attempts']) {
       expect(await count(table), table).toBe(0);

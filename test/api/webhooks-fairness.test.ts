@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readQueues } from '../../control-plane/webhooks/delivery-queue.ts';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -41,12 +42,12 @@ async function hanging(endpoints: number): Promise<{ readonly held: readonly Ser
     if (path === '/dead') held.push(response);
     else response.writeHead(204).end();
   });
-  for (let made = 0; made < endpoints; made += limits.webhooksPerAccountMax) {
+  for (let made = 0; made < endpoints; made += webhooksLimits.webhooksPerAccountMax) {
     const { key } = await api.createAccount();
-    for (let n = made; n < Math.min(endpoints, made + limits.webhooksPerAccountMax); n++) {
+    for (let n = made; n < Math.min(endpoints, made + webhooksLimits.webhooksPerAccountMax); n++) {
       await subscribe(api, { url: receiver.url.replace('/hook', '/dead'), events }, key);
     }
-    for (let n = 0; n <= limits.webhookConcurrencyMax; n++) await api.createGate({}, key);
+    for (let n = 0; n <= webhooksLimits.webhookConcurrencyMax; n++) await api.createGate({}, key);
   }
   return { held };
 }
@@ -73,8 +74,10 @@ describe('an endpoint that works', () => {
   }, 60_000);
 
   it('does not wait for three accounts full of endpoints that hang', async () => {
-    const { held } = await hanging(3 * limits.webhooksPerAccountMax);
-    await until(() => held.length >= limits.webhookAttemptsAtOnceMax / 2, { what: 'attempts that hang' });
+    const { held } = await hanging(3 * webhooksLimits.webhooksPerAccountMax);
+    await until(() => held.length >= webhooksLimits.webhookAttemptsAtOnceMax / 2, {
+      what: 'attempts that hang',
+    });
     await expectPrompt(control);
   }, 60_000);
 });

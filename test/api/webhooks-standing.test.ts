@@ -2,11 +2,11 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
 import { type LockedDelivery, lockDeliveries } from '../../control-plane/webhooks/delivery-queue.ts';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { makeAttemptRecorder } from '../../control-plane/webhooks/record-attempts.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type Endpoint, subscribe } from '../support/webhooks.ts';
@@ -151,7 +151,7 @@ describe('the endpoints of a suspended account', () => {
     const [first, second] = await claimed(2);
     await write([attempt(first, 500)]);
     await standing('suspended');
-    api.advance(limits.webhookFailingMsMax);
+    api.advance(webhooksLimits.webhookFailingMsMax);
     await standing('active');
     expect((await hook.get()).failing_since).toBeNull();
     // What was under way at the suspension belongs to the time before.
@@ -166,7 +166,7 @@ describe('the endpoints of a suspended account', () => {
 describe('an endpoint without a URL from which nobody fetched', () => {
   it('is disabled, and enabled again by the next fetch: a machine that slept goes on', async () => {
     const unread = await subscribe(api, { url: null, events: ['gate.created'] }, key);
-    api.advance(limits.webhookUnreadMsMax + minuteMs);
+    api.advance(webhooksLimits.webhookUnreadMsMax + minuteMs);
     await trimDeliveries(api.deps.sql, api.deps.clock.now());
     expect(await unread.get()).toMatchObject({ status: 'disabled', disabled_reason: 'unread' });
     await unread.deliveries();
@@ -178,7 +178,7 @@ describe('an endpoint without a URL from which nobody fetched', () => {
   it('stays disabled where its owner has done that', async () => {
     const own = await subscribe(api, { url: null, events: ['gate.created'] }, key);
     await api.call({ method: 'PUT', url: own.url, body: { status: 'disabled' }, key });
-    api.advance(limits.webhookUnreadMsMax + minuteMs);
+    api.advance(webhooksLimits.webhookUnreadMsMax + minuteMs);
     await own.deliveries();
     expect(await own.get()).toMatchObject({ status: 'disabled', disabled_reason: 'owner' });
   });

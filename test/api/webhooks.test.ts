@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -108,9 +109,9 @@ describe('creating a webhook', () => {
   it('ends at a number of webhooks for each account and mode, also when many come at once', async () => {
     const { key } = await api.createAccount();
     const replies = await Promise.all(
-      Array.from({ length: limits.webhooksPerAccountMax + 4 }, () => create(good, key)),
+      Array.from({ length: webhooksLimits.webhooksPerAccountMax + 4 }, () => create(good, key)),
     );
-    expect(replies.filter(({ status }) => status === 201)).toHaveLength(limits.webhooksPerAccountMax);
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(webhooksLimits.webhooksPerAccountMax);
     for (const reply of replies.filter(({ status }) => status !== 201)) expectError(reply, 'invalid_request');
     const test = await api.createKey({ scopes: ['webhooks:manage'], mode: 'test' }, key);
     expect((await create(good, test.key)).status).toBe(201);
@@ -188,7 +189,7 @@ describe('a webhook', () => {
     const { body } = await create(good, owner);
     const url = `/v1/webhooks/${body.webhook_id}/roll-secret`;
     const roll = (overlap_s: number) => api.call({ url, body: { overlap_s }, key: owner });
-    for (let rolled = 0; rolled < limits.webhookPreviousSecretsMax; rolled++) {
+    for (let rolled = 0; rolled < webhooksLimits.webhookPreviousSecretsMax; rolled++) {
       expect((await roll(60)).status).toBe(200);
     }
     const refused = await roll(60);

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { httpLimits } from '../../sidecar/http/limits.ts';
 import type {
   RequestHead,
   ServerPort,
@@ -120,7 +120,7 @@ describe.each(adapters)('$name: streams', (adapter) => {
     const texts = received(client);
     client.send('');
     client.send('é');
-    client.send('x'.repeat(limits.streamMessageBytesMax));
+    client.send('x'.repeat(httpLimits.streamMessageBytesMax));
     client.send(Buffer.from('bytes'));
     for (const part of ['a', '', 'b']) client.send(part, { fin: false });
     client.send('c');
@@ -167,7 +167,7 @@ describe.each(adapters)('$name: streams', (adapter) => {
     const other = await connect(server);
     const texts = received(other);
     const wrong: readonly ((client: WebSocket) => void)[] = [
-      (client) => client.send('x'.repeat(limits.streamMessageBytesMax + 1)),
+      (client) => client.send('x'.repeat(httpLimits.streamMessageBytesMax + 1)),
       (client) => client.send(Buffer.from([0xff]), { binary: false }),
     ];
     for (const send of wrong) {

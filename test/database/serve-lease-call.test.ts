@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { readWindows } from '../../control-plane/quota/read-windows.ts';
 import { releaseLeases } from '../../control-plane/quota/release-leases.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -200,7 +200,7 @@ describe('what is over', () => {
     (await database.sql`SELECT FROM quota_leases WHERE holder = ${holder}`).length;
 
   it('goes when new leases and new holders come: first the lease, then a holder that has none', async () => {
-    const [silent, recent] = [await oldHolder(longAgo), await oldHolder(limits.leaseHolderKeptMs / 2)];
+    const [silent, recent] = [await oldHolder(longAgo), await oldHolder(quotaLimits.leaseHolderKeptMs / 2)];
     await holderOf(1);
     expect([await leasesOf(silent), await leasesOf(recent)]).toEqual([0, 0]);
     expect(await isKnown(silent)).toBe(true);
@@ -229,7 +229,7 @@ describe('what is over', () => {
     sidecar = await world.connectSidecar();
     const { holder: oldest, gateId } = await holderOf(4);
     const holders = [oldest];
-    const { leaseHoldersPerSidecarMax } = limits;
+    const { leaseHoldersPerSidecarMax } = quotaLimits;
     const later = (minutes: number) => (nowMs + minutes * minuteMs) as UnixMillis;
     const begin = async (minutes: number): Promise<string> => {
       const holder = newHolder();
@@ -264,7 +264,8 @@ describe('what is over', () => {
     const former = sidecar;
     sidecar = await world.connectSidecar();
     const { holder: busy } = await holderOf(1);
-    for (let count = 1; count < limits.leaseHoldersPerSidecarMax; count++) await lease(newHolder(), 1, {});
+    for (let count = 1; count < quotaLimits.leaseHoldersPerSidecarMax; count++)
+      await lease(newHolder(), 1, {});
     await database.sql`UPDATE lease_holders SET last_call_at_ms = 0 WHERE holder = ${busy}`;
     await database.sql.begin(async (tx) => {
       await tx`SELECT FROM lease_holders WHERE holder = ${busy} FOR UPDATE`;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { freeUnits } from '../../control-plane/quota/hold.ts';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { takeUnits, type WindowAsk } from '../../control-plane/quota/take-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -393,8 +394,8 @@ describe('windows that ended', () => {
 
   it('go when new ones come, a bounded number at a time, and only long after their end', async () => {
     const [old, recent] = [newCounter(), newCounter()];
-    await insert(old, limits.quotaWindowKeptMs + minuteMs, limits.quotaWindowsPerTrimMax + 5);
-    await insert(recent, limits.quotaWindowKeptMs - minuteMs);
+    await insert(old, quotaLimits.quotaWindowKeptMs + minuteMs, quotaLimits.quotaWindowsPerTrimMax + 5);
+    await insert(recent, quotaLimits.quotaWindowKeptMs - minuteMs);
     await open(systemNowMs());
     expect(await count(old)).toBe(5);
     await open(systemNowMs());
@@ -404,7 +405,7 @@ describe('windows that ended', () => {
 
   it('stay when only one of the two clocks says that they ended', async () => {
     const [old, recent] = [newCounter(), newCounter()];
-    await insert(old, limits.quotaWindowKeptMs + minuteMs);
+    await insert(old, quotaLimits.quotaWindowKeptMs + minuteMs);
     await open((systemNowMs() - hourMs / 2) as UnixMillis);
     expect(await count(old)).toBe(1);
     await insert(recent, minuteMs);
@@ -415,7 +416,7 @@ describe('windows that ended', () => {
   it('are not made again: a clock that is far behind is refused', async () => {
     const counter = newCounter();
     const ask = [[exactly(1, { counter, limit: 5 })]];
-    const behindMs = (systemNowMs() - limits.quotaWindowKeptMs - 2 * minuteMs) as UnixMillis;
+    const behindMs = (systemNowMs() - quotaLimits.quotaWindowKeptMs - 2 * minuteMs) as UnixMillis;
     await expect(takeUnits(database.sql, ask, behindMs)).rejects.toThrow('too far behind');
     expect(await count(counter)).toBe(0);
   });

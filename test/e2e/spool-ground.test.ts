@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limits } from '../../shared/model/limits.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -179,7 +179,7 @@ describe('the ground of a spool', () => {
       expect(changes.slice(0, 2)).toEqual([200, 503]);
       // Ready again only when nothing was refused for a while, however often it was full before. The watcher
       // looks every 10 ms.
-      for (const ms of quietMs) expect(ms).toBeGreaterThan(limits.spoolSteadyMs - 500);
+      for (const ms of quietMs) expect(ms).toBeGreaterThan(attestLimits.spoolSteadyMs - 500);
       await sidecar.stop();
     } finally {
       execFileSync('umount', ['-l', dataDir]);

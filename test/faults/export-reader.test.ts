@@ -10,6 +10,7 @@ import {
   type ExportAttestations,
 } from '../../control-plane/attestations/export-attestations.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { storageLimits } from '../../control-plane/storage/limits.ts';
 import { type ExportBounds, snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -148,7 +149,7 @@ describe('an export', () => {
   });
 
   it('is not taken for dead while its reader rests for longer than the database may be silent', async () => {
-    const silenceMsMax = limits.exportPulseMs + 2_500;
+    const silenceMsMax = storageLimits.exportPulseMs + 2_500;
     const impatient = connect({ url: api.databaseUrl, silenceMsMax });
     const stream = await exporter({}, impatient)(asked());
     await pause(silenceMsMax + 2_000);

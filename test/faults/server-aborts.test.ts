@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
+import { httpLimits } from '../../sidecar/http/limits.ts';
 import { turns } from '../support/raw-http.ts';
 import {
   adapters,
@@ -131,6 +132,6 @@ describe('a client that falls silent', () => {
       await until(() => server.openRequests === 0, { what: 'the request was given up' });
     });
     await Promise.all(cutOff);
-    expect(performance.now() - before).toBeGreaterThan(limits.requestSilenceMsMax / 2);
+    expect(performance.now() - before).toBeGreaterThan(httpLimits.requestSilenceMsMax / 2);
   });
 });

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
+import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { settleBatch } from '../../control-plane/decisions/settle-batch.ts';
 import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { parseSettlementCall } from '../../shared/wire/settlement.ts';
@@ -320,7 +320,7 @@ describe('a check that others are quicker than', () => {
       () => setUsed(0),
     );
     await expect(check({ ...api.deps, sql })).rejects.toMatchObject({ code: 'overloaded' });
-    expect(tries).toBeGreaterThanOrEqual(limits.enforcementTriesMax);
+    expect(tries).toBeGreaterThanOrEqual(decisionsLimits.enforcementTriesMax);
     expect(await recordsOf()).toBe(0);
     expect(await claimsOf()).toBe(0);
     await expectSoundStore(api);

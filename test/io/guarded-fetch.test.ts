@@ -8,7 +8,7 @@ import {
   judgingLookup,
   TargetRefused,
 } from '../../control-plane/webhooks/guarded-fetch.ts';
-import { limits } from '../../shared/model/limits.ts';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
@@ -209,7 +209,7 @@ describe('with a receiver', () => {
     expect(await connections()).toBe(1);
     await until(async () => (await connections()) === 0, {
       what: 'the end of the connection',
-      timeoutMs: limits.webhookKeepAliveMs + 2_000,
+      timeoutMs: webhooksLimits.webhookKeepAliveMs + 2_000,
     });
     server.close();
   });

@@ -7,6 +7,7 @@ import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/tim
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { quotaLimits } from '../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../sidecar/quota/reservation.ts';
 import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
 import { ModelLedger } from '../support/model-ledger.ts';
@@ -264,7 +265,7 @@ class World {
     if (!this.hasLost) expect(leased).toBe(this.permitted(startsAtMs));
     for (const holder of [...this.#holders, ...this.#gone]) {
       const stopping = holder.stop();
-      await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+      await vi.advanceTimersByTimeAsync(quotaLimits.leaseStopMsMax);
       await stopping;
     }
   }

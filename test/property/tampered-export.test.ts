@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cliLimits } from '../../control-plane/cli/limits.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { runs } from '../support/runs.ts';
 import {
@@ -34,7 +34,7 @@ const keys = keysetOf(old, key);
 
 function acceptedBy(bytes: Uint8Array): string[] {
   const accepted: string[] = [];
-  const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   const verifier = exportVerifier(keys);
   for (const line of [...splitter.push(bytes), ...splitter.end()]) verifier.take(line);
   if (verifier.finish().kind === 'valid') accepted.push('ours');

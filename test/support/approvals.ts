@@ -1,3 +1,4 @@
+import { approvalsLimits } from '../../control-plane/approvals/limits.ts';
 import {
   type NewApproval,
   type OpenedApproval,
@@ -7,7 +8,6 @@ import type { Deps } from '../../control-plane/deps.ts';
 import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { parseUsd } from '../../shared/model/money.ts';
 import { isRequestablePermission } from '../../shared/model/permission.ts';
@@ -83,7 +83,7 @@ export async function askAsManyAsMay(
     waiting = 0,
   }: Pick<AskedApproval, 'passportId' | 'gateId'> & { readonly waiting?: number },
 ): Promise<void> {
-  for (let count = waiting; count < limits.approvalsPendingMax; count++) {
+  for (let count = waiting; count < approvalsLimits.approvalsPendingMax; count++) {
     await askApproval(deps, { passportId, gateId, amountUsd: 0.01 });
   }
 }

@@ -1,11 +1,11 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { appendRecords, type NewRecord } from '../../control-plane/attestations/append-records.ts';
+import { cliLimits } from '../../control-plane/cli/limits.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
 import { type ExportVerdict, exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import type { AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Api } from './api.ts';
 import { sampleRecord } from './sample-chains.ts';
@@ -60,7 +60,7 @@ export async function append(api: Api, records: readonly NewRecord[]): Promise<v
 export async function verifyText(api: Api, text: string): Promise<ExportVerdict> {
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   const verifier = exportVerifier(keyset(api.deps.ed25519, parseJwks(jwks.body)));
-  const splitter = lineSplitter({ lineBytesMax: limits.exportLineBytesMax });
+  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   for (const line of [...splitter.push(Buffer.from(text)), ...splitter.end()]) verifier.take(line);
   return verifier.finish();
 }

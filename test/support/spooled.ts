@@ -1,13 +1,13 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { limits } from '../../shared/model/limits.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { AttestationBatch, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { BatchBuilder } from '../../sidecar/attest/batch.ts';
 import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { sampleId } from './sample-chains.ts';
 
@@ -70,7 +70,7 @@ export interface EpochContent {
 export async function readOlderEpochs(directory: string): Promise<EpochContent[]> {
   const spool = await openTestSpool(directory);
   const contents: EpochContent[] = [];
-  const window = Buffer.alloc(limits.spoolReadBytes);
+  const window = Buffer.alloc(attestLimits.spoolReadBytes);
   const options = { files: spool.files, directory, logger: silentLogger };
   for (const epoch of spool.epochs.filter(({ isLive }) => !isLive)) {
     const reader = new EpochReader(epoch, window, options);

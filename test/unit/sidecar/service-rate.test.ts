@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { limits } from '../../../shared/model/limits.ts';
+import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
 import { ServiceRate } from '../../../sidecar/enforce/service-rate.ts';
 
 /** Calls of `count` that take `callMs` each, one after the other. Returns when the last one ends. */
@@ -26,13 +26,13 @@ const busy = { calls: 10, count: 20, callMs: 20, isSaturated: true } as const;
 
 describe('the rate of settlements', () => {
   it('bounds nothing but their number until it was measured', () => {
-    expect(new ServiceRate().openMax(1_000)).toBe(limits.settlementsMax);
+    expect(new ServiceRate().openMax(1_000)).toBe(enforceLimits.settlementsMax);
   });
 
   it('is not measured where nobody waits: what is done at leisure says nothing', () => {
     const rate = new ServiceRate();
     serve(rate, { ...busy, count: 1, calls: 100, fromMs: 0, isSaturated: false });
-    expect(rate.openMax(1_000)).toBe(limits.settlementsMax);
+    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsMax);
   });
 
   it('lets as many be open as are settled in the time that is left, but for a reserve', () => {
@@ -46,8 +46,8 @@ describe('the rate of settlements', () => {
   it('never closes entirely: something has to be settled to measure', () => {
     const rate = new ServiceRate();
     serve(rate, { ...busy, count: 1, callMs: 1_000, fromMs: 0 });
-    expect(rate.openMax(1_000)).toBe(limits.settlementsOpenMin);
-    expect(rate.openMax(0)).toBe(limits.settlementsOpenMin);
+    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsOpenMin);
+    expect(rate.openMax(0)).toBe(enforceLimits.settlementsOpenMin);
   });
 
   it('follows a control plane that becomes slower, and faster again', () => {

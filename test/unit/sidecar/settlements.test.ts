@@ -4,6 +4,7 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
 import {
   type SettlementOutcome,
   settlements,
@@ -175,10 +176,10 @@ describe('settlements', () => {
 
   it('are shed newest first where too many are open', async () => {
     const { send, kinds, made } = setUp();
-    for (let n = 0; n < limits.settlementsMax; n++) send('old');
+    for (let n = 0; n < enforceLimits.settlementsMax; n++) send('old');
     send('new');
     await pass(0);
-    expect([kinds(), made.open]).toEqual([['new shed'], limits.settlementsMax]);
+    expect([kinds(), made.open]).toEqual([['new shed'], enforceLimits.settlementsMax]);
   });
 
   it('are only as many as the control plane settles in their time, once that is known', async () => {

@@ -7,6 +7,7 @@ import {
   renderSpooledRecord,
 } from '../../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../../shared/wire/sync.ts';
+import { attestLimits } from '../../../sidecar/attest/limits.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 import { spooledRecord } from '../../support/spooled-record.ts';
 
@@ -68,7 +69,7 @@ describe('renderSpooledRecord', () => {
     }));
     const record = spooledRecord({ pii });
     expect(parseBatchItem(record, source).kind).toBe('record');
-    expect(renderSpooledRecord(record).length).toBeLessThan(limits.spoolRecordCharsMax);
+    expect(renderSpooledRecord(record).length).toBeLessThan(attestLimits.spoolRecordCharsMax);
   });
 });
 

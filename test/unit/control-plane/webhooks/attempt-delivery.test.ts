@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pauseBefore, retryAfterMs } from '../../../../control-plane/webhooks/attempt-delivery.ts';
-import { limits } from '../../../../shared/model/limits.ts';
+import { webhooksLimits } from '../../../../control-plane/webhooks/limits.ts';
 import { dayMs, hourMs, minuteMs, secondMs, type UnixMillis } from '../../../../shared/model/time.ts';
 import { type Random, systemRandom } from '../../../../shared/runtime/random.ts';
 
@@ -28,10 +28,10 @@ describe('Retry-After', () => {
   it('is a number of seconds or a date, up to a bound', () => {
     expect(asked('120')).toBe(2 * minuteMs);
     expect(asked('Wed, 21 Oct 2026 07:28:00 GMT')).toBe(28 * minuteMs);
-    expect(asked('999999999')).toBe(limits.webhookRetryAfterMsMax);
-    expect(asked('99999999999')).toBe(limits.webhookRetryAfterMsMax);
-    expect(asked('9'.repeat(400))).toBe(limits.webhookRetryAfterMsMax);
-    expect(asked(new Date(nowMs + dayMs).toUTCString())).toBe(limits.webhookRetryAfterMsMax);
+    expect(asked('999999999')).toBe(webhooksLimits.webhookRetryAfterMsMax);
+    expect(asked('99999999999')).toBe(webhooksLimits.webhookRetryAfterMsMax);
+    expect(asked('9'.repeat(400))).toBe(webhooksLimits.webhookRetryAfterMsMax);
+    expect(asked(new Date(nowMs + dayMs).toUTCString())).toBe(webhooksLimits.webhookRetryAfterMsMax);
   });
 
   it.each(['', '0', '-5', '1.5', 'soon', 'Wed, 21 Oct 2020 07:28:00 GMT', '2026-10-21', '1e3'])(

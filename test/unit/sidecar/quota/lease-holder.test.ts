@@ -10,6 +10,7 @@ import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-lim
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
 import { type LeaseHolder, leaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
+import { quotaLimits } from '../../../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../../../sidecar/quota/reservation.ts';
 import type { AskOutcome } from '../../../../sidecar/quota/wait-queue.ts';
 import type { LimitedGate, LimitedPassport } from '../../../../sidecar/quota/window-table.ts';
@@ -30,7 +31,7 @@ afterEach(async () => {
   ledger.before = () => undefined;
   ledger.afterwards = () => undefined;
   const stopping = holder.stop();
-  await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+  await vi.advanceTimersByTimeAsync(quotaLimits.leaseStopMsMax);
   await stopping;
   expect(vi.getTimerCount(), 'timers that are left').toBe(0);
   vi.useRealTimers();
@@ -277,7 +278,7 @@ describe('requests that wait', () => {
       if (nowMs > 10)
         expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBeLessThanOrEqual(2 * 50);
     }
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs);
     expect(new Set(heard.flat())).toEqual(new Set(['refused']));
   });
 
@@ -290,7 +291,7 @@ describe('requests that wait', () => {
     await vi.advanceTimersByTimeAsync(10);
     ledger.leased.set(key, 0);
     const second = request(gate, charge);
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 5);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs + 5);
     expect([first, second]).toEqual([['refused'], ['granted']]);
   });
 
@@ -298,7 +299,7 @@ describe('requests that wait', () => {
     const billion = 1e15;
     const gate = gateWith(limitOf('gate_spend', 'day', billion));
     const heard = Array.from({ length: 12 }, () => request(gate, money(billion)));
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 10);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs + 10);
     expect(heard).toEqual([['granted'], ...Array.from({ length: 11 }, () => ['refused'])]);
   });
 
@@ -310,7 +311,7 @@ describe('requests that wait', () => {
     await turn();
     ledger.leased.set(key, 0);
     const second = request(gate, oneRequest);
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs);
     expect([first, second]).toEqual([['refused'], ['granted']]);
   });
 
@@ -321,9 +322,9 @@ describe('requests that wait', () => {
       heard.push(request(gate, oneRequest));
       await vi.advanceTimersByTimeAsync(1);
     }
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs);
     expect(heard.every(([outcome]) => outcome === 'refused')).toBe(true);
-    expect(ledger.calls.length).toBeLessThanOrEqual(secondMs / limits.leaseDryPauseMs + 2);
+    expect(ledger.calls.length).toBeLessThanOrEqual(secondMs / quotaLimits.leaseDryPauseMs + 2);
   });
 
   it('are answered late if the control plane has no such limit', async () => {
@@ -350,7 +351,7 @@ describe('requests that wait', () => {
   it('are bounded: one too many is answered in the next turn', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000_000));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 100));
-    const heard = Array.from({ length: limits.leaseWaitersMax + 1 }, () => request(gate, oneRequest));
+    const heard = Array.from({ length: quotaLimits.leaseWaitersMax + 1 }, () => request(gate, oneRequest));
     await turn();
     expect(heard.at(-1)).toEqual(['late']);
     await vi.advanceTimersByTimeAsync(210);
@@ -423,7 +424,7 @@ describe('a window that is dry', () => {
     vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
     ledger.afterwards = () => new Promise((resolve) => setTimeout(resolve, 20));
     const heard = request(gate, oneRequest);
-    await vi.advanceTimersByTimeAsync(limits.leaseDryPauseMs + 50);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseDryPauseMs + 50);
     expect(heard).toEqual(['granted']);
   });
 
@@ -825,7 +826,7 @@ describe('a holder that stops', () => {
     void holder.stop().then(() => {
       isStopped = true;
     });
-    await vi.advanceTimersByTimeAsync(limits.leaseStopMsMax);
+    await vi.advanceTimersByTimeAsync(quotaLimits.leaseStopMsMax);
     expect(isStopped).toBe(true);
   });
 });

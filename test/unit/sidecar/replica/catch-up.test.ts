@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { limits } from '../../../../shared/model/limits.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { CatchUp } from '../../../../sidecar/replica/catch-up.ts';
+import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
 import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
 
 let stoppedMs: number;
@@ -35,9 +35,9 @@ afterEach(() => {
 describe('an event loop', () => {
   it('decides while it runs, also after a long time without requests', () => {
     expect(catchUp.mayDecide).toBe(true);
-    vi.advanceTimersByTime(10 * limits.loopStopMsMax);
+    vi.advanceTimersByTime(10 * replicaLimits.loopStopMsMax);
     expect(catchUp.mayDecide).toBe(true);
-    stopFor(limits.loopStopMsMax - limits.loopTickMs);
+    stopFor(replicaLimits.loopStopMsMax - replicaLimits.loopTickMs);
     expect(catchUp.mayDecide).toBe(true);
     expect(asked).toBe(0);
   });
@@ -45,13 +45,13 @@ describe('an event loop', () => {
   it.each(['a request', 'a tick'])(
     'asks at once and waits where it was stopped, whoever notices: %s',
     (first) => {
-      stopFor(limits.loopStopMsMax + 1);
-      if (first === 'a tick') vi.advanceTimersByTime(limits.loopTickMs);
+      stopFor(replicaLimits.loopStopMsMax + 1);
+      if (first === 'a tick') vi.advanceTimersByTime(replicaLimits.loopTickMs);
       expect(catchUp.mayDecide).toBe(false);
       expect(asked).toBe(1);
       // What was known before, and what was true before it went on, is not enough.
       const resumedAtMs = clock.monotonic();
-      asOfMs = resumedAtMs - limits.loopTickMs - 1;
+      asOfMs = resumedAtMs - replicaLimits.loopTickMs - 1;
       catchUp.look();
       expect(catchUp.mayDecide).toBe(false);
       asOfMs = resumedAtMs;
@@ -64,7 +64,7 @@ describe('an event loop', () => {
     stopFor(5_000);
     expect(catchUp.mayDecide).toBe(false);
     for (const name of ['a', 'b']) expect(catchUp.wait(() => order.push(name))).toBe(true);
-    vi.advanceTimersByTime(5 * limits.loopTickMs);
+    vi.advanceTimersByTime(5 * replicaLimits.loopTickMs);
     expect(order).toEqual([]);
     asOfMs = clock.monotonic();
     catchUp.look();
@@ -75,24 +75,25 @@ describe('an event loop', () => {
   it('goes on without an answer after a while, and begins anew when it is stopped again meanwhile', () => {
     stopFor(5_000);
     expect(catchUp.mayDecide).toBe(false);
-    vi.advanceTimersByTime(limits.catchUpMsMax - limits.loopTickMs);
+    vi.advanceTimersByTime(replicaLimits.catchUpMsMax - replicaLimits.loopTickMs);
     expect(catchUp.mayDecide).toBe(false);
     stopFor(5_000);
     expect(catchUp.mayDecide).toBe(false);
     expect(asked).toBe(2);
-    vi.advanceTimersByTime(limits.catchUpMsMax - limits.loopTickMs);
+    vi.advanceTimersByTime(replicaLimits.catchUpMsMax - replicaLimits.loopTickMs);
     expect(catchUp.mayDecide).toBe(false);
-    vi.advanceTimersByTime(2 * limits.loopTickMs);
+    vi.advanceTimersByTime(2 * replicaLimits.loopTickMs);
     expect(catchUp.mayDecide).toBe(true);
   });
 
   it('keeps a bounded number waiting', () => {
     stopFor(5_000);
     expect(catchUp.mayDecide).toBe(false);
-    for (let i = 0; i < limits.catchUpWaitersMax; i++) expect(catchUp.wait(() => undefined)).toBe(true);
+    for (let i = 0; i < replicaLimits.catchUpWaitersMax; i++)
+      expect(catchUp.wait(() => undefined)).toBe(true);
     expect(catchUp.wait(() => order.push('one too many'))).toBe(false);
     asOfMs = clock.monotonic();
-    vi.advanceTimersByTime(limits.loopTickMs);
+    vi.advanceTimersByTime(replicaLimits.loopTickMs);
     expect(catchUp.mayDecide).toBe(true);
     expect(order).toEqual([]);
   });

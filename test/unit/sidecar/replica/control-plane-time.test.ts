@@ -3,6 +3,7 @@ import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { ControlPlaneTime } from '../../../../sidecar/replica/control-plane-time.ts';
+import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
 import { ModelService } from '../../../support/model-service.ts';
 
 const service = new ModelService(chooseEd25519());
@@ -110,7 +111,7 @@ describe('the time of the control plane', () => {
       return controlPlaneTime.readAt(service.heartbeat('global', atMs, replica));
     };
     readAt('first', time.nowMs);
-    for (let i = 1; i < limits.heartbeatReplicasMax; i++) readAt(`replica ${i}`, time.nowMs);
+    for (let i = 1; i < replicaLimits.heartbeatReplicasMax; i++) readAt(`replica ${i}`, time.nowMs);
     expect(readAt('first', time.nowMs)).toBeNull();
     readAt('one more', time.nowMs);
     expect(readAt('first', time.nowMs)).not.toBeNull();

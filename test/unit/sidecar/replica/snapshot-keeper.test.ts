@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../../shared/crypto/choose-ed25519.ts';
 import { must } from '../../../../shared/errors/assert.ts';
-import { limits } from '../../../../shared/model/limits.ts';
 import type { KeyPurpose } from '../../../../shared/model/signing-key.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import type { ChangeEntry, SignedSnapshot } from '../../../../shared/wire/sync-schema.ts';
+import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
 import { Replica } from '../../../../sidecar/replica/replica.ts';
 import type { SnapshotFile } from '../../../../sidecar/replica/snapshot-file.ts';
 import { SnapshotKeeper } from '../../../../sidecar/replica/snapshot-keeper.ts';
@@ -87,7 +87,7 @@ describe('the keeper of the snapshot on disk', () => {
     begin();
     await settle();
     const entries = [change(1), change(2)];
-    pass(limits.snapshotFileIntervalMs - 1);
+    pass(replicaLimits.snapshotFileIntervalMs - 1);
     await settle();
     expect(disk.entries).toEqual([]);
     pass(1);
@@ -107,7 +107,7 @@ describe('the keeper of the snapshot on disk', () => {
       open = resolve;
     });
     change(1);
-    pass(limits.snapshotFileIntervalMs);
+    pass(replicaLimits.snapshotFileIntervalMs);
     change(2);
     const fresh = begin();
     const later = change(3);
@@ -124,12 +124,12 @@ describe('the keeper of the snapshot on disk', () => {
     await settle();
     disk.fails = true;
     change(1);
-    pass(limits.snapshotFileIntervalMs);
+    pass(replicaLimits.snapshotFileIntervalMs);
     await settle();
     disk.fails = false;
     expect(keeper.wantsSnapshot).toBe(false);
     change(2);
-    pass(limits.snapshotFileRetryMs + 1);
+    pass(replicaLimits.snapshotFileRetryMs + 1);
     await settle();
     expect(disk.entries).toEqual([]);
     expect(keeper.wantsSnapshot).toBe(true);
@@ -166,9 +166,9 @@ describe('the keeper of the snapshot on disk', () => {
 
   it('asks for a fresh snapshot when there are too many changes behind the old one', () => {
     const { keeper } = setUp();
-    keeper.resume(limits.snapshotFileChangesMax);
+    keeper.resume(replicaLimits.snapshotFileChangesMax);
     expect(keeper.wantsSnapshot).toBe(false);
-    keeper.resume(limits.snapshotFileChangesMax + 1);
+    keeper.resume(replicaLimits.snapshotFileChangesMax + 1);
     expect(keeper.wantsSnapshot).toBe(true);
   });
 });

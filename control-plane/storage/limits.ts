@@ -1,0 +1,45 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
+import { secondMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const storageLimits = {
+  /**
+   * The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own
+   * monotonic one.
+   */
+  clockReadIntervalMs: secondMs,
+  /**
+   * While an export waits for its reader its connection says something this often, so that it is not taken
+   * for dead.
+   */
+  exportPulseMs: 3 * secondMs,
+  /**
+   * Attempts to reach the database at start, with pauses that double up to the last: about half a minute,
+   * then the program gives up.
+   */
+  databaseStartTries: 10,
+  databaseStartPauseFirstMs: 100,
+  databaseStartPauseLastMs: 8 * secondMs,
+  /**
+   * One statement, and one pause inside a transaction; past it PostgreSQL ends it, so that no lock is held
+   * for ever.
+   */
+  databaseStatementMsMax: 30 * secondMs,
+  /**
+   * An idle connection is closed well before it could be taken for dead, and opened again when it is needed.
+   */
+  databaseIdleMsMax: 5 * secondMs,
+} as const;
+
+mustHold(
+  storageLimits.databaseIdleMsMax * 2 <= limits.databaseSilenceMsMax,
+  'an idle connection is closed in order, not cut in the moment of its next use',
+);
+mustHold(
+  storageLimits.exportPulseMs * 2 < limits.databaseSilenceMsMax,
+  'an export that waits for its reader is not mistaken for a dead database',
+);
+mustHold(
+  limits.idempotencyWaitMsMax < storageLimits.databaseStatementMsMax,
+  'a duplicate gives up waiting before its statement is ended',
+);

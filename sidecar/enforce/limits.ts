@@ -1,0 +1,23 @@
+/** Bounds of this room alone, each with its reason. */
+export const enforceLimits = {
+  /** The second call gathers and travels while the first one commits; with more, each would carry less. */
+  settlementCallsAtOnceMax: 2,
+  /**
+   * Open settlements of one sidecar, until the rate of its control plane was measured: what that settles in
+   * about a second.
+   */
+  settlementsMax: 4_096,
+  /**
+   * So many may be open however slow the control plane was when it was measured: otherwise it would never be
+   * measured again.
+   */
+  settlementsOpenMin: 32,
+  /**
+   * One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms.
+   */
+  piiTurnMsMax: 5,
+  /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
+  presentedKeysMax: 1_000,
+  /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
+  decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
+} as const;

@@ -1,0 +1,72 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
+import { minuteMs, secondMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const replicaLimits = {
+  /**
+   * An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again.
+   */
+  loopStopMsMax: secondMs,
+  /** So often a loop shows that it runs: several times within `loopStopMsMax`. */
+  loopTickMs: 100,
+  /** A control plane that has not answered for so long after a stop counts as away. */
+  catchUpMsMax: 1_500,
+  /** Requests that wait for that: as many as wait for leases. More are shed. */
+  catchUpWaitersMax: 5_000,
+  /** A million revoked passports are 21 MB of a snapshot; the rest is for gates with large catalogs. */
+  snapshotBytesMax: 256 * 1024 * 1024,
+  /** Loading one of that size over a slow line. */
+  snapshotMsMax: minuteMs,
+  /** What was applied since is written behind the snapshot on disk this often. */
+  snapshotFileIntervalMs: 2 * secondMs,
+  /**
+   * Changes behind the snapshot on disk; past it a fresh snapshot replaces them: about 40 MB, replayed in a
+   * few seconds.
+   */
+  snapshotFileChangesMax: 100_000,
+  /**
+   * One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of
+   * its catalog, are 105 MB.
+   */
+  changesBytesMax: 128 * 1024 * 1024,
+  /**
+   * Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one lease
+   * call, one to spare.
+   */
+  controlPlaneConnectionsMax: 5,
+  /**
+   * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each
+   * waits for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.
+   */
+  settlementConnectionsMax: 25,
+  /** With a push the pull is the check behind it, and the proof that nothing was missed. */
+  pullIntervalMs: secondMs,
+  /**
+   * Pushes that a sidecar looks at in a second: with 50 us for a signature a twentieth of its thread.
+   * Heartbeats and 80 changes a second stay far below.
+   */
+  pushesPerSecondMax: 1_000,
+  /** Where the snapshot on disk cannot be written, it is tried again with a fresh one this often. */
+  snapshotFileRetryMs: minuteMs,
+  /**
+   * Slots of the table of standings that are looked through with each change for expired passports: all of a
+   * million in one go would stop decisions.
+   */
+  standingSlotsPerSweep: 1_000,
+  /** Replicas of the control plane whose heartbeats a sidecar tells apart. */
+  heartbeatReplicasMax: 64,
+  /**
+   * One attempt of a lease call or a settlement: the next one is answered the same, so there is no use in
+   * patience.
+   */
+  quotaCallMsMax: secondMs,
+} as const;
+
+mustHold(
+  replicaLimits.catchUpMsMax + limits.quotaWaitMsMax < limits.decisionDeadlineMs,
+  'a request that waits for a catch-up, and then for units, still gets a decision',
+);
+mustHold(
+  replicaLimits.loopTickMs * 5 <= replicaLimits.loopStopMsMax,
+  'a loop that is merely busy does not count as stopped',
+);
