@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Installation, install } from './installation.ts';
-import { coreSeconds, findProgram, freePort, measuredCore, type Program, start } from './programs.ts';
+import { findProgram, freePort, measuredCore, type Program, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
@@ -12,6 +12,8 @@ import { type Load, throughput } from './wrk.ts';
 
 interface Contestant {
   readonly name: string;
+  /** All that work for it on the measured core. */
+  readonly programs: readonly Program[];
   readonly load: Load;
   readonly finish: () => Promise<void>;
   readonly does: string;
@@ -60,7 +62,7 @@ export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
 const notes = [
   'wrk, one thread, 64 kept connections, closed loop, on the other core, together with the control plane and PostgreSQL at a lower priority.',
   'One worker of nginx with deploy/proxies/nginx.conf; alone, it has the same file without the lines that ask. The service is a second nginx that answers `return 200`: any real one costs more, and makes the ratio better.',
-  'The share of the core is that of all programs on it. Records that the sidecar has not shipped when its time is over are shipped then, and the processor time this takes is added.',
+  'Processor time is that of nginx, the service and, where it is asked, the sidecar. Records that the sidecar has not shipped when its time is over are shipped then, and the processor time this takes is added.',
 ];
 
 async function prepare(
@@ -80,14 +82,15 @@ async function prepare(
     permissions: ['orders:create'],
   });
   const servicePort = await freePort();
-  const run = async (name: string, text: string, port: number): Promise<void> => {
+  const run = async (name: string, text: string, port: number): Promise<Program> => {
     const program = startNginx(nginx, join(folder, name), text);
     stops.push(() => program.stop());
     await listening(port);
+    return program;
   };
   const quiet = 'access_log off; keepalive_requests 1000000;';
   const service = `server { listen 127.0.0.1:${servicePort}; location / { return 200 served; } }`;
-  await run('service', `events {}\nhttp { ${quiet} ${service} }`, servicePort);
+  const serving = await run('service', `events {}\nhttp { ${quiet} ${service} }`, servicePort);
 
   const guarded = (port: number) =>
     readFileSync(configuration, 'utf8')
@@ -109,9 +112,9 @@ async function prepare(
       return changed;
     }, guarded(port));
 
-  const contestant = async (name: string, text: (port: number) => string): Promise<Load> => {
+  const contestant = async (name: string, text: (port: number) => string) => {
     const port = await freePort();
-    await run(name, text(port), port);
+    const programs = [await run(name, text(port), port), serving];
     const load: Load = {
       url: `http://127.0.0.1:${port}/orders`,
       headers: { 'X-Agent-Passport': String(passport['jwt']), 'Content-Type': 'application/json' },
@@ -119,12 +122,14 @@ async function prepare(
       scriptPath: join(folder, `${name}.lua`),
     };
     await mustServe(load);
-    return load;
+    return { load, programs };
   };
+  const guardedNginx = await contestant('guarded', guarded);
   return [
     {
       name: 'nginx with forward auth',
-      load: await contestant('guarded', guarded),
+      ...guardedNginx,
+      programs: [...guardedNginx.programs, installation.sidecar],
       finish: () => allShipped(installation, [gateId]),
       does: 'asks the sidecar about each request: passport from its cache with all times and revocations checked again, route, permission, a record before the answer, records shipped',
       doesNot: 'limits',
@@ -132,7 +137,7 @@ async function prepare(
     },
     {
       name: 'nginx alone',
-      load: await contestant('alone', alone),
+      ...(await contestant('alone', alone)),
       finish: async () => undefined,
       does: 'passes the same requests to the same service',
       doesNot: 'any decision',
@@ -178,18 +183,18 @@ async function mustServe({ url, headers, body }: Load): Promise<void> {
   }
 }
 
-function sideOf({ name, load, finish }: Contestant): Side {
+function sideOf({ name, programs, load, finish }: Contestant): Side {
+  const cpuSeconds = () => programs.reduce((sum, program) => sum + program.cpuSeconds(), 0);
   return {
     name,
     measure: async (seconds) => {
-      const cpuBefore = coreSeconds(measuredCore);
+      const cpuBefore = cpuSeconds();
       const before = performance.now();
       const requests = (await throughput(load, seconds)) * seconds;
       const elapsedS = (performance.now() - before) / 1_000;
-      const cpuDuring = coreSeconds(measuredCore) - cpuBefore;
-      const shippingSince = coreSeconds(measuredCore);
+      const cpuDuring = cpuSeconds() - cpuBefore;
       await finish();
-      const shippingS = coreSeconds(measuredCore) - shippingSince;
+      const shippingS = cpuSeconds() - cpuBefore - cpuDuring;
       return {
         perSecond: requests / (seconds + shippingS),
         perCpuSecond: requests / (cpuDuring + shippingS),
