@@ -24,14 +24,20 @@ const service = {
   test: {
     name: 'service',
     include: filesIn(lanes.service),
-    // A worker imports the programs once for all of its files, and not for a second or two in each.
+    // A worker imports the programs once for all of its files, and not for a second or two in each. The other
+    // lanes do the same.
     isolate: false,
     sequence: { groupOrder: 2 },
   },
 };
 const processes = {
   extends: true as const,
-  test: { name: 'process', include: filesIn(lanes.process), sequence: { groupOrder: 3 } },
+  test: {
+    name: 'process',
+    include: filesIn(lanes.process),
+    isolate: false,
+    sequence: { groupOrder: 3 },
+  },
 };
 /** What the other lanes play in a short form, in full: set `LONG` (`npm run test:long`). */
 const long = {
