@@ -83,7 +83,7 @@ describe('routes of a gate', () => {
       { numRuns: runs({ short: 150, long: 10_000 }) },
     );
     expect(seen.route).toBeGreaterThan(100);
-    expect(seen.ambiguous).toBeGreaterThan(10);
+    expect(seen.ambiguous).toBeGreaterThan(0);
   });
 
   it('that are written plainly and differ in their first segment leave no path ambiguous', () => {
