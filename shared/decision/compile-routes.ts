@@ -32,8 +32,8 @@ export interface RouteDemand {
 export type CompiledRoutes = readonly CompiledRoute[];
 
 /**
- * `ambiguous`: another reader of the path would take another route, which demands something else. A request
- * must not choose its permission by how it writes its path.
+ * `ambiguous`: another reader of method and path would take another route, which demands something else. A
+ * request must not choose its permission by how it writes them.
  */
 export type RouteMatch =
   | { readonly kind: 'route'; readonly demand: RouteDemand }
@@ -75,11 +75,23 @@ function compileRoute({ methods, path, permissionKey, amountMicroUsd }: GateRout
 export function matchRoute(routes: CompiledRoutes, method: string, path: string): RouteMatch {
   const chosen = firstFitting(routes, method, path, 'fastify');
   if (chosen === null) return { kind: 'none' };
-  for (const reading of readings) {
-    const other = firstFitting(routes, method, path, reading);
-    if (other !== null && !demandsTheSame(other, chosen)) return { kind: 'ambiguous' };
+  for (const readMethod of methodsRead(method, chosen)) {
+    for (const reading of readings) {
+      const other = firstFitting(routes, readMethod, path, reading);
+      if (other !== null && !demandsTheSame(other.demand, chosen.demand)) return { kind: 'ambiguous' };
+    }
   }
-  return { kind: 'route', demand: chosen };
+  return { kind: 'route', demand: chosen.demand };
+}
+
+/**
+ * The methods that programs take this one for: some read it in capitals, as Django and Flask do, and most
+ * answer HEAD with what they have for GET. A route that names HEAD without GET tells the two apart.
+ */
+function methodsRead(method: string, { methods }: CompiledRoute): readonly string[] {
+  const capitals = method.toUpperCase();
+  const isGetToo = capitals === 'HEAD' && (methods === null || methods.has('GET'));
+  return [method, ...(capitals === method ? [] : [capitals]), ...(isGetToo ? ['GET'] : [])];
 }
 
 const demandsTheSame = (one: RouteDemand, other: RouteDemand): boolean =>
@@ -90,11 +102,11 @@ function firstFitting(
   method: string,
   path: string,
   reading: Reading,
-): RouteDemand | null {
+): CompiledRoute | null {
   const segments = segmentsOf(read[reading](path));
   for (const route of routes) {
     if (route.methods !== null && !route.methods.has(method)) continue;
-    if (fits(route.segments[reading], route.isOpen, segments)) return route.demand;
+    if (fits(route.segments[reading], route.isOpen, segments)) return route;
   }
   return null;
 }

@@ -109,7 +109,7 @@ function permissionFor(
     }
     case 'ambiguous':
       return withoutPermission(
-        `${manyReadings}: its letters, its encoding or its last slash lead to routes that demand something else.`,
+        'No permission follows from this method and path, because another reading of them (small letters for capitals, the encoding, the last slash, HEAD as GET) leads to a route that demands something else.',
       );
     case 'none':
       return withoutPermission(

@@ -51,6 +51,35 @@ describe('routes', () => {
       expect([path, permissionOf(routes, 'GET', path)]).toEqual([path, 'users:read']);
   });
 
+  it('give no permission to a method that another reader takes to another route', () => {
+    const routes = routesOf(
+      { methods: ['DELETE'], path: '/orders/:id', permission_key: 'orders:delete' },
+      { methods: ['GET'], path: '/reports/:id', permission_key: 'reports:read', amount_usd: 5 },
+      { path: '/*', permission_key: 'site:read' },
+    );
+    expect(permissionOf(routes, 'DELETE', '/orders/7')).toBe('orders:delete');
+    // In turn: read in capitals, HEAD answered as GET, and both, also of a path that is written differently.
+    for (const [method, path] of [
+      ['delete', '/orders/7'],
+      ['Delete', '/ORDERS/7/'],
+      ['HEAD', '/reports/7'],
+      ['head', '/Reports/7'],
+    ] as const)
+      expect([method, path, permissionOf(routes, method, path)]).toEqual([method, path, 'ambiguous']);
+    // Every reader takes these to one route.
+    for (const method of ['get', 'HEAD', 'PURGE'])
+      expect([method, permissionOf(routes, method, '/orders/7')]).toEqual([method, 'site:read']);
+  });
+
+  it('tell HEAD from GET where a route names HEAD alone', () => {
+    const get = { methods: ['GET'], path: '/reports/:id', permission_key: 'reports:read', amount_usd: 5 };
+    const head = { methods: ['HEAD'], path: '/reports/*', permission_key: 'reports:look' };
+    expect(permissionOf(routesOf(get, head), 'HEAD', '/reports/7')).toBe('reports:look');
+    const both = { ...head, methods: ['GET', 'HEAD'] };
+    expect(permissionOf(routesOf(get, both), 'HEAD', '/reports/7')).toBe('ambiguous');
+    expect(permissionOf(routesOf(both, get), 'HEAD', '/reports/7')).toBe('reports:look');
+  });
+
   it('that demand the same may be taken for each other', () => {
     const read = { permission_key: 'site:read' };
     const routes = routesOf({ path: '/page', ...read }, { path: '/*', ...read });
