@@ -125,9 +125,12 @@ const withoutPermission = (missing: string): Permission => ({ key: null, amount:
 
 const withQuery = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
 
-/** `X-Original-URL` comes as a whole URL from some proxies, of which the rest is known otherwise. */
+/**
+ * `X-Original-URL` comes as a whole URL from some proxies, of which the rest is known otherwise. Where
+ * readers disagree on the end of its host (`http:///a/b`, `http://a\b/c`) it is left whole, and no path.
+ */
 const targetOf = (target: string | null): string | null =>
-  target === null ? null : target.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '');
+  target === null ? null : target.replace(/^https?:\/\/[^/?#\\]+(?=\/)/i, '');
 
 /** The value of the headers that mean this; null: none was sent. */
 function one(meaning: Meaning, values: HeaderValues): string | null {

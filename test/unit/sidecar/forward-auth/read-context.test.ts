@@ -66,6 +66,14 @@ describe('the context of a forwarded request', () => {
         'does not begin with a slash',
       );
   });
+
+  it('has no permission for a whole URL of which readers disagree where its path begins', () => {
+    for (const target of ['http:///orders/7', 'http://shop.example\\admin/orders/7', 'http://\\x/orders/7'])
+      expect([target, contextOf({ 'x-original-url': target }).withoutPermission]).toEqual([
+        target,
+        expect.stringContaining('can be read in more than one way'),
+      ]);
+  });
 });
 
 it('a target without its method is noticed', () => {
