@@ -186,6 +186,7 @@ function mustBeSafe({ answer, served, questions }: Came): void {
   expect(headers.filter(([name, value]) => name.includes('passport') && value.includes('.'))).toEqual([]);
   expect(headers.filter(([, value]) => value.startsWith('Passport '))).toEqual([]);
   expect(valuesOf(headers, 'connection').filter((value) => /x-/i.test(value))).toEqual([]);
+  expect(valuesOf(headers, 'upgrade').filter((value) => value !== 'websocket')).toEqual([]);
 }
 
 /** Of an absolute target, what follows its host. */
@@ -318,6 +319,34 @@ const surfaces: readonly Surface[] = [
     ask: () => ({ headers: [['Connection', 'X-Passport-Id, X-Attestation-Id, X-Agent-Passport']] }),
     isServed: true,
   },
+  {
+    tried: 'the same beside `Connection: Upgrade`',
+    ask: () => ({ headers: twice('Connection', 'Upgrade', 'X-Passport-Id, X-Attestation-Id') }),
+    isServed: true,
+  },
+  {
+    tried: '`Upgrade: h2c`, after which the gate would see nothing',
+    ask: () => ({
+      headers: [
+        ['Connection', 'Upgrade'],
+        ['Upgrade', 'h2c'],
+        ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
+      ],
+    }),
+    isServed: true,
+  },
+  {
+    tried: '`Upgrade` twice, to `h2c` and to a WebSocket',
+    ask: () => ({
+      headers: [
+        ['Connection', 'Upgrade'],
+        ...twice('Upgrade', 'h2c', 'websocket'),
+        ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+        ['Sec-WebSocket-Version', '13'],
+      ],
+    }),
+    isServed: null,
+  },
   { tried: '`Host` twice', ask: () => ({ headers: [['Host', 'evil.example']] }), isServed: false },
   ...paths.map(
     ([what, target]): Surface => ({
@@ -420,6 +449,22 @@ describe.each(proxyNames)('%s', (name) => {
     expect((await connection.next())?.status).toBe(200);
     await connection.leave();
     expect(service.served).toMatchObject([{ method: 'POST', bodySha256 }]);
+  });
+
+  // The file for nginx has none.
+  it.skipIf(name === 'nginx')('passes a permitted WebSocket on', async () => {
+    const headers = [
+      ['Connection', 'keep-alive, Upgrade'],
+      ['Upgrade', 'WebSocket'],
+      ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+      ['Sec-WebSocket-Version', '13'],
+    ] as const;
+    const came = await ask(proxyOf(name), { headers });
+    mustBeSafe(came);
+    expect(came.served.map((each) => valuesOf(each.headers, 'upgrade'))).toEqual([['websocket']]);
+    expect(came.served.map((each) => valuesOf(each.headers, 'connection').join().toLowerCase())).toEqual([
+      'upgrade',
+    ]);
   });
 
   it('asks for one permission in all cases where the file names it', async () => {
