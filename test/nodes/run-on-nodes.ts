@@ -3,9 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Runs the tests of lane pure on every version of Node that `package.json` of this folder pins, besides the
- * one that runs everything else. The binaries are packages of a folder of their own: in the package.json of
- * the project each of them would install a `node` command, which npm scripts would find before the user's.
+ * Runs the tests of lane pure and those of the clients on every version of Node that `package.json` of this
+ * folder pins, besides the one that runs everything else. The binaries are packages of a folder of their own:
+ * in the package.json of the project each of them would install a `node` command, which npm scripts would
+ * find before the user's.
  */
 const folder = fileURLToPath(new URL('./', import.meta.url));
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -20,10 +21,12 @@ if (nodes.length === 0) {
 }
 for (const node of nodes) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
-  console.log(`\nLane pure on Node ${version}`);
-  const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', '--project', 'pure'], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  if (status !== 0) process.exitCode = 1;
+  for (const tests of [['--project', 'pure'], ['test/clients']]) {
+    console.log(`\n${tests.at(-1)} on Node ${version}`);
+    const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', ...tests], {
+      cwd: root,
+      stdio: 'inherit',
+    });
+    if (status !== 0) process.exitCode = 1;
+  }
 }
