@@ -2,13 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { chargedSide } from './charged-side.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, freePort, measuredCore, type Program, start } from './programs.ts';
-import { interleaved, type Side } from './rounds.ts';
+import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { allShipped } from './warm.ts';
-import { type Load, throughput } from './wrk.ts';
+import { drive, type Load } from './wrk.ts';
 
 interface Contestant {
   readonly name: string;
@@ -45,7 +46,9 @@ export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
     });
     stops.push(() => installation.stop());
     const contestants = await prepare(nginx, installation, folder, stops);
-    const sides = contestants.map(sideOf);
+    const sides = contestants.map(({ load, ...work }) =>
+      chargedSide({ ...work, drive: (seconds) => drive(load, seconds) }),
+    );
     // As in `warm`: until then the compiler of Node works beside the program.
     for (const side of sides) await side.measure(secondsEach);
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
@@ -181,25 +184,4 @@ async function mustServe({ url, headers, body }: Load): Promise<void> {
     if (performance.now() > deadline) throw new Error(`${url} answered ${answer.status} ${text}`);
     await pause(50);
   }
-}
-
-function sideOf({ name, programs, load, finish }: Contestant): Side {
-  const cpuSeconds = () => programs.reduce((sum, program) => sum + program.cpuSeconds(), 0);
-  return {
-    name,
-    measure: async (seconds) => {
-      const cpuBefore = cpuSeconds();
-      const before = performance.now();
-      const requests = (await throughput(load, seconds)) * seconds;
-      const elapsedS = (performance.now() - before) / 1_000;
-      const cpuDuring = cpuSeconds() - cpuBefore;
-      await finish();
-      const shippingS = cpuSeconds() - cpuBefore - cpuDuring;
-      return {
-        perSecond: requests / (seconds + shippingS),
-        perCpuSecond: requests / (cpuDuring + shippingS),
-        coresBusy: cpuDuring / elapsedS,
-      };
-    },
-  };
 }

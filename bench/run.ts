@@ -8,6 +8,7 @@ import { keyed } from './keyed.ts';
 import { type LatencyTable, latencyChart, latencyMarkdown } from './latency-table.ts';
 import { leases } from './leases.ts';
 import { lists } from './lists.ts';
+import { batch, stream } from './many-checks.ts';
 import { micro } from './micro.ts';
 import { pii } from './pii.ts';
 import { findProgram, leaveMeasuredCore } from './programs.ts';
@@ -33,6 +34,8 @@ const rows: readonly Row[] = [
     run: webhooks,
   },
   { name: 'proxy', describe: 'P22: nginx with forward auth and nginx alone, same core', run: proxy },
+  { name: 'stream', describe: 'P20: decisions over streams and by single requests, one core', run: stream },
+  { name: 'batch', describe: 'P21: decisions in batches and by single requests, one core', run: batch },
   { name: 'verify', describe: 'P6: signature checks by the pool, one core', run: verify },
   { name: 'micro', describe: 'the tricks of the hot path and their plain forms', run: micro },
   {

@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { chargedSide } from './charged-side.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, freePort, measuredCore, otherCore, type Program, peer, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
-import { type Load, throughput } from './wrk.ts';
+import { drive, type Load } from './wrk.ts';
 
 /**
  * The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the
@@ -79,20 +80,12 @@ async function prepare(
   folder: string,
   stops: (() => Promise<void>)[],
 ): Promise<{ contestants: Contestant[]; skipped: Table['skipped'] }> {
-  const gate = await installation.api('POST', '/gates', {
-    name: 'bench',
-    trust_level: 'L1',
-    constraints: { allowed_domains: [domain], spend_limits: { per_transaction_usd: perTransactionUsd } },
-  });
-  const passport = await installation.api('POST', '/passports', {
-    agent_id: 'bench-agent',
-    permissions: ['orders:create'],
-  });
-  const path = `/v1/gates/${gate['gate_id']}/check`;
+  const { gateId, passport } = await benchGate(installation);
+  const path = `/v1/gates/${gateId}/check`;
   const loadOf = (origin: string, name: string): Load => ({
     url: `${origin}${path}`,
     headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ passport: passport['jwt'], request }),
+    body: JSON.stringify({ passport, request }),
     scriptPath: join(folder, `${name}.lua`),
   });
 
@@ -102,7 +95,7 @@ async function prepare(
     load: loadOf(installation.sidecarOrigin, 'ours'),
     does: 'caller key and scope, the passport from its cache with all times and revocations checked again, permission, domain, limit, hash of the request, a record in the spool before the answer, records shipped',
     doesNot: 'rate and daily limits',
-    finish: () => allShipped(installation, [String(gate['gate_id'])]),
+    finish: () => allShipped(installation, [gateId]),
     target: null,
   };
   const answer = await mustPermit(ours);
@@ -114,6 +107,22 @@ async function prepare(
   }
   const reason = 'redis-server is not installed (Debian: apt-get install redis-server).';
   return { contestants, skipped: [{ side: 'Fastify + jose + Redis', reason }] };
+}
+
+/** The gate, a passport for it, and the request that it permits. */
+export async function benchGate(
+  installation: Installation,
+): Promise<{ readonly gateId: string; readonly passport: string; readonly request: object }> {
+  const gate = await installation.api('POST', '/gates', {
+    name: 'bench',
+    trust_level: 'L1',
+    constraints: { allowed_domains: [domain], spend_limits: { per_transaction_usd: perTransactionUsd } },
+  });
+  const passport = await installation.api('POST', '/passports', {
+    agent_id: 'bench-agent',
+    permissions: ['orders:create'],
+  });
+  return { gateId: String(gate['gate_id']), passport: String(passport['jwt']), request };
 }
 
 type LoadOf = (origin: string, name: string) => Load;
@@ -193,35 +202,18 @@ interface Answer {
 }
 
 /** A server that refuses is fast: what is measured must be a PERMIT. */
-export async function mustPermit(contestant: Contestant): Promise<Answer> {
-  const { url, headers, body } = contestant.load;
+export async function mustPermit({ name, load }: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
+  const { url, headers, body } = load;
   const answer = await fetch(url, { method: 'POST', headers, body });
   const text = await answer.text();
   if (answer.status !== 200 || JSON.parse(text).decision !== 'PERMIT') {
-    throw new Error(`${contestant.name} answered ${answer.status} ${text}`);
+    throw new Error(`${name} answered ${answer.status} ${text}`);
   }
   return { body: text, requestId: answer.headers.get('x-request-id') ?? '' };
 }
 
-export function sideOf({ name, program, load, finish }: Contestant): Side {
-  return {
-    name,
-    measure: async (seconds) => {
-      const cpuBefore = program.cpuSeconds();
-      const before = performance.now();
-      const requests = (await throughput(load, seconds)) * seconds;
-      const elapsedS = (performance.now() - before) / 1_000;
-      const cpuDuring = program.cpuSeconds() - cpuBefore;
-      await finish?.();
-      const cpuTotal = program.cpuSeconds() - cpuBefore;
-      return {
-        perSecond: requests / (seconds + cpuTotal - cpuDuring),
-        perCpuSecond: requests / cpuTotal,
-        coresBusy: cpuDuring / elapsedS,
-      };
-    },
-  };
-}
+export const sideOf = ({ name, program, load, finish }: Contestant): Side =>
+  chargedSide({ name, programs: [program], drive: (seconds) => drive(load, seconds), finish });
 
 const shippedMsMax = 180_000;
 
