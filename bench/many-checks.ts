@@ -208,8 +208,9 @@ function sideOf(way: Way, { installation, gateId }: Asked, generatorBusy: Readon
 const allDecisions = 'agent_trust_sidecar_decisions_total';
 
 /**
- * Returns how many decisions were made. Throws unless all were PERMITs, and as many records are in the database: the chain of the
- * passport numbers them without a hole, and the last one, which is asked for here, has the highest number.
+ * Returns how many decisions were made. Throws unless all were PERMITs, and as many records are in the
+ * database: the chain of the passport numbers them without a hole, and the last one, which is asked for here,
+ * has the highest number.
  */
 async function mustHaveAll(asked: Asked): Promise<number> {
   const { installation, gateId } = asked;
