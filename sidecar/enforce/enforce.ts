@@ -243,9 +243,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
     open.request = parseRequestFacts(request);
     // Before any cryptography, and again when it decides.
     if (open.gateId !== null) findGate(this.#deps.state, open.gateId, open.caller);
+    if (outcome !== null) {
+      this.#conclude(open, outcome);
+      return;
+    }
     const passport = this.#deps.verifier.known(token);
     if (passport !== null) this.#conclude(open, { kind: 'verified', passport });
-    else if (outcome !== null) this.#conclude(open, outcome);
     else this.#deps.verifier.verify(token, (verified) => this.#afterVerifying(open, verified));
   }
 

@@ -220,7 +220,9 @@ export class Stream implements StreamListener, Worker {
   #verify(frame: Frame): void {
     const { verifier, turns } = this.#deps;
     const { passport } = frame.body;
-    frame.isVerified = typeof passport !== 'string' || verifier.known(passport) !== null;
+    const known = typeof passport === 'string' ? verifier.known(passport) : null;
+    if (known !== null) frame.outcome = { kind: 'verified', passport: known };
+    frame.isVerified = typeof passport !== 'string' || known !== null;
     if (frame.isVerified) return;
     verifier.verify(passport as string, (outcome) => {
       frame.outcome = outcome;
@@ -279,7 +281,7 @@ class Frame implements Responder {
   open: OpenRequest | null = null;
   /** It need not wait for its passport any more, or has none that could be verified. */
   isVerified = false;
-  /** What the verification gave; null where the passport was known. */
+  /** Of its passport; null until it is known or verified, and where there is none. */
   outcome: TokenOutcome | null = null;
   isAnswered = false;
   readonly #stream: Stream;

@@ -81,6 +81,20 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     }
   });
 
+  it('looks up the passport of a frame as often as check does', async () => {
+    const client = await open();
+    const lookUps = async (ask: () => Promise<unknown>) => {
+      await ask();
+      const before = await metric('verify_cache_hits_total');
+      await ask();
+      return (await metric('verify_cache_hits_total')) - before;
+    };
+    const body = { passport: token, request: order };
+    const alone = await lookUps(() => sidecar.call({ path: `/v1/gates/${gateId}/check`, body }));
+    expect(alone).toBe(1);
+    expect(await lookUps(() => client.ask(frame()))).toBe(alone);
+  });
+
   it('takes a gate as the address of check and of enforce do', async () => {
     const client = await open();
     const inRequest = { passport: token, request: { ...order, gate_id: gateId } };
