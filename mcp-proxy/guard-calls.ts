@@ -131,8 +131,9 @@ async function verdictOn(
       gate: options.gate,
       permission,
       amount: () => amountOf(options.amounts, name, args),
-      // What else a revision of the protocol puts beside the arguments counts for an approval as well.
-      context: () => ({ ...others, tool: name, arguments: args }),
+      // What else a revision of the protocol puts beside the arguments counts for an approval as well. Not
+      // beside the members that the gate reads: a client would set its own price by `amount_usd`.
+      context: () => ({ tool: name, arguments: args, ...(isEmpty(others) ? {} : { params: others }) }),
       idempotencyKey: () =>
         options.takesIdempotencyKeys && typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
       dangerouslyServeWithoutDecision: options.servesWithoutDecision,
@@ -150,6 +151,8 @@ async function verdictOn(
     return internalError;
   });
 }
+
+const isEmpty = (members: JsonObject): boolean => Object.keys(members).length === 0;
 
 const refuse = (status: number, body: JsonObject): Refusal => ({ kind: 'refuse', status, headers: {}, body });
 

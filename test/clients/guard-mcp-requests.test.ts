@@ -210,6 +210,30 @@ describe('a call that hides from the proxy', () => {
     }
     expect(recorded).toEqual([]);
   });
+
+  it.each([
+    [
+      'a price',
+      { spend_limits: { per_transaction_usd: 10 } },
+      { amount_usd: 0, estimated_cost_usd: 0 },
+      'amount_missing',
+    ],
+    [
+      'a domain',
+      { allowed_domains: ['api.example.com'] },
+      { url: 'https://api.example.com/' },
+      'domain_missing',
+    ],
+  ])('is refused although it brings %s of its own', async (_what, constraints, own, reason) => {
+    const strict = await service.agentTrust.gates.create({ name: 'Strict', trust_level: 'L1', constraints });
+    await service.testSidecar.caughtUp();
+    const { post, recorded } = await open(echo, { gate: strict.gate_id, amounts: new Map() });
+    for (const more of [{}, own]) {
+      const { body } = await post(call('pay', { amount: 1_000 }, more));
+      expect([more, body.result._meta?.['agent-trust/decision'].reason]).toEqual([more, reason]);
+    }
+    expect(recorded).toEqual([]);
+  });
 });
 
 describe('what passes', () => {
