@@ -5,8 +5,8 @@ import { proxyLimits } from './limits.ts';
  * JSON.
  *
  * Of two members with one name some readers take the first. A number that is no double is rounded by some
- * readers and not by others. A member `__proto__` changes the object in JavaScript that copies it. JSON.parse
- * shows none of this, which is why the text is read once more.
+ * readers and not by others. A member `__proto__` changes the object in JavaScript that copies it. A reader in
+ * C ends a name at NUL. JSON.parse shows little of this, which is why the text is read once more.
  */
 export function findAmbiguity(text: string): string | null {
   /** The objects and arrays around this place. Null: an array. */
@@ -45,6 +45,7 @@ export function findAmbiguity(text: string): string | null {
 
 function takeName(names: Set<string> | null, name: string): string | null {
   if (name === '__proto__') return 'A member is called __proto__.';
+  if (name.includes('\0')) return 'The name of a member contains NUL.';
   if (names?.has(name) === true) return 'Two members of one object have the same name.';
   names?.add(name);
   return null;

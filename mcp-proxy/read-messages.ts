@@ -72,8 +72,11 @@ function faultOf(message: JsonObject): string | null {
   const { method } = message;
   const alias = misspelt(message, envelopeNames);
   if (alias !== null) return spelling(alias);
-  if (method !== undefined && typeof method !== 'string') return 'The method is a string.';
-  const loose = method?.normalize('NFKC').trim().toLowerCase();
+  // NUL is none of them: a reader in C ends the text there.
+  if (method !== undefined && (typeof method !== 'string' || !/^[!-~]*$/.test(method))) {
+    return 'The method is a text of visible ASCII characters.';
+  }
+  const loose = method?.toLowerCase();
   const meant = readMethods.find((name) => name === loose && name !== method);
   if (meant !== undefined) return `The method is written "${meant}".`;
   return method === 'tools/call' ? faultOfCall(message) : null;

@@ -94,6 +94,12 @@ describe('a call that hides from the proxy', () => {
     ],
     ['with a long s', `{"jsonrpc":"2.0","id":1,"method":"ping","param\u017f":{}}`, 400],
     ['by a loose method', `{"jsonrpc":"2.0","id":1,"method":" Tools/Call",${params}}`, 400],
+    ['behind a NUL in its method', `{"jsonrpc":"2.0","id":1,"method":"tools/call\\u0000",${params}}`, 400],
+    [
+      'behind a NUL in a name',
+      `{"jsonrpc":"2.0","id":1,"method\\u0000":"tools/call","method":"ping",${params}}`,
+      400,
+    ],
     ['by a method in a list', `{"jsonrpc":"2.0","id":1,"method":["tools/call"],${params}}`, 400],
     ['in a prototype', `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call",${params}}}`, 400],
     [
