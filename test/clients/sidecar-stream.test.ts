@@ -145,6 +145,18 @@ describe('the client over a stream that fails', () => {
     expect(server.connections()).toBe(3);
   });
 
+  it('leaves no connection behind that it does not use any more', async () => {
+    const server = await serve((socket, { id }, number) =>
+      number === 1 ? socket.close(1001) : say(socket, id, permit),
+    );
+    const sidecar = streamTo(server.url);
+    expect(await sidecar.check('gate_1', input)).toMatchObject({ decision: 'UNAVAILABLE' });
+    for (let n = 0; n < 3; n++) {
+      expect(await sidecar.check('gate_1', input)).toMatchObject({ decision: 'PERMIT' });
+    }
+    expect(server.connections()).toBe(2);
+  });
+
   it('keeps its deadline and its signal, and gives late answers to nobody', async () => {
     const asked: (() => void)[] = [];
     const server = await serve((socket, { id }) => asked.push(() => say(socket, id, permit)));

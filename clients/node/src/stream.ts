@@ -113,6 +113,7 @@ class Stream {
   #text = '';
   #nextId = 0;
   #heardAt = 0;
+  #isClosed = false;
 
   constructor(socket: Socket, early: Buffer, onClose: () => void) {
     this.#socket = socket;
@@ -150,8 +151,10 @@ class Stream {
     if (performance.now() - this.#heardAt >= silenceMsMax) this.close();
   }
 
-  /** What has no answer yet gets none. */
+  /** What has no answer yet gets none. Twice is once: by then another stream may have taken its place. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#onClose();
     this.#socket.destroy();
     for (const [id, onOutcome] of this.#waiting) {
