@@ -157,6 +157,18 @@ describe('the client over a stream that fails', () => {
     expect(server.connections()).toBe(2);
   });
 
+  it('replaces a connection that has become silent, though each call waits for less', async () => {
+    let silent: WebSocket | null = null;
+    const server = await serve((socket, { id }) => {
+      silent ??= socket;
+      if (socket !== silent) say(socket, id, permit);
+    });
+    const sidecar = streamTo(server.url, { deadlineMs: 700 });
+    const decisions: string[] = [];
+    for (let n = 0; n < 4; n++) decisions.push((await sidecar.check('gate_1', input)).decision);
+    expect(decisions).toEqual(['UNAVAILABLE', 'UNAVAILABLE', 'UNAVAILABLE', 'PERMIT']);
+  });
+
   it('keeps its deadline and its signal, and gives late answers to nobody', async () => {
     const asked: (() => void)[] = [];
     const server = await serve((socket, { id }) => asked.push(() => say(socket, id, permit)));

@@ -112,7 +112,8 @@ class Stream {
   #bytes: Buffer;
   #text = '';
   #nextId = 0;
-  #heardAt = 0;
+  /** Since when answers are owed and nothing has come, by `performance.now()`; null: nothing is owed. */
+  #owesSince: number | null = null;
   #isClosed = false;
 
   constructor(socket: Socket, early: Buffer, onClose: () => void) {
@@ -121,7 +122,10 @@ class Stream {
     this.#bytes = early;
     socket.setNoDelay(true);
     socket.unref();
-    socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    socket.on('data', (bytes: Buffer) => {
+      this.#read(bytes);
+      this.#owesSince = this.#waiting.size === 0 ? null : performance.now();
+    });
     socket.on('error', () => this.close());
     socket.on('close', () => this.close());
   }
@@ -132,10 +136,9 @@ class Stream {
       onOutcome(broken(true));
       return '';
     }
-    if (this.#waiting.size === 0) {
-      this.#heardAt = performance.now();
-      this.#socket.ref();
-    }
+    if (this.#waiting.size === 0) this.#socket.ref();
+    // Not anew while an answer is owed to a call that has stopped to wait for it: calls wait for less than that.
+    this.#owesSince ??= performance.now();
     const id = (this.#nextId++).toString(36);
     this.#waiting.set(id, onOutcome);
     this.#send(opcodes.text, Buffer.from(`{"id":"${id}",${members}`));
@@ -148,7 +151,7 @@ class Stream {
   }
 
   closeIfSilent(): void {
-    if (performance.now() - this.#heardAt >= silenceMsMax) this.close();
+    if (performance.now() - (this.#owesSince ?? Number.POSITIVE_INFINITY) >= silenceMsMax) this.close();
   }
 
   /** What has no answer yet gets none. Twice is once: by then another stream may have taken its place. */
@@ -182,7 +185,6 @@ class Stream {
   }
 
   #read(bytes: Buffer): void {
-    this.#heardAt = performance.now();
     this.#bytes = this.#bytes.length === 0 ? bytes : Buffer.concat([this.#bytes, bytes]);
     for (;;) {
       const [first = 0, second = 0] = this.#bytes;
