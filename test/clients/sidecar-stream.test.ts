@@ -83,6 +83,21 @@ describe('the client over a stream of a real sidecar', () => {
     await expect(wrong.check(gateId, { passport, request: order })).rejects.toThrow(AuthenticationError);
   });
 
+  it('refuses what is too large as over requests, and harms no other question', async () => {
+    const sidecar = open();
+    const ask = (bytes: number) => {
+      const empty = { passport, request: { ...order, note: '' } };
+      const note = 'x'.repeat(bytes - JSON.stringify(empty).length);
+      return sidecar.check(gateId, { passport, request: { ...order, note } });
+    };
+    const others = Array.from({ length: 50 }, () => sidecar.check(gateId, { passport, request: order }));
+    for (const bytes of [64 * 1024 + 1, 70_000, 200_000]) {
+      await expect(ask(bytes)).rejects.toMatchObject({ code: 'body_too_large' });
+    }
+    expect((await ask(64 * 1024)).decision).toBe('PERMIT');
+    for (const other of others) expect((await other).decision).toBe('PERMIT');
+  });
+
   it('throws once its key has ended, and not before', async () => {
     const { key, keyId } = await service.api.createKey({ scopes: ['enforcement:check'] });
     await service.testSidecar.caughtUp();

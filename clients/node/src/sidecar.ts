@@ -55,6 +55,11 @@ const deadlineMsDefault = 500;
 /** Enough for a connection that broke; where nothing listens, the answer comes after less than 100 ms. */
 const retriesMax = 2;
 const pauseMs = 20;
+/**
+ * Without its id. A longer frame would be answered under no id, and one of twice that would end the connection
+ * for all others: what is so long is asked as a request.
+ */
+const frameBytesMax = 64 * 1024 - 32;
 
 /**
  * Asks a sidecar for decisions. One instance serves a whole program; it keeps its connections open.
@@ -130,9 +135,10 @@ export class Sidecar {
     const body = JSON.stringify({ passport, request });
     const stream = this.#stream;
     const frame = stream === null ? '' : `"gate_id":${JSON.stringify(gateId)},${body.slice(1)}`;
+    const isFrame = stream !== null && Buffer.byteLength(frame) <= frameBytesMax;
     const outcome = await this.#transport.exchange(
       this.#callOf(path, body, isKeyed, options),
-      stream === null ? undefined : (call) => stream.attempt(call, frame),
+      isFrame ? (call) => stream.attempt(call, frame) : undefined,
     );
     const answer = answerOf(outcome);
     if (answer.kind === 'none') return answer.decision;
