@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
 import {
   AuthenticationError,
   type DecisionRequest,
@@ -119,8 +119,9 @@ describe('the client over a stream that fails', () => {
   /** A real server of WebSockets, which does with each frame what the test says. */
   async function serve(
     answer: (socket: WebSocket, frame: { readonly id: string }, number: number) => void,
-  ): Promise<{ readonly url: string; readonly connections: () => number }> {
-    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+    options: ServerOptions = {},
+  ): Promise<{ readonly url: string; readonly connections: () => number; readonly open: () => number }> {
+    const server = new WebSocketServer({ port: 0, host: '127.0.0.1', ...options });
     let connections = 0;
     let frames = 0;
     server.on('connection', (socket) => {
@@ -135,6 +136,7 @@ describe('the client over a stream that fails', () => {
     return {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       connections: () => connections,
+      open: () => server.clients.size,
     };
   }
   const say = (socket: WebSocket, id: string, answer: object) =>
@@ -211,6 +213,30 @@ describe('the client over a stream that fails', () => {
     const server = await serve((socket) => socket.send(text));
     const decision = await streamTo(server.url, { deadlineMs: 200 }).check('gate_1', input);
     expect(decision.decision).toBe('UNAVAILABLE');
+  });
+
+  it('closes also the connection that is being opened', async () => {
+    const handshakes: ((isAccepted: boolean) => void)[] = [];
+    const server = await serve(() => undefined, { verifyClient: (_info, accept) => handshakes.push(accept) });
+    const sidecar = streamTo(server.url);
+    const asked = sidecar.check('gate_1', input);
+    await until(() => handshakes.length === 1, { what: 'a handshake' });
+    sidecar.close();
+    handshakes[0]?.(true);
+    const isClosed = () => server.connections() === 1 && server.open() === 0;
+    await until(isClosed, { what: 'a closed connection', timeoutMs: patienceMs / 2 });
+    expect(await asked).toMatchObject({ decision: 'UNAVAILABLE', reason: 'connection_failed' });
+  });
+
+  it('leaves no timer behind where the handshake is refused', async () => {
+    const server = await serve(() => undefined, { verifyClient: () => false });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const decision = await streamTo(server.url).check('gate_1', input);
+      expect([decision.decision, vi.getTimerCount()]).toEqual(['UNAVAILABLE', 0]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('answers pings, and closes what is under way', async () => {

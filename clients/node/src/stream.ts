@@ -17,14 +17,16 @@ const opcodes = { continuation: 0, text: 1, close: 8, ping: 9, pong: 10 } as con
 export class StreamClient {
   readonly #handshake: (headers: Readonly<Record<string, string>>) => ClientRequest;
   #opening: Promise<Stream | Outcome> | null = null;
-  #stream: Stream | null = null;
 
   constructor(handshake: (headers: Readonly<Record<string, string>>) => ClientRequest) {
     this.#handshake = handshake;
   }
 
+  /** Also the one that is being opened. */
   close(): void {
-    this.#stream?.close();
+    void this.#opening?.then((opened) => {
+      if (opened instanceof Stream) opened.close();
+    });
   }
 
   /** One attempt, as of a request. Rejects only for an abort. */
@@ -71,8 +73,7 @@ export class StreamClient {
     const opened = await open(this.#handshake, () => {
       this.#opening = null;
     });
-    if (opened instanceof Stream) this.#stream = opened;
-    else this.#opening = null;
+    if (!(opened instanceof Stream)) this.#opening = null;
     return opened;
   }
 }
@@ -94,7 +95,12 @@ function open(
       socket.destroy();
       resolve({ kind: 'failed', code: 'bad_answer', isUnsent: false, cause: null });
     });
-    sent.once('response', (message: IncomingMessage) => readAnswer(message).then(resolve));
+    sent.once('response', (message: IncomingMessage) => {
+      void readAnswer(message).then((outcome) => {
+        clearTimeout(timer);
+        resolve(outcome);
+      });
+    });
     sent.on('error', (cause) => {
       clearTimeout(timer);
       // Nothing but the handshake was sent.
