@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   AuthenticationError,
   ConflictError,
@@ -102,6 +102,18 @@ describe('whatever goes wrong is UNAVAILABLE', () => {
     expect(await sidecar.check(gateId, input, { deadlineMs: 50 })).toMatchObject({ reason: 'timeout' });
     late[0]?.write(http(200, permit));
     expect(await sidecar.check(gateId, input)).toMatchObject({ attestation_id: 'att_of_question_2' });
+  });
+
+  it('a PERMIT that a process finds after its deadline, because it was stopped meanwhile', async () => {
+    const server = await serve((socket) => {
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + patienceMs);
+      socket.write(http(200, permit));
+    });
+    try {
+      expect(await sidecarAt(server.url).check(gateId, input)).toMatchObject({ reason: 'timeout' });
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 
   it.each([

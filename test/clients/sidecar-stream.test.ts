@@ -215,6 +215,19 @@ describe('the client over a stream that fails', () => {
     expect(decision.decision).toBe('UNAVAILABLE');
   });
 
+  it('takes no answer that it finds after its deadline, as a process does that was stopped', async () => {
+    const server = await serve((socket, { id }) => {
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + patienceMs);
+      say(socket, id, permit);
+    });
+    try {
+      const decision = await streamTo(server.url).check('gate_1', input);
+      expect(decision).toMatchObject({ decision: 'UNAVAILABLE', reason: 'timeout' });
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
   it('closes also the connection that is being opened', async () => {
     const handshakes: ((isAccepted: boolean) => void)[] = [];
     const server = await serve(() => undefined, { verifyClient: (_info, accept) => handshakes.push(accept) });

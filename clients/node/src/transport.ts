@@ -94,7 +94,7 @@ export class Transport {
     ask: (call: Call) => Promise<Outcome> = (each) => this.#attempt(each),
   ): Promise<Outcome> {
     for (let attempt = 0; ; attempt++) {
-      const outcome = await ask(call);
+      const outcome = inTime(call, await ask(call));
       if (attempt >= call.retriesMax || !mayRepeat(call, outcome)) return outcome;
       const backoffMs = call.pauseMs * 2 ** attempt * (1 - Math.random() / 2);
       const waitMs = (outcome.kind === 'answer' ? retryAfterMs(outcome.headers) : null) ?? backoffMs;
@@ -211,6 +211,12 @@ function originOf(url: string): URL {
     throw new TypeError('url must be an http or https origin, such as http://127.0.0.1:8090');
   }
   return address;
+}
+
+/** A process that was stopped finds an answer in its socket long after the deadline, before its timers run. */
+function inTime({ deadlineAt }: Call, outcome: Outcome): Outcome {
+  if (outcome.kind === 'failed' || performance.now() < deadlineAt) return outcome;
+  return failureOf(new DeadlineError('the answer came after the deadline'));
 }
 
 function mayRepeat(call: Call, outcome: Outcome): boolean {
