@@ -252,6 +252,18 @@ describe('the client over a stream that fails', () => {
     }
   });
 
+  it('reads an answer that comes in fragments, with a ping between them', async () => {
+    const server = await serve((socket, { id }) => {
+      const bytes = Buffer.from(JSON.stringify({ id, ...permit, request_redacted: { name: 'Zoë' } }));
+      const within = bytes.indexOf(0xc3) + 1;
+      socket.send(bytes.subarray(0, within), { fin: false, binary: false });
+      socket.ping();
+      socket.send(bytes.subarray(within), { fin: true, binary: false });
+    });
+    const decision = await streamTo(server.url).check('gate_1', input);
+    expect(decision).toMatchObject({ decision: 'PERMIT', request_redacted: { name: 'Zoë' } });
+  });
+
   it('answers pings, and closes what is under way', async () => {
     let pongs = 0;
     const server = await serve((socket) => {

@@ -116,7 +116,9 @@ class Stream {
   readonly #onClose: () => void;
   readonly #waiting = new Map<string, (outcome: Outcome) => void>();
   #bytes: Buffer;
-  #text = '';
+  /** Of a message that is not whole yet. */
+  #parts: Buffer[] = [];
+  #partsBytes = 0;
   #nextId = 0;
   /** Since when answers are owed and nothing has come, by `performance.now()`; null: nothing is owed. */
   #owesSince: number | null = null;
@@ -198,7 +200,7 @@ class Stream {
       if (this.#bytes.length < start) return;
       const length =
         start === 2 ? second : start === 4 ? this.#bytes.readUInt16BE(2) : this.#bytes.readUIntBE(4, 6);
-      if (second > 127 || Math.max(length, this.#text.length) > answerBytesMax) {
+      if (second > 127 || length + this.#partsBytes > answerBytesMax) {
         this.close();
         return;
       }
@@ -214,10 +216,13 @@ class Stream {
     if (opcode === opcodes.ping) this.#send(opcodes.pong, Buffer.from(content));
     else if (opcode === opcodes.close) this.close();
     else if (opcode === opcodes.text || opcode === opcodes.continuation) {
-      this.#text += content.toString();
+      this.#parts.push(content);
+      this.#partsBytes += content.length;
       if ((first & 0x80) === 0) return;
-      const text = this.#text;
-      this.#text = '';
+      // Not before all of it is there: a fragment may end within a character.
+      const text = Buffer.concat(this.#parts).toString();
+      this.#parts = [];
+      this.#partsBytes = 0;
       this.#answer(text);
     }
   }
