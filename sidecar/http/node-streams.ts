@@ -49,6 +49,7 @@ function listen(
   };
   // Without `binaryType` a message comes as one Buffer.
   ws.on('message', (bytes, isBinary) => call(() => listener.onMessage(bytes as Buffer, isBinary)));
+  ws.on('ping', () => call(() => listener.onPing()));
   ws.on('pong', () => call(() => listener.onPong()));
   ws.on('close', () => call(() => listener.onClose()));
   // What the client did wrong. The library closes the connection, and `close` follows.

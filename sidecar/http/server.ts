@@ -93,6 +93,8 @@ export interface StreamListener {
    * The bytes of a text are valid UTF-8.
    */
   onMessage(bytes: Buffer, isBinary: boolean): void;
+  /** The client has sent a ping. The adapter answers it: what the client does not read is buffered. */
+  onPing(): void;
   /** The client has answered a ping. */
   onPong(): void;
   /** The network has taken what was buffered, or some of it. */

@@ -47,6 +47,7 @@ export function uwsStreams(logger: Logger): {
       open: (ws) => call(() => ws.getUserData().stream.open(ws)),
       message: (ws, message, isBinary) =>
         call(() => listenerOf(ws)?.onMessage(Buffer.from(message), isBinary)),
+      ping: (ws) => call(() => listenerOf(ws)?.onPing()),
       pong: (ws) => call(() => listenerOf(ws)?.onPong()),
       drain: (ws) => call(() => listenerOf(ws)?.onDrain()),
       close: (ws) => call(() => ws.getUserData().stream.closed()),

@@ -11,8 +11,8 @@ export const streamLimits = {
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
   /**
-   * Answers that a client has not read. Beyond the first bound its frames wait; beyond the second, which
-   * answers that were under way may reach, its stream is closed with 4408.
+   * Answers and pongs that a client has not read. Beyond the first bound its frames wait; beyond the second,
+   * which answers that were under way may reach, its stream is closed with 4408.
    */
   bufferedBytesPause: 256 * 1024,
   bufferedBytesMax: 1024 * 1024,

@@ -112,6 +112,10 @@ export class Stream implements StreamListener, Worker {
     turns.wants(this);
   }
 
+  onPing(): void {
+    if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
+  }
+
   onPong(): void {
     this.#silentSweeps = 0;
   }

@@ -226,6 +226,24 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     expect((await sidecar.check(gateId, token, order)).body.decision).toBe('PERMIT');
   });
 
+  it('closes the stream of a client that sends pings and reads no pong with 4408', async () => {
+    const client = await open();
+    client.socket.pause();
+    const streams = await metric('streams_open');
+    const content = Buffer.alloc(125);
+    await until(
+      async () => {
+        // Not silent: that would end it after a while, with any amount of pongs buffered.
+        client.socket.pong();
+        while (client.socket.bufferedAmount < 256 * 1024) client.socket.ping(content);
+        return (await metric('streams_open')) < streams;
+      },
+      { what: 'a closed stream' },
+    );
+    client.socket.resume();
+    expect([4408, 1006]).toContain((await client.closed()).code);
+  });
+
   it('holds up no frame behind those whose control plane is late', async () => {
     const client = await open();
     client.send({ id: 'first', ...frame() });

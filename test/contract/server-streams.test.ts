@@ -30,6 +30,7 @@ afterEach(async () => {
 class Told implements StreamListener {
   readonly socket: StreamSocket;
   readonly messages: (readonly [text: string, isBinary: boolean])[] = [];
+  pings = 0;
   pongs = 0;
   drains = 0;
   closes = 0;
@@ -43,6 +44,10 @@ class Told implements StreamListener {
     this.messages.push([text.slice(0, 40), isBinary]);
     if (text === 'throw') throw new Error('thrown by a listener');
     this.socket.send([`${bytes.byteLength}`, 'again']);
+  }
+
+  onPing(): void {
+    this.pings++;
   }
 
   onPong(): void {
@@ -238,6 +243,7 @@ describe.each(adapters)('$name: streams', (adapter) => {
     const pong = once(client, 'pong');
     client.ping();
     await pong;
+    expect(streams[0]?.pings).toBe(1);
     streams[0]?.socket.ping();
     await until(() => streams[0]?.pongs === 1, { what: 'a pong' });
   });
