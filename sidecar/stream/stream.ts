@@ -91,6 +91,11 @@ export class Stream implements StreamListener, Worker {
     return this.#isClosed;
   }
 
+  /** A sidecar that stops waits for no client that does not read: its answers may go up to the second bound. */
+  get #isPaused(): boolean {
+    return !this.#isStopping && this.#socket.bufferedBytes > streamLimits.bufferedBytesPause;
+  }
+
   get #unansweredCount(): number {
     return this.#unread.length + this.#unansweredIds.size;
   }
@@ -134,7 +139,7 @@ export class Stream implements StreamListener, Worker {
   }
 
   step(): number | null {
-    if (this.#isClosed || this.#socket.bufferedBytes > streamLimits.bufferedBytesPause) return null;
+    if (this.#isClosed || this.#isPaused) return null;
     const [next] = this.#read;
     if (next?.isVerified === true || next?.isAnswered === true) {
       this.#read.shift();
@@ -164,6 +169,7 @@ export class Stream implements StreamListener, Worker {
   /** Takes no more frames, and closes when those that came have their answers. */
   stop(): void {
     this.#isStopping = true;
+    this.#deps.turns.wants(this);
     this.#closeWhereStopped();
   }
 

@@ -117,6 +117,35 @@ const handshake = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ];
 
+/** The streams of a sidecar, for one caller that may ask. */
+async function startOwn(adapter: ServerPort, enforcer: Partial<StreamsDeps['enforcer']> = {}) {
+  const caller = { keyId: 'key_1' as ApiKeyId, mode: 'live', scopes: [] } as const;
+  const admitted = { requestId: 'req_1' as RequestId, caller, gateId: null, authorization: '' };
+  const streams = new Streams({
+    enforcer: { admit: () => admitted, ...enforcer } as unknown as StreamsDeps['enforcer'],
+    verifier: {} as StreamsDeps['verifier'],
+    mustNotServe: () => null,
+    clock: systemClock,
+    random: systemRandom(),
+  });
+  const sockets: StreamSocket[] = [];
+  const server = await start(adapter, {
+    streamPath: '/stream',
+    headerNamesOf: () => handshakeHeaders,
+    handler: (head) => {
+      const upgrade = streams.upgrade(head, 'req_1' as RequestId);
+      if (!('open' in upgrade)) return upgrade;
+      return {
+        open: (socket) => {
+          sockets.push(socket);
+          return upgrade.open(socket);
+        },
+      };
+    },
+  });
+  return { streams, server, sockets };
+}
+
 describe.each(adapters)('$name: streams', (adapter) => {
   it('carry texts both ways, whole, in order and uncompressed', async () => {
     const { server, streams, statuses } = await startStreams(adapter);
@@ -280,22 +309,33 @@ describe.each(adapters)('$name: streams', (adapter) => {
     await until(() => streams[0]?.closes === 1, { what: 'a closed stream' });
   });
 
+  it('are closed when they are stopped, though their clients read none of the answers', async () => {
+    const answer = { status: 400, body: `{"error":"${'x'.repeat(20 * 1024)}"}` };
+    const { streams, server, sockets } = await startOwn(adapter, { failure: () => answer });
+    const client = await connect(server);
+    client.pause();
+    let sent = 0;
+    const send = () => {
+      for (let n = 0; n < 100; n++, sent++) client.send('{}');
+    };
+    await until(
+      () => {
+        if ((sockets[0]?.bufferedBytes ?? 0) > streamLimits.bufferedBytesPause) return true;
+        if (streams.frames === sent) send();
+        return false;
+      },
+      { what: 'answers that nobody reads' },
+    );
+    send();
+    await until(() => streams.frames === sent, { what: 'frames that wait for that' });
+    expect(streams.open).toBe(1);
+    await streams.close();
+    expect(streams.open).toBe(0);
+  });
+
   it('are pinged when they are silent, and cut off where nothing comes back', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    const caller = { keyId: 'key_1' as ApiKeyId, mode: 'live', scopes: [] } as const;
-    const admitted = { requestId: 'req_1' as RequestId, caller, gateId: null, authorization: '' };
-    const streams = new Streams({
-      enforcer: { admit: () => admitted } as unknown as StreamsDeps['enforcer'],
-      verifier: {} as StreamsDeps['verifier'],
-      mustNotServe: () => null,
-      clock: systemClock,
-      random: systemRandom(),
-    });
-    const server = await start(adapter, {
-      streamPath: '/stream',
-      headerNamesOf: () => handshakeHeaders,
-      handler: (head) => streams.upgrade(head, 'req_1' as RequestId),
-    });
+    const { streams, server } = await startOwn(adapter);
     const alive = await connect(server);
     const halfOpen = await connect(server, { autoPong: false });
     let pings = 0;
