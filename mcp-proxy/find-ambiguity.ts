@@ -5,8 +5,8 @@ import { proxyLimits } from './limits.ts';
  * JSON.
  *
  * Of two members with one name some readers take the first. A number that is no double is rounded by some
- * readers and not by others. A member `__proto__` changes the object in JavaScript that copies it. A reader in
- * C ends a name at NUL. JSON.parse shows little of this, which is why the text is read once more.
+ * readers and not by others. A member `__proto__` changes the object in JavaScript that copies it. A reader
+ * in C ends a name at NUL. JSON.parse shows little of this, which is why the text is read once more.
  */
 export function findAmbiguity(text: string): string | null {
   /** The objects and arrays around this place. Null: an array. */

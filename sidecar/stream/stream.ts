@@ -91,7 +91,7 @@ export class Stream implements StreamListener, Worker {
     return this.#isClosed;
   }
 
-  /** A sidecar that stops waits for no client that does not read: its answers may go up to the second bound. */
+  /** A sidecar that stops waits for no client to read: answers may then go up to the second bound. */
   get #isPaused(): boolean {
     return !this.#isStopping && this.#socket.bufferedBytes > streamLimits.bufferedBytesPause;
   }

@@ -32,15 +32,9 @@ export interface SidecarOptions {
   readonly url?: string;
   /** A key with the scope `enforcement:check`, of the account whose gates the sidecar serves. */
   readonly apiKey: string;
-  /**
-   * From the call to its decision, with retries and the whole body of the answer, in milliseconds, 1 to a
-   * day. Default 500.
-   */
+  /** From the call to its decision, with retries, in milliseconds, 1 to a day. Default 500. */
   readonly deadlineMs?: number;
-  /**
-   * `http` sends each check as a request, `stream` as a frame over one WebSocket to the sidecar (contract
-   * §16), which it opens again when it breaks; batches are requests in any case. Default `http`.
-   */
+  /** `stream` asks over one WebSocket to the sidecar (contract §16). Default `http`. */
   readonly transport?: 'http' | 'stream';
 }
 
@@ -56,8 +50,8 @@ const deadlineMsDefault = 500;
 const retriesMax = 2;
 const pauseMs = 20;
 /**
- * Without its id. A longer frame would be answered under no id, and one of twice that would end the connection
- * for all others: what is so long is asked as a request.
+ * Without its id. A longer frame would be answered under no id, and one of twice that would end the
+ * connection for all others: what is so long is asked as a request.
  */
 const frameBytesMax = 64 * 1024 - 32;
 

@@ -11,6 +11,7 @@ const unsentBytesMax = 4 * 1024 * 1024;
 const silenceMsMax = 2_000;
 const openMsMax = 5_000;
 
+const noBytes = Buffer.alloc(0);
 const opcodes = { continuation: 0, text: 1, close: 8, ping: 9, pong: 10 } as const;
 
 /** Questions over one WebSocket, which is opened when it is needed and again after it broke. */
@@ -116,12 +117,11 @@ class Stream {
   readonly #onClose: () => void;
   readonly #waiting = new Map<string, (outcome: Outcome) => void>();
   #bytes: Buffer;
-  /** Of a message that is not whole yet. */
-  #parts: Buffer[] = [];
-  #partsBytes = 0;
+  /** Of a message that is not whole yet: a fragment may end within a character. */
+  #message = noBytes;
   #nextId = 0;
-  /** Since when answers are owed and nothing has come, by `performance.now()`; null: nothing is owed. */
-  #owesSince: number | null = null;
+  /** Since when answers are owed and nothing has come, by `performance.now()`; Infinity: nothing is owed. */
+  #owesSince = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
   constructor(socket: Socket, early: Buffer, onClose: () => void) {
@@ -132,7 +132,7 @@ class Stream {
     socket.unref();
     socket.on('data', (bytes: Buffer) => {
       this.#read(bytes);
-      this.#owesSince = this.#waiting.size === 0 ? null : performance.now();
+      this.#owesSince = this.#waiting.size === 0 ? Number.POSITIVE_INFINITY : performance.now();
     });
     socket.on('error', () => this.close());
     socket.on('close', () => this.close());
@@ -145,8 +145,8 @@ class Stream {
       return '';
     }
     if (this.#waiting.size === 0) this.#socket.ref();
-    // Not anew while an answer is owed to a call that has stopped to wait for it: calls wait for less than that.
-    this.#owesSince ??= performance.now();
+    // Not anew for each call: each may wait for less than that.
+    this.#owesSince = Math.min(this.#owesSince, performance.now());
     const id = (this.#nextId++).toString(36);
     this.#waiting.set(id, onOutcome);
     this.#send(opcodes.text, Buffer.from(`{"id":"${id}",${members}`));
@@ -159,7 +159,7 @@ class Stream {
   }
 
   closeIfSilent(): void {
-    if (performance.now() - (this.#owesSince ?? Number.POSITIVE_INFINITY) >= silenceMsMax) this.close();
+    if (performance.now() - this.#owesSince >= silenceMsMax) this.close();
   }
 
   /** What has no answer yet gets none. Twice is once: by then another stream may have taken its place. */
@@ -200,7 +200,7 @@ class Stream {
       if (this.#bytes.length < start) return;
       const length =
         start === 2 ? second : start === 4 ? this.#bytes.readUInt16BE(2) : this.#bytes.readUIntBE(4, 6);
-      if (second > 127 || length + this.#partsBytes > answerBytesMax) {
+      if (second > 127 || length + this.#message.length > answerBytesMax) {
         this.close();
         return;
       }
@@ -216,13 +216,10 @@ class Stream {
     if (opcode === opcodes.ping) this.#send(opcodes.pong, Buffer.from(content));
     else if (opcode === opcodes.close) this.close();
     else if (opcode === opcodes.text || opcode === opcodes.continuation) {
-      this.#parts.push(content);
-      this.#partsBytes += content.length;
+      this.#message = Buffer.concat([this.#message, content]);
       if ((first & 0x80) === 0) return;
-      // Not before all of it is there: a fragment may end within a character.
-      const text = Buffer.concat(this.#parts).toString();
-      this.#parts = [];
-      this.#partsBytes = 0;
+      const text = this.#message.toString();
+      this.#message = noBytes;
       this.#answer(text);
     }
   }

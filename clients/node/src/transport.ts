@@ -213,10 +213,10 @@ function originOf(url: string): URL {
   return address;
 }
 
-/** A process that was stopped finds an answer in its socket long after the deadline, before its timers run. */
+/** A process that was stopped finds an answer in its socket after the deadline, before its timers run. */
 function inTime({ deadlineAt }: Call, outcome: Outcome): Outcome {
   if (outcome.kind === 'failed' || performance.now() < deadlineAt) return outcome;
-  return failureOf(new DeadlineError('the answer came after the deadline'));
+  return failureOf(new DeadlineError('no answer within the deadline'));
 }
 
 function mayRepeat(call: Call, outcome: Outcome): boolean {
