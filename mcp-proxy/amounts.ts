@@ -6,8 +6,14 @@ import { foldCase } from './read-messages.ts';
 /** What a call of a tool costs: so many USD, or what stands at this place of its arguments. */
 type Price = { readonly usd: number } | { readonly path: readonly string[] };
 
-/** By the name of the tool. A tool that is not in it has no amount, and the gate decides what that means. */
+/** By `toolKey`. A tool that is not in it has no amount, and the gate decides what that means. */
 export type Amounts = ReadonlyMap<string, Price>;
+
+/**
+ * Tools whose names differ in upper and lower case alone share a permission, and so a price: a server may
+ * take both for one. ASCII alone: the Kelvin sign in lower case is a plain k, and would be another tool.
+ */
+export const toolKey = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /** A file of amounts that cannot be used. The message names the file and the tool. */
 export class AmountsError extends Error {
@@ -20,15 +26,20 @@ export class AmountsError extends Error {
 export function readAmounts(path: string): Amounts {
   const json = readJson(path);
   if (!isJsonObject(json)) throw new AmountsError(`${path} must be a JSON object of tools and their amounts`);
-  return new Map(
-    Object.entries(json).map(([tool, value]) => {
-      const price = priceOf(value);
-      if (price !== null) return [tool, price];
+  const amounts = new Map<string, Price>();
+  for (const [tool, value] of Object.entries(json)) {
+    const price = priceOf(value);
+    if (price === null) {
       throw new AmountsError(
         `${path}: the amount of "${tool}" must be a number of USD from 0 on, or a JSON pointer such as "/amount"`,
       );
-    }),
-  );
+    }
+    if (amounts.has(toolKey(tool))) {
+      throw new AmountsError(`${path} names "${tool}" twice; upper and lower case are the same tool`);
+    }
+    amounts.set(toolKey(tool), price);
+  }
+  return amounts;
 }
 
 function readJson(path: string): unknown {
@@ -53,7 +64,7 @@ function priceOf(value: unknown): Price | null {
  * place, or where a reader that does not mind upper case could find another one: the gate is not asked then.
  */
 export function amountOf(amounts: Amounts, tool: string, args: JsonObject): number | undefined {
-  const price = amounts.get(tool);
+  const price = amounts.get(toolKey(tool));
   if (price === undefined) return undefined;
   if ('usd' in price) return price.usd;
   let found: unknown = args;

@@ -5,7 +5,7 @@ import { sha256Hex } from '../shared/crypto/content-hash.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { isRequestablePermission, type PermissionKey } from '../shared/model/permission.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
-import { type Amounts, amountOf } from './amounts.ts';
+import { type Amounts, amountOf, toolKey } from './amounts.ts';
 import { proxyLimits } from './limits.ts';
 import type { ToolCallMessage } from './read-messages.ts';
 
@@ -32,8 +32,7 @@ export type CallGuard = (message: ToolCallMessage, shown: Shown) => Promise<Json
 
 /** Null where no permission can be called so (contract §3): such a tool can be granted to nobody. */
 export function permissionOf(tool: string): PermissionKey | null {
-  // ASCII alone: the Kelvin sign in lower case is a plain k, and would be another tool.
-  const permission = `tools:${tool.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())}`;
+  const permission = `tools:${toolKey(tool)}`;
   return isRequestablePermission(permission) ? permission : null;
 }
 
