@@ -4,10 +4,10 @@ import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 
 /**
  * The Todo scenario of the AuthZEN interoperability events (authzen-interop.net, Todo 1.1), carried over: a
- * subject is an agent with a passport, the resource is the gate before the Todo application, and roles are the
- * permissions of the passport. Whose a todo is, only the application knows, so it asks for another permission
- * where the todo is somebody else's. The payloads of the event name users and todos, which this service does
- * not decide on, and cannot be sent as they are.
+ * subject is an agent with a passport, the resource is the gate of the Todo application, and roles are the
+ * permissions of the passport. Only the application knows to whom a todo belongs, so it asks for another
+ * permission where the todo is somebody else's. The payloads of the event name users and todos, about which
+ * no gate decides, and cannot be sent as they are.
  */
 const readers = ['users:read', 'todos:read'];
 const editors = [...readers, 'todos:create', 'todos:update-own', 'todos:delete-own'];
