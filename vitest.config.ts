@@ -53,7 +53,7 @@ export default defineConfig({
   test: {
     projects: process.env['LONG'] === '1' ? [long] : [pure, service, processes],
     globalSetup: ['test/support/global-setup.ts'],
-    // Forks, not threads: a native server or a stray throw in one file must not take the others with it.
+    // Forks, not threads: what ends a process, as a native server may, must not end vitest with it.
     pool: 'forks',
     maxWorkers: 2,
     // Bounds for what hangs, not for what is slow: a busy machine may take ten times as long as usual.
