@@ -5,9 +5,9 @@ import { build } from 'esbuild';
 
 /**
  * Makes single files of the dependencies that come as hundreds of small modules, in `node_modules` of the
- * folder of the compiled programs, where Node.js finds them first. Their 776 modules are a third
- * to a half of what a program's start takes (`npm run bench -- start` compares both). All other dependencies, and our own files,
- * are loaded from where they are.
+ * folder of the compiled programs, where Node.js finds them first. Their 776 modules are a third to a half of
+ * what a program's start takes (`npm run bench -- start` compares both). All other dependencies, and our own
+ * files, are loaded from where they are.
  *
  *     node dist/deploy/pack-dependencies.js dist
  */
