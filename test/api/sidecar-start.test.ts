@@ -14,8 +14,8 @@ import { nodeServer } from '../../sidecar/http/node-server.ts';
 import { type RunningSidecar, startSidecar } from '../../sidecar/main.ts';
 import { sidecarIdOf } from '../../sidecar/startup/identity.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { freePort } from '../support/free-port.ts';
 import { call, type Reply } from '../support/http-client.ts';
-import { freePort } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 

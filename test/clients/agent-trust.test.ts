@@ -15,8 +15,8 @@ import {
   ServiceError,
 } from '../../clients/node/src/index.ts';
 import { documentOf } from '../support/api.ts';
+import { freePort } from '../support/free-port.ts';
 import { type GoodCalls, goodCalls } from '../support/good-calls.ts';
-import { freePort } from '../support/programs.ts';
 import { errorBody, http, startScriptedServer } from './support/scripted-server.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 

@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { proxyLimits } from '../../mcp-proxy/limits.ts';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 import { type GuardedOptions, startGuarded } from './support/guarded.ts';
 import { answerJson, type Recorded, startRecorder } from './support/mcp-servers.ts';

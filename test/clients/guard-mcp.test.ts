@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { absentSidecar, type GuardedOptions, startGuarded } from './support/guarded.ts';
 import { startSessionServer, startStatelessServer, type TestServer, text } from './support/mcp-servers.ts';
 import { type ClientService, startClientService } from './support/service.ts';

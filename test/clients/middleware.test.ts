@@ -12,7 +12,7 @@ import type { GuardSetup, PassedDecision } from '../../clients/node/src/guard.ts
 import { honoGuard } from '../../clients/node/src/hono.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
 import { Sidecar } from '../../clients/node/src/index.ts';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { errorBody, http, startScriptedServer } from './support/scripted-server.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { fencedBlock } from '../support/verify-example.ts';
 import { type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';

@@ -8,7 +8,7 @@ import {
   NotFoundError,
   Sidecar,
 } from '../../clients/node/src/index.ts';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 

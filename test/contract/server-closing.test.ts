@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { freePort } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
 import { RawConnection, turns } from '../support/raw-http.ts';
 import { adapters, request, start, stopAll } from '../support/server-under-test.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { compiledPrograms, freePort, type Program, type Programs } from '../support/programs.ts';
+import { freePort } from '../support/free-port.ts';
+import { compiledPrograms, type Program, type Programs } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The commands as processes: what they print, and how they end. */

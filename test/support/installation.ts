@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from './free-port.ts';
 import { call, type Reply } from './http-client.ts';
-import { freePort, type Program, type Programs } from './programs.ts';
+import type { Program, Programs } from './programs.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /**

@@ -1,6 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
@@ -90,37 +88,4 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
       return running;
     },
   };
-}
-
-/**
- * Where the ports begin that are given out here: below those that the kernel chooses (32768 and up), for
- * connections and for whoever listens on port 0. Any of them could otherwise take a port before its program
- * listens on it, or while that program is down to be started again.
- */
-const firstPort = 20_000;
-const portCount = 12_000;
-/** Each process begins elsewhere and goes on from there, so that two at once hardly ever meet. */
-let portsTried = randomInt(portCount);
-
-/**
- * A port on which nobody listens, and which nobody gets by chance: programs can be told of it before they
- * listen, and keep it over a restart.
- */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < portCount; tries += 1) {
-    const port = firstPort + (portsTried++ % portCount);
-    if (await isFree(port)) return port;
-  }
-  throw new Error(`no port from ${firstPort} on is free`);
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
-    );
-    // On all addresses, as programs may.
-    server.listen(port, () => server.close(() => resolve(true)));
-  });
 }

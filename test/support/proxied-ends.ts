@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
-import { freePort } from './programs.ts';
+import { freePort } from './free-port.ts';
 
 /** A request as it reached the service behind a proxy. */
 export interface Served {

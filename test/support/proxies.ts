@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { startGuarded } from '../../control-plane/storage/guarded-process.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import { freePort } from './programs.ts';
+import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { until } from './until.ts';

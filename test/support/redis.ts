@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { Redis } from 'ioredis';
 import { type GuardedProcess, startGuarded } from '../../control-plane/storage/guarded-process.ts';
-import { freePort } from './programs.ts';
+import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
 

@@ -17,7 +17,7 @@ import { type Following, startFollowing } from '../../../sidecar/replica/follow.
 import { Replica } from '../../../sidecar/replica/replica.ts';
 import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
 import { type Api, startApi } from '../../support/api.ts';
-import { freePort } from '../../support/programs.ts';
+import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 
 export type Push = { readonly redisUrl: string } | 'same process' | 'none';
