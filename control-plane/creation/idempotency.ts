@@ -98,21 +98,21 @@ const isStored = ({ code, status }: ApiError): boolean =>
 
 type CreatorDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'sealer'>;
 
-export interface Creation<Made> {
+export interface Creation<Created> {
   /**
    * Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may
    * outlive the transaction.
    */
-  readonly create: (tx: Transaction, change: WriteChange) => Promise<Made>;
+  readonly create: (tx: Transaction, change: WriteChange) => Promise<Created>;
   /**
    * What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not
    * reject.
    */
-  readonly afterCommit?: (made: Made) => Promise<void>;
+  readonly afterCommit?: (made: Created) => Promise<void>;
   /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
-  readonly render: (made: Made) => AnswerBody;
+  readonly render: (made: Created) => AnswerBody;
   /** How the audit describes it. */
-  readonly audit: (made: Made) => AuditedChange;
+  readonly audit: (made: Created) => AuditedChange;
 }
 
 /**
@@ -122,10 +122,10 @@ export interface Creation<Made> {
  */
 export const creator =
   (deps: CreatorDeps) =>
-  async <Made>(
+  async <Created>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, afterCommit, render, audit }: Creation<Made>,
+    { create, afterCommit, render, audit }: Creation<Created>,
   ): Promise<FastifyReply> => {
     const { keyed } = request;
     let after = async (): Promise<void> => undefined;

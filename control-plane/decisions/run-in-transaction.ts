@@ -206,9 +206,9 @@ export class RunInTransaction {
   /**
    * Unless it came true, or has found what came true before, everything that the settlement wrote is undone.
    */
-  async #orRolledBack(settle: () => Promise<RunEvent>): Promise<RunEvent> {
+  async #orRolledBack(attempt: () => Promise<RunEvent>): Promise<RunEvent> {
     await this.#tx`SAVEPOINT before_settlement`;
-    const event = await settle();
+    const event = await attempt();
     if (event.kind === 'committed' || event.kind === 'suspended' || event.kind === 'replayed') return event;
     await this.#tx`ROLLBACK TO SAVEPOINT before_settlement`;
     if (event.kind !== 'refused') return event;

@@ -43,7 +43,7 @@ export async function settlePermits(
   if (admitted.length === 0) return [];
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
   const records = await judge(tx, admitted, sender, answers);
-  await claim(tx, records, sender, answers);
+  await insertOrFindEarlier(tx, records, sender, answers);
   await consume(tx, records, sender, answers);
   const dropped = [...records.keys()].filter((each) => answers.get(each)?.kind === 'approval').map(idOf);
   await dropSettlements(tx, dropped);
@@ -87,7 +87,7 @@ async function judge(
   return records;
 }
 
-async function claim(
+async function insertOrFindEarlier(
   tx: Transaction,
   records: ReadonlyMap<AdmittedPermit, NewRecord>,
   sender: SettlementSender,

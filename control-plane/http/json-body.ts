@@ -54,7 +54,7 @@ export function readBody(payload: IncomingMessage, bytesMax: number): Promise<Bu
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];
     let length = 0;
-    const settle = (outcome: () => void): void => {
+    const finish = (outcome: () => void): void => {
       payload.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
       outcome();
     };
@@ -62,11 +62,11 @@ export function readBody(payload: IncomingMessage, bytesMax: number): Promise<Bu
       length += chunk.length;
       if (length <= bytesMax) chunks.push(chunk);
       else chunks = [];
-      if (length > discardMax) settle(() => reject(tooLarge()));
+      if (length > discardMax) finish(() => reject(tooLarge()));
     };
     const onEnd = (): void =>
-      settle(() => (length > bytesMax ? reject(tooLarge()) : resolve(Buffer.concat(chunks, length))));
-    const onBroken = (): void => settle(() => reject(invalidRequest('body', 'The body ended too early.')));
+      finish(() => (length > bytesMax ? reject(tooLarge()) : resolve(Buffer.concat(chunks, length))));
+    const onBroken = (): void => finish(() => reject(invalidRequest('body', 'The body ended too early.')));
     payload.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
 }

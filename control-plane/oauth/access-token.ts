@@ -6,7 +6,7 @@ import { findAccessToken } from './artifact-store.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
 
-/** 43 characters are the library's 256 bits of chance. What does not look like a token is not looked up. */
+/** 43 characters are the library's 256 random bits. What does not look like a token is not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
 export interface TokenKey {

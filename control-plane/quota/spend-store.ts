@@ -74,7 +74,7 @@ export interface PassedWindow {
 /**
  * Adds to the windows, and answers those in which an alert is due: what is spent has reached `alertUnits`,
  * and no alert was given in that window before, also under another limit. The rows stay locked, so of two
- * transactions that pass the mark together the second finds it given.
+ * transactions that pass the threshold together the second finds the alert given.
  *
  * Whoever makes the table grow also trims it. A window goes only twice as long after its end as it is added
  * to, so that none is ever begun anew and gives its alert a second time.

@@ -179,7 +179,7 @@ export function judgingLookup(
   return (host, options, callback) => {
     const answer = async () => {
       const addresses = await resolve(host);
-      // One wrong address among right ones is no accident, and which of them a connection takes is chance.
+      // One wrong address among right ones is no accident, and which of them a connection takes is random.
       const isRefused = !allowPrivate && !addresses.every(isGloballyRoutable);
       if (isRefused || addresses.length === 0) throw notRoutable(host);
       return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));

@@ -5,7 +5,7 @@ import type { Mode } from '../model/mode.ts';
 import { sha256Hex } from './content-hash.ts';
 
 /**
- * `at_live_` or `at_test_` + 30 base62 characters of chance + 6 of CRC32 over everything before them
+ * `at_live_` or `at_test_` + 30 random base62 characters + 6 of CRC32 over everything before them
  * (contract §2). The checksum is no security: it tells a mistyped key, or somebody else's, without asking the
  * database.
  */
@@ -36,7 +36,7 @@ export function parseApiKey(text: string): { readonly mode: Mode } | null {
   return { mode: match[1] === 'live' ? 'live' : 'test' };
 }
 
-/** Hex SHA-256: all that is kept of a key. Its 178 bits of chance need no slow hash. */
+/** Hex SHA-256: all that is kept of a key. Its 178 random bits need no slow hash. */
 export const hashApiKey = (key: string): string => sha256Hex(key);
 
 /** Whether the hash is that of this key, in a time that does not depend on how much of it is. */

@@ -180,7 +180,7 @@ export class Run {
     if (outcome === 'BLOCK' && !mayBeReplay(decision)) return this.#record(decision);
     if (this.#first !== null) return this.#answer({ kind: 'replay', first: this.#first });
     if (unknown === 'approval') return this.#go('looking', { kind: 'look_up' });
-    if (outcome !== 'BLOCK') return this.#settle(decision);
+    if (outcome !== 'BLOCK') return this.#commit(decision);
     if (unknown === 'leases') return this.#go('leasing', { kind: 'ask_leases' });
     const hasToAsk = this.#isKeyed || mayBePending;
     if (hasToAsk && !this.#isLookedUp) return this.#go('looking', { kind: 'look_up' });
@@ -189,7 +189,7 @@ export class Run {
     return this.#record(decision);
   }
 
-  #settle(decision: Decision): RunEffect {
+  #commit(decision: Decision): RunEffect {
     if (this.#isDryRun) return this.#record(decision);
     if (decision.outcome === 'PERMIT') {
       const isPlain = !this.#isKeyed && this.#approval === null && !this.#settlesAll;

@@ -48,7 +48,7 @@ export const idRandomBytes = 10;
 
 /**
  * Makes `<prefix>_` + 26 characters: 48 bits of time, then 80 random bits, so that ids sort by the
- * millisecond of their making (contract §12). Two ids of one millisecond sort by chance.
+ * millisecond of their making (contract §12). Two ids of one millisecond sort at random.
  * `random` holds at least `idRandomBytes` bytes from `randomOffset` on; each byte is used for one id only.
  */
 export const makeId = <P extends IdPrefix>(

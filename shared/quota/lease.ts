@@ -272,7 +272,7 @@ export class Lease {
    *
    * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane
    * goes; the rest at half, 100 ms before it runs out, which is many times what a call takes. Where the
-   * ledger gives less than asked, because the window runs dry, the mark follows what it gave: otherwise one
+   * ledger gives less than asked, because the window runs dry, the low water follows what it gave: otherwise one
    * holder would ask again and again and get, slice by slice, what should be left for the others.
    */
   plan(nowMs: number): void {
@@ -282,8 +282,8 @@ export class Lease {
     const free = Math.max(0, this.#limit - this.#leased);
     const reserve = Math.floor(Math.min(later * untilEnd, free / limits.leaseAheadPart));
     this.#target = Math.min(Math.max(soon, reserve), this.#limit);
-    const mark = reserve > soon ? 4 / 5 : 1 / 2;
-    this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) * mark) : 0;
+    const share = reserve > soon ? 4 / 5 : 1 / 2;
+    this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) * share) : 0;
   }
 
   /**

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { assembleId, type Id, type IdPrefix, idRandomBytes, idTime } from '../model/ids.ts';
 import type { UnixMillis } from '../model/time.ts';
 
-/** The only source of chance. */
+/** The only source of randomness. */
 export interface Random {
   /** Cryptographically secure bytes in a buffer that the caller owns. */
   bytes(count: number): Uint8Array;

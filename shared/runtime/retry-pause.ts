@@ -2,7 +2,7 @@ import { assert } from '../errors/assert.ts';
 import type { Random } from './random.ts';
 
 /**
- * How long to wait before the next attempt: from `firstMs` on doubling up to `lastMs`, each cut by chance to
+ * How long to wait before the next attempt: from `firstMs` on doubling up to `lastMs`, each cut at random to
  * between a half and the whole.
  */
 export interface RetryPause {

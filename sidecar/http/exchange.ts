@@ -97,10 +97,10 @@ export class Exchange<Res> implements RequestHead, Responder {
   #isReplied = false;
   #isAborted = false;
 
-  constructor(desk: ListenerState<Res>, res: Res) {
-    this.#listener = desk;
+  constructor(listener: ListenerState<Res>, res: Res) {
+    this.#listener = listener;
     this.#res = res;
-    desk.openRequests += 1;
+    listener.openRequests += 1;
   }
 
   get remoteAddress(): string {
@@ -231,18 +231,18 @@ export class Exchange<Res> implements RequestHead, Responder {
     const res = this.#res;
     if (res === null) return;
     assertReply(reply);
-    const desk = this.#listener;
+    const listener = this.#listener;
     this.#end();
-    desk.onAnswer?.(reply.status);
+    listener.onAnswer?.(reply.status);
     try {
-      desk.wire.write(res, {
+      listener.wire.write(res, {
         reply,
         isHead: this.method === 'HEAD',
-        after: desk.isDraining ? 'close' : after,
+        after: listener.isDraining ? 'close' : after,
       });
     } catch (error) {
-      desk.logger.error({ err: error }, 'an answer could not be written; the connection is closed');
-      desk.wire.cut(res);
+      listener.logger.error({ err: error }, 'an answer could not be written; the connection is closed');
+      listener.wire.cut(res);
     }
   }
 

@@ -23,9 +23,9 @@ export const nodeServer = (fallbackReason: string | null): ServerPort => ({
   fallbackReason,
   sharesPorts: hasReusePort,
   listen: async (options) => {
-    const desk = new ListenerState(nodeWire, options);
-    const server = serve(desk, options);
-    return listening(server, desk, await openPort(server, options));
+    const listener = new ListenerState(nodeWire, options);
+    const server = serve(listener, options);
+    return listening(server, listener, await openPort(server, options));
   },
 });
 
@@ -38,7 +38,7 @@ interface Connection {
   isRefused: boolean;
 }
 
-function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Server {
+function serve(listener: ListenerState<ServerResponse>, options: ListenOptions): Server {
   const reader = new HeadReader(options.headerNamesOf);
   const connections = new WeakMap<Duplex, Connection>();
   const connectionOf = (socket: Duplex) => must(connections.get(socket), 'a request comes over a connection');
@@ -50,7 +50,7 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
     upgrade: ((to: Upgrade) => void) | null,
   ): Exchange<ServerResponse> => {
     const connection = connectionOf(req.socket);
-    const exchange = new Exchange(desk, res);
+    const exchange = new Exchange(listener, res);
     connection.open.add(exchange);
     res.once('close', () => {
       connection.open.delete(exchange);
@@ -121,7 +121,7 @@ function serve(desk: ListenerState<ServerResponse>, options: ListenOptions): Ser
       // The client would take this answer for that of its open request, which has until the end of the turn.
       setImmediate(() => socket.destroySoon());
     } else if (isAnswerable) {
-      socket.end(rawAnswer(desk.refuse(refusalOf(error.code ?? ''))), () => socket.destroy());
+      socket.end(rawAnswer(listener.refuse(refusalOf(error.code ?? ''))), () => socket.destroy());
     } else {
       // Reset, or silent for too long: it reads nothing any more.
       socket.destroy();
@@ -191,7 +191,7 @@ function openPort(server: Server, { host, port, exclusive, logger }: ListenOptio
   });
 }
 
-function listening(server: Server, desk: ListenerState<ServerResponse>, port: number): Listening {
+function listening(server: Server, listener: ListenerState<ServerResponse>, port: number): Listening {
   let closed: Promise<void> | null = null;
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -203,7 +203,7 @@ function listening(server: Server, desk: ListenerState<ServerResponse>, port: nu
 
   let isAccepting = true;
   const startDraining = () => {
-    desk.isDraining = true;
+    listener.isDraining = true;
   };
   const stopAccepting = () => {
     startDraining();
@@ -214,7 +214,7 @@ function listening(server: Server, desk: ListenerState<ServerResponse>, port: nu
   const close = async () => {
     stopAccepting();
     const deadline = setTimeout(() => server.closeAllConnections(), limits.drainMsMax);
-    await desk.drained();
+    await listener.drained();
     // node hands an answer to its socket within the turn; from there destroySoon sees it out.
     await new Promise((resolve) => setImmediate(resolve));
     for (const socket of connections) socket.destroySoon();
@@ -224,7 +224,7 @@ function listening(server: Server, desk: ListenerState<ServerResponse>, port: nu
   return {
     port,
     get openRequests() {
-      return desk.openRequests;
+      return listener.openRequests;
     },
     startDraining,
     stopAccepting,

@@ -48,13 +48,13 @@ export const uwsServer: ServerPort = {
   fallbackReason: null,
   sharesPorts: true,
   listen: async (options) => {
-    const desk = new ListenerState(uwsWire(), options);
-    const app = serve(desk, options);
-    return listening(app, desk, await openPort(app, options));
+    const listener = new ListenerState(uwsWire(), options);
+    const app = serve(listener, options);
+    return listening(app, listener, await openPort(app, options));
   },
 };
 
-function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): TemplatedApp {
+function serve(listener: ListenerState<HttpResponse>, options: ListenOptions): TemplatedApp {
   const reader = new HeadReader(options.headerNamesOf);
   const turns = new WaitingTurns();
   const noteDrop = dropNoter(options.logger);
@@ -65,7 +65,7 @@ function serve(desk: ListenerState<HttpResponse>, options: ListenOptions): Templ
 
   /** `context`: of a request that may become a WebSocket. */
   const receive = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) => {
-    const exchange = new Exchange(desk, res);
+    const exchange = new Exchange(listener, res);
     // First of all: a throw before it is set ends the process, whatever handlers exist.
     res.onAborted(() => {
       try {
@@ -229,7 +229,7 @@ function whyNot({ host, port }: ListenOptions): Promise<Error> {
 
 function listening(
   app: TemplatedApp,
-  desk: ListenerState<HttpResponse>,
+  listener: ListenerState<HttpResponse>,
   socket: us_listen_socket,
 ): Listening {
   const port = us_socket_local_port(socket);
@@ -237,7 +237,7 @@ function listening(
 
   let isAccepting = true;
   const startDraining = () => {
-    desk.isDraining = true;
+    listener.isDraining = true;
   };
   const stopAccepting = () => {
     startDraining();
@@ -248,7 +248,7 @@ function listening(
   const close = async () => {
     stopAccepting();
     const deadline = setTimeout(() => app.close(), limits.drainMsMax);
-    await desk.drained();
+    await listener.drained();
     clearTimeout(deadline);
     // The last answer may still lie in the cork buffer, which is flushed when the callback that wrote it
     // returns.
@@ -258,7 +258,7 @@ function listening(
   return {
     port,
     get openRequests() {
-      return desk.openRequests;
+      return listener.openRequests;
     },
     startDraining,
     stopAccepting,

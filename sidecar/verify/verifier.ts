@@ -23,7 +23,7 @@ export type TokenOutcome =
   | { readonly kind: 'overloaded' }
   | { readonly kind: 'unavailable' };
 
-export type Settle = (outcome: TokenOutcome) => void;
+export type ReportOutcome = (outcome: TokenOutcome) => void;
 
 interface VerifierCounts {
   /** Tokens found in the cache, and tokens whose signature had to be checked. */
@@ -48,20 +48,20 @@ interface VerifierCounts {
  * (`inlineWhenAlone`). That is at most one signature in a turn; it delays the others by 51 us, and the
  * hand-over it replaces would have taken most of that from the same thread.
  *
- *     verify ──known──> settle
- *        └──refused by shape──> settle
- *        └──> queued ──turn ends──> in flight ──bits──> settle
- *               └─ waited too long ─┴─ late, or thread died ──> settle `overloaded` / `unavailable`
+ *     verify ──known──> report
+ *        └──refused by shape──> report
+ *        └──> queued ──turn ends──> in flight ──bits──> report
+ *               └─ waited too long ─┴─ late, or thread died ──> report `overloaded` / `unavailable`
  */
 export interface PassportVerifier {
   /**
    * The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request.
    */
   known(token: string): VerifiedPassport | null;
-  /** Calls `settle` exactly once, possibly before it returns. `settle` must not throw. */
-  verify(token: string, settle: Settle): void;
+  /** Calls `report` exactly once, possibly before it returns. `report` must not throw. */
+  verify(token: string, report: ReportOutcome): void;
   readonly counts: VerifierCounts;
-  /** Settles everything that waits as `unavailable`; later tokens are settled so at once. */
+  /** Reports everything that waits as `unavailable`, and later tokens at once. */
   close(): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export interface VerifierDeps {
 /** A token whose signature nobody knows yet, and everybody who asked for it meanwhile. */
 interface Miss {
   readonly opened: OpenedToken;
-  readonly waiters: Settle[];
+  readonly waiters: ReportOutcome[];
   readonly queuedAtMs: MonotonicMillis;
 }
 
@@ -123,20 +123,20 @@ class QueueingVerifier implements PassportVerifier {
     return passport;
   }
 
-  verify(token: string, settle: Settle): void {
-    const outcome = this.#enqueue(token, settle);
-    if (outcome !== null) settle(outcome);
+  verify(token: string, report: ReportOutcome): void {
+    const outcome = this.#enqueue(token, report);
+    if (outcome !== null) report(outcome);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const miss of [...this.#misses.values()]) this.#settle(miss, unavailable);
+    for (const miss of [...this.#misses.values()]) this.#report(miss, unavailable);
     this.#queue = [];
     await this.#deps.pool.close();
   }
 
-  /** The outcome where it is known at once; null: `settle` waits for it. */
-  #enqueue(token: string, settle: Settle): TokenOutcome | null {
+  /** The outcome where it is known at once; null: `report` waits for it. */
+  #enqueue(token: string, report: ReportOutcome): TokenOutcome | null {
     if (this.#isClosed) return unavailable;
     const asked = this.#misses.get(token);
     const opened = asked?.opened ?? openToken(token, this.#deps.keys());
@@ -149,13 +149,13 @@ class QueueingVerifier implements PassportVerifier {
       return overloaded;
     }
     this.#counts.waiting++;
-    if (asked === undefined) this.#queueMiss(token, opened, settle);
-    else asked.waiters.push(settle);
+    if (asked === undefined) this.#queueMiss(token, opened, report);
+    else asked.waiters.push(report);
     return null;
   }
 
-  #queueMiss(token: string, opened: OpenedToken, settle: Settle): void {
-    const miss: Miss = { opened, waiters: [settle], queuedAtMs: this.#deps.clock.monotonic() };
+  #queueMiss(token: string, opened: OpenedToken, report: ReportOutcome): void {
+    const miss: Miss = { opened, waiters: [report], queuedAtMs: this.#deps.clock.monotonic() };
     this.#counts.misses++;
     this.#misses.set(token, miss);
     this.#queue.push(miss);
@@ -241,28 +241,28 @@ class QueueingVerifier implements PassportVerifier {
   #admit(miss: Miss, signatureIsValid: boolean): void {
     const admitted = admitToken(miss.opened, signatureIsValid);
     if (admitted.kind === 'verified') this.#deps.cache.remember(miss.opened.open.token, admitted.passport);
-    this.#settle(miss, admitted);
+    this.#report(miss, admitted);
   }
 
   #fail(batch: readonly Miss[], error: unknown): void {
     if (!this.#isClosed) {
       this.#deps.logger.error({ err: error, tokens: batch.length }, 'passports could not be verified');
     }
-    for (const miss of batch) this.#settle(miss, unavailable);
+    for (const miss of batch) this.#report(miss, unavailable);
   }
 
   #shed(miss: Miss): void {
     this.#counts.shed += miss.waiters.length;
-    this.#settle(miss, overloaded);
+    this.#report(miss, overloaded);
   }
 
   /** The only place where waiters are called; the second call for the same miss finds none. */
-  #settle(miss: Miss, outcome: TokenOutcome): void {
+  #report(miss: Miss, outcome: TokenOutcome): void {
     const waiters = miss.waiters.splice(0);
     if (waiters.length === 0) return;
     this.#misses.delete(miss.opened.open.token);
     this.#counts.waiting -= waiters.length;
     if (outcome.kind === 'unavailable') this.#counts.failed += waiters.length;
-    for (const settle of waiters) settle(outcome);
+    for (const report of waiters) report(outcome);
   }
 }

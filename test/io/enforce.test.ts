@@ -22,7 +22,7 @@ import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
-import { passportVerifier, type Settle, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { passportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
 import { authority, withWrongSignature } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -78,7 +78,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     /** What the verifier says at once; null: it holds the question. */
     outcome: null as TokenOutcome | null,
   };
-  const asked: Settle[] = [];
+  const asked: ReportOutcome[] = [];
   const leases = leaseHolder({
     client: { lease, isAway: false },
     clock,
