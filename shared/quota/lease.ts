@@ -272,8 +272,8 @@ export class Lease {
    *
    * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane
    * goes; the rest at half, 100 ms before it runs out, which is many times what a call takes. Where the
-   * ledger gives less than asked, because the window runs dry, the low water follows what it gave: otherwise one
-   * holder would ask again and again and get, slice by slice, what should be left for the others.
+   * ledger gives less than asked, because the window runs dry, the low water follows what it gave: otherwise
+   * one holder would ask again and again and get, slice by slice, what should be left for the others.
    */
   plan(nowMs: number): void {
     const { soon, later } = this.#demand.ahead(nowMs);
