@@ -20,7 +20,6 @@ import { closed, FreeForm } from '../shared/wire/fields.ts';
 import { shapeReader } from '../shared/wire/shape.ts';
 import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../shared/wire/sync.ts';
-import { crc32c } from '../sidecar/attest/crc32c.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../sidecar/quota/held-window.ts';
 import { WindowTable } from '../sidecar/quota/window-table.ts';
@@ -226,11 +225,6 @@ const tricks: readonly Trick[] = [
     plain: { name: 'by the name of each window', run: takeByName },
   },
   {
-    name: 'crc32c',
-    run: () => crc32c(frame, 0, frame.length),
-    plain: { name: 'crc32c byte by byte', run: () => plainCrc32c(frame) },
-  },
-  {
     name: 'verifiedCache',
     run: () => verified.find(arrivedToken()),
     plain: { name: 'a map of whole tokens', run: () => plainVerified.get(arrivedToken()) },
@@ -247,16 +241,4 @@ function plainId(): string {
   for (const digit of digits) id += alphabet.charAt(digit);
   for (const byte of chance) id += alphabet.charAt(byte & 31);
   return id;
-}
-
-const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
-  let value = byte;
-  for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0x82f63b78 : value >>> 1;
-  return value;
-});
-
-function plainCrc32c(bytes: Uint8Array): number {
-  let crc = -1;
-  for (let i = 0; i < bytes.length; i++) crc = (crc >>> 8) ^ (crcTable[(crc ^ (bytes[i] ?? 0)) & 0xff] ?? 0);
-  return ~crc >>> 0;
 }

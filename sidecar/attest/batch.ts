@@ -2,6 +2,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AttestationBatch, EpochEnd, VoidRun } from '../../shared/wire/sync.ts';
+import type { FrameRecords } from './spool-segment.ts';
 
 /** The sidecar and the process that send the batch. */
 export interface ShippingConnection {
@@ -67,23 +68,36 @@ export class BatchBuilder {
   }
 
   /**
-   * Adds the JSON of the next record, which lies in these bytes. False: the batch is full, nothing was added.
+   * Adds the JSON of the next records: of those of a frame that lies in these bytes, the ones from index
+   * `from` to before `to`. Returns how many it took: fewer where the batch is full.
    */
-  addRecord(source: Buffer, start: number, end: number): boolean {
-    if (!this.#beginItem(end - start)) return false;
-    this.#end += source.copy(this.#bytes, this.#end, start, end);
-    this.nextSeq += 1;
-    this.recordCount += 1;
-    return true;
+  addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
+    const start = records.startOf(from);
+    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
+    const room = this.#bytes.length - envelopeEnd.length - this.#end - separatorBytes;
+    let end = Math.min(to, from + this.#starts.length - this.#itemCount);
+    while (end > from && records.endOf(end - 1) - start > room) end--;
+    this.isFull = end < to;
+    if (end <= from) return 0;
+    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
+    for (let i = from; i < end; i++) this.#noteItem(this.#end + records.startOf(i) - start, 1);
+    this.#end += source.copy(this.#bytes, this.#end, start, records.endOf(end - 1));
+    this.recordCount += end - from;
+    return end - from;
   }
 
   /** Gives up the next `count` numbers. False: the batch is full. */
   addVoid(reason: VoidRun['void'], count: number): boolean {
     const json = JSON.stringify({ void: reason, count } satisfies VoidRun);
-    if (!this.#beginItem(json.length)) return false;
-    this.#end += this.#bytes.write(json, this.#end);
+    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
+    this.isFull =
+      this.#itemCount === this.#starts.length ||
+      this.#end + separatorBytes + json.length + envelopeEnd.length > this.#bytes.length;
+    if (this.isFull) return false;
+    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
     this.voided.push({ firstSeq: this.nextSeq, count, reason });
-    this.nextSeq += count;
+    this.#noteItem(this.#end, count);
+    this.#end += this.#bytes.write(json, this.#end);
     return true;
   }
 
@@ -117,16 +131,11 @@ export class BatchBuilder {
     return this.#bytes.subarray(start, end);
   }
 
-  #beginItem(byteCount: number): boolean {
-    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
-    this.isFull =
-      this.#itemCount === this.#starts.length ||
-      this.#end + separatorBytes + byteCount + envelopeEnd.length > this.#bytes.length;
-    if (this.isFull) return false;
-    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
-    this.#starts[this.#itemCount] = this.#end;
+  /** An item begins there, which stands for the next `count` numbers. */
+  #noteItem(start: number, count: number): void {
+    this.#starts[this.#itemCount] = start;
     this.#seqs[this.#itemCount] = this.nextSeq;
     this.#itemCount += 1;
-    return true;
+    this.nextSeq += count;
   }
 }

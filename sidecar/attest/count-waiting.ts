@@ -1,7 +1,7 @@
 import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import type { SpoolEpoch } from './spool-folder.ts';
-import { findFrame, frameEnd, frameSeq } from './spool-segment.ts';
+import { findFrame, frameEnd, lastSeqOf } from './spool-segment.ts';
 
 /**
  * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each:
@@ -18,13 +18,13 @@ export async function countWaiting(
     const first = epoch.segments[0]?.firstSeq;
     if (first === undefined) continue;
     const from = index === 0 && nextSeq !== null ? nextSeq : first;
-    count += Math.max(0, (await lastSeqOf(files, epoch)) - from + 1);
+    count += Math.max(0, (await findLastSeq(files, epoch)) - from + 1);
   }
   return count;
 }
 
 /** The number of the last whole record; of the last segment before it where that one holds none. */
-async function lastSeqOf(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> {
+async function findLastSeq(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> {
   const segment = epoch.segments.at(-1);
   if (segment === undefined) return 0;
   const window = Buffer.allocUnsafe(attestLimits.spoolReadBytes);
@@ -40,7 +40,7 @@ async function lastSeqOf(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> 
     let at = findFrame(window, 0, bytes, last);
     const firstAt = at;
     for (let end = frameEnd(window, at, bytes); end > 0; end = frameEnd(window, at, bytes)) {
-      last = Math.max(last, frameSeq(window, at));
+      last = Math.max(last, lastSeqOf(window, at));
       at = end;
     }
     // A frame that the window cuts is read again from its beginning; where none was found, the window holds

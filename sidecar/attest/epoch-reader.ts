@@ -6,20 +6,25 @@ import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import { quarantineFolder, type SpoolEpoch, type SpoolSegment } from './spool-folder.ts';
 import {
+  type FrameRecords,
   findFrame,
   frameBytesMax,
   frameEnd,
-  frameHeaderBytes,
-  frameSeq,
+  frameRecords,
   incomplete,
+  lastSeqOf,
 } from './spool-segment.ts';
 
 /** A place between two records of an epoch. */
 export interface ReadPosition {
   /** Null: before the first segment. */
   readonly segment: SpoolSegment | null;
+  /** Between two frames. */
   readonly offset: number;
-  /** The number of the next record that is wanted; frames below it are passed over. */
+  /**
+   * The number of the next record that is wanted, maybe in the middle of a frame; those below it are passed
+   * over.
+   */
   readonly seq: number;
   /** What became of the numbers between `seq` and the next frame, if there are any. */
   readonly holeReason: Exclude<VoidRun['void'], 'refused'>;
@@ -170,8 +175,10 @@ export class EpochReader {
     const read = await files.read(segment.file ?? segment.path, bytes, wanted, offset).catch(() => 0);
     const end = frameEnd(bytes, 0, read);
     if (end < 0) return null;
+    const records = frameRecords(bytes, 0, end);
+    const index = Math.min(Math.max(0, this.position.seq - records.firstSeq), records.count - 1);
     const record: { readonly timestamp_ms?: unknown } = JSON.parse(
-      bytes.toString('utf8', frameHeaderBytes, end),
+      bytes.toString('utf8', records.startOf(index), records.endOf(index)),
     );
     return typeof record.timestamp_ms === 'number' ? record.timestamp_ms : null;
   }
@@ -276,13 +283,10 @@ function takeFrames(
       stop = end === incomplete ? 'incomplete' : 'damaged';
       break;
     }
-    const frame = frameSeq(window, start);
-    if (frame >= seq) {
+    if (lastSeqOf(window, start) >= seq) {
+      const records = frameRecords(window, start, end);
       const isTaken =
-        addHole(batch, frame, holeReason) &&
-        (refused.has(frame)
-          ? batch.addVoid('refused', 1)
-          : batch.addRecord(window, start + frameHeaderBytes, end));
+        addHole(batch, records.firstSeq, holeReason) && addFrame(batch, window, records, refused);
       seq = batch.nextSeq;
       if (!isTaken) {
         stop = 'batch is full';
@@ -293,6 +297,29 @@ function takeFrames(
     start = end;
   }
   return { position: { segment: from.segment, offset: from.offset + start - first, seq, holeReason }, stop };
+}
+
+/** Takes what the batch lacks of a frame, from `batch.nextSeq` on. False: the batch is full. */
+function addFrame(
+  batch: BatchBuilder,
+  window: Buffer,
+  records: FrameRecords,
+  refused: ReadonlySet<number>,
+): boolean {
+  const { firstSeq, count } = records;
+  let index = batch.nextSeq - firstSeq;
+  while (index < count) {
+    if (refused.has(firstSeq + index)) {
+      if (!batch.addVoid('refused', 1)) return false;
+      index += 1;
+    } else {
+      let to = index + 1;
+      while (to < count && !refused.has(firstSeq + to)) to++;
+      index += batch.addRecords(window, records, index, to);
+      if (index < to) return false;
+    }
+  }
+  return true;
 }
 
 /** Gives up the numbers before `seq` that nothing was found for. False: the batch is full. */

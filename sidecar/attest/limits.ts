@@ -10,6 +10,13 @@ export const attestLimits = {
   spoolRecordCharsMax: 128 * 1024,
   /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
   spoolTurnBytesMax: 4 * 1024 * 1024,
+  /**
+   * A block of records takes no more records from this size on: damaged bytes cost the records of one block,
+   * about 100, and beyond some kilobytes a larger block is checked no faster.
+   */
+  spoolBlockBytes: 64 * 1024,
+  /** Records of one block, however short: its writer keeps the end of each. */
+  spoolBlockRecordsMax: 512,
   /** After a write that failed so much has to fit before records are taken again: about 90 of them. */
   spoolProbeBytes: 64 * 1024,
   /** A spool whose folder was removed is found out within this time also where nobody asks for a decision. */
@@ -45,8 +52,12 @@ mustHold(
   'the largest legal record can be spooled, with every character of a pointer escaped',
 );
 mustHold(
-  attestLimits.spoolRecordCharsMax * 3 + 1_024 < attestLimits.spoolReadBytes,
-  'the largest record is read in one step',
+  attestLimits.spoolBlockBytes +
+    attestLimits.spoolRecordCharsMax * 3 +
+    attestLimits.spoolBlockRecordsMax * 4 +
+    1_024 <
+    attestLimits.spoolReadBytes,
+  'the largest block, which ends with the largest record, is read in one step',
 );
 mustHold(
   attestLimits.spoolRecordCharsMax * 3 * 2 < limits.ingestBodyBytesMax,

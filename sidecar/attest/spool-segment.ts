@@ -1,41 +1,124 @@
+import { crc32 } from 'node:zlib';
 import { crc32c } from './crc32c.ts';
 import { attestLimits } from './limits.ts';
 
 /**
  * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are
- * little-endian. A build with another layout must still read this one: what an older build has spooled was
- * promised.
+ * little-endian. What an older build has spooled was promised, so a build with another layout must still read
+ * the earlier ones.
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
- *     | crc32c  | length  | seq               | payload         |
+ *     | check   | length  | seq               | payload         |
  *     +---------+---------+-------------------+-----------------+
- *       u32       u32       u64                 UTF-8 JSON of one SpooledRecord
+ *       u32       u32       u64
  *               \______________ covered by the checksum _________/
  *
- * The sequence number is in every frame, although it could be counted: if a frame is damaged, the next
- * good one shows how many records are lost, and its number is one more proof that it is a frame and not a
- * piece of text that looks like one.
+ * The highest bit of `length` is no part of the number; it says which of two frames this is.
+ *
+ * Set: a block, with the records of one event-loop turn, or some of them. `seq` is the number of the first
+ * one, `check` is the CRC-32 of zlib, which Node.js computes natively, and the payload is
+ *
+ *     16        20
+ *     +---------+--------------------------+------------------------------+
+ *     | count   | record , record , ...    | end of each record           |
+ *     +---------+--------------------------+------------------------------+
+ *       u32       JSON in UTF-8, separated   u32, counted from byte 20
+ *                 as in an array
+ *
+ * so that the records of a block can be sent with one copy, and each of them be found. A block is damaged as
+ * a whole, and is therefore bounded (attestLimits.spoolBlockBytes).
+ *
+ * Not set: the only frame of builds until 2026-11-22. Its payload is the JSON of one record, and `check` is a
+ * CRC-32C. Still read, no longer written.
+ *
+ * The number is in every frame, although it could be counted: if a frame is damaged, the next good one shows
+ * how many records are lost, and its number is one more proof that it is a frame and not a piece of text that
+ * looks like one.
  */
-export const frameHeaderBytes = 16;
-
-/** A character of JSON takes at most three bytes of UTF-8 for each UTF-16 unit. */
-export const frameBytesMax = frameHeaderBytes + attestLimits.spoolRecordCharsMax * 3;
-
+const frameHeaderBytes = 16;
+/** Where the first record of a block begins. */
+const blockRecordsAt = frameHeaderBytes + 4;
+const endBytes = 4;
+const blockBit = 0x8000_0000;
 const u32 = 2 ** 32;
 
+/** A character of JSON takes at most three bytes of UTF-8 for each UTF-16 unit. */
+const recordBytesMax = attestLimits.spoolRecordCharsMax * 3;
+/** A block takes one more record as long as it is shorter than `spoolBlockBytes`. */
+export const frameBytesMax =
+  attestLimits.spoolBlockBytes + recordBytesMax + endBytes * attestLimits.spoolBlockRecordsMax;
+
 /**
- * Writes one frame at `start`, where at least `frameBytesMax` bytes are free. Returns the offset behind it.
+ * Gathers records as blocks, in memory. `bytes` up to `seal()` is what belongs into the file; then `clear()`.
  */
-export function writeFrame(buffer: Buffer, start: number, seq: number, json: string): number {
-  const payloadBytes = buffer.write(json, start + frameHeaderBytes);
-  const end = start + frameHeaderBytes + payloadBytes;
-  buffer.writeUInt32LE(payloadBytes, start + 4);
-  buffer.writeUInt32LE(seq % u32, start + 8);
-  buffer.writeUInt32LE(Math.floor(seq / u32), start + 12);
-  buffer.writeUInt32LE(crc32c(buffer, start + 4, end), start);
-  return end;
+export class BlockWriter {
+  readonly bytes: Buffer;
+  /** Behind the last record, or the last sealed block. */
+  #end = 0;
+  /** Of the block that is being filled; meaningless while `#count` is 0. */
+  #start = 0;
+  #firstSeq = 0;
+  #count = 0;
+  readonly #ends = new Uint32Array(attestLimits.spoolBlockRecordsMax);
+
+  constructor(capacityBytes: number) {
+    this.bytes = Buffer.allocUnsafe(capacityBytes);
+  }
+
+  /** Of what was added so far; a block that is not sealed grows by the ends of its records. */
+  get length(): number {
+    return this.#end;
+  }
+
+  /** For a record of any legal length. */
+  get hasRoom(): boolean {
+    return this.#end + frameBytesMax <= this.bytes.length;
+  }
+
+  /** Adds a record. `hasRoom`, and `seq` follows the one before. */
+  add(seq: number, json: string): void {
+    if (
+      this.#count === attestLimits.spoolBlockRecordsMax ||
+      this.#end - this.#start >= attestLimits.spoolBlockBytes
+    )
+      this.seal();
+    if (this.#count === 0) this.#begin(seq);
+    else this.bytes[this.#end++] = comma;
+    this.#end += this.bytes.write(json, this.#end);
+    this.#ends[this.#count++] = this.#end - this.#start - blockRecordsAt;
+  }
+
+  /** Completes the last block. Returns how many bytes there are. */
+  seal(): number {
+    if (this.#count === 0) return this.#end;
+    const { bytes } = this;
+    const start = this.#start;
+    let end = this.#end;
+    for (let i = 0; i < this.#count; i++) end = bytes.writeUInt32LE(this.#ends[i] ?? 0, end);
+    bytes.writeUInt32LE(blockBit + end - start - frameHeaderBytes, start + 4);
+    bytes.writeUInt32LE(this.#firstSeq % u32, start + 8);
+    bytes.writeUInt32LE(Math.floor(this.#firstSeq / u32), start + 12);
+    bytes.writeUInt32LE(this.#count, start + 16);
+    bytes.writeUInt32LE(crc32(bytes.subarray(start + 4, end)), start);
+    this.#end = end;
+    this.#count = 0;
+    return end;
+  }
+
+  clear(): void {
+    this.#end = 0;
+    this.#count = 0;
+  }
+
+  #begin(seq: number): void {
+    this.#start = this.#end;
+    this.#firstSeq = seq;
+    this.#end += blockRecordsAt;
+  }
 }
+
+const comma = 0x2c;
 
 /** The bytes end before the frame does: there may be more of it in the file. */
 export const incomplete = -1;
@@ -48,23 +131,54 @@ export const damaged = -2;
  */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (start + frameHeaderBytes > end) return incomplete;
-  const payloadBytes = buffer.readUInt32LE(start + 4);
+  const payloadBytes = buffer.readUInt32LE(start + 4) % blockBit;
   if (payloadBytes === 0 || payloadBytes > frameBytesMax - frameHeaderBytes) return damaged;
   const frameEndsAt = start + frameHeaderBytes + payloadBytes;
   if (frameEndsAt > end) return incomplete;
-  return buffer.readUInt32LE(start) === crc32c(buffer, start + 4, frameEndsAt) ? frameEndsAt : damaged;
+  const check = isBlock(buffer, start)
+    ? crc32(buffer.subarray(start + 4, frameEndsAt))
+    : crc32c(buffer, start + 4, frameEndsAt);
+  return buffer.readUInt32LE(start) === check ? frameEndsAt : damaged;
 }
 
-export const frameSeq = (buffer: Buffer, start: number): number =>
+const isBlock = (buffer: Buffer, start: number): boolean => buffer.readUInt32LE(start + 4) >= blockBit;
+
+/** The records of a whole and undamaged frame. */
+export interface FrameRecords {
+  readonly firstSeq: number;
+  readonly count: number;
+  /** Of the record with this index, from 0. Between two records of a frame there is one byte, a comma. */
+  startOf(index: number): number;
+  endOf(index: number): number;
+}
+
+/** `end`: what `frameEnd` has returned. */
+export function frameRecords(buffer: Buffer, start: number, end: number): FrameRecords {
+  const firstSeq = frameSeq(buffer, start);
+  if (!isBlock(buffer, start)) {
+    return { firstSeq, count: 1, startOf: () => start + frameHeaderBytes, endOf: () => end };
+  }
+  const count = buffer.readUInt32LE(start + frameHeaderBytes);
+  const endsAt = end - count * endBytes;
+  const recordsAt = start + blockRecordsAt;
+  const endOf = (index: number) => recordsAt + buffer.readUInt32LE(endsAt + index * endBytes);
+  return { firstSeq, count, startOf: (index) => (index === 0 ? recordsAt : endOf(index - 1) + 1), endOf };
+}
+
+const frameSeq = (buffer: Buffer, start: number): number =>
   buffer.readUInt32LE(start + 8) + buffer.readUInt32LE(start + 12) * u32;
 
+/** The number of the last record of a whole frame. */
+export const lastSeqOf = (buffer: Buffer, start: number): number =>
+  frameSeq(buffer, start) + (isBlock(buffer, start) ? buffer.readUInt32LE(start + frameHeaderBytes) : 1) - 1;
+
 /**
- * Where the next undamaged frame begins that is later than `afterSeq`, from `start` on; `end` if there is
- * none.
+ * Where the next undamaged frame begins that has a record later than `afterSeq`, from `start` on; `end` if
+ * there is none.
  */
 export function findFrame(buffer: Buffer, start: number, end: number, afterSeq: number): number {
   for (let at = start; at + frameHeaderBytes < end; at++) {
-    if (frameEnd(buffer, at, end) > 0 && frameSeq(buffer, at) > afterSeq) return at;
+    if (frameEnd(buffer, at, end) > 0 && lastSeqOf(buffer, at) > afterSeq) return at;
   }
   return end;
 }

@@ -12,7 +12,7 @@ import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { attestLimits } from './limits.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
 import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
-import { frameBytesMax, writeFrame } from './spool-segment.ts';
+import { BlockWriter, frameBytesMax } from './spool-segment.ts';
 
 /**
  * Waits for a record to be safe before it answers. Exactly one of the two is called, once, never
@@ -163,9 +163,8 @@ class FileSpool implements Spool {
   /** Owners are notified of their records only after the fsync. */
   readonly #syncFirst: boolean;
 
-  /** The frames of this turn. */
-  readonly #turn = Buffer.allocUnsafe(attestLimits.spoolTurnBytesMax);
-  #turnBytes = 0;
+  /** The records of this turn. */
+  readonly #turn = new BlockWriter(attestLimits.spoolTurnBytesMax);
   #turnOwners: RecordOwner[] = [];
   /** Of the oldest segment. Written by `dropTaken`. */
   #bytesTaken = 0;
@@ -200,8 +199,8 @@ class FileSpool implements Spool {
       this.state !== 'open' ||
       // Owners wait for the disk: more of them would only wait longer.
       (this.#syncFirst && this.#writer.isHanging) ||
-      this.#turnBytes + frameBytesMax > this.#turn.length ||
-      this.bytes + this.#turnBytes + frameBytesMax > this.bytesMax
+      !this.#turn.hasRoom ||
+      this.bytes + this.#turn.length + frameBytesMax > this.bytesMax
     );
   }
 
@@ -215,16 +214,15 @@ class FileSpool implements Spool {
   }
 
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void {
-    const hasRoom = this.#turnBytes + frameBytesMax <= this.#turn.length;
-    if (this.state === 'open' && hasRoom) this.#appendJson(JSON.stringify(entry), owner);
+    if (this.state === 'open' && this.#turn.hasRoom) this.#appendJson(JSON.stringify(entry), owner);
     else setImmediate(() => owner.onFailed());
   }
 
   #appendJson(json: string, owner: RecordOwner): void {
     assert(json.length <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
-    if (this.#turnBytes === 0) setImmediate(() => this.#endTurn());
+    if (this.#turnOwners.length === 0) setImmediate(() => this.#endTurn());
     this.lastSeq += 1;
-    this.#turnBytes = writeFrame(this.#turn, this.#turnBytes, this.lastSeq, json);
+    this.#turn.add(this.lastSeq, json);
     this.#turnOwners.push(owner);
   }
 
@@ -297,10 +295,10 @@ class FileSpool implements Spool {
 
   /** Writes the records of this turn with one call. */
   #endTurn(): void {
-    const byteCount = this.#turnBytes;
-    if (byteCount === 0) return;
     const owners = this.#turnOwners;
-    this.#turnBytes = 0;
+    if (owners.length === 0) return;
+    const byteCount = this.#turn.seal();
+    this.#turn.clear();
     this.#turnOwners = [];
     const isWritten = this.state === 'open' && this.#tryWrite(byteCount, this.lastSeq - owners.length + 1);
     if (!isWritten) {
@@ -322,7 +320,7 @@ class FileSpool implements Spool {
         this.#lose();
         return false;
       }
-      this.#writer.write(this.#turn, byteCount, firstSeq);
+      this.#writer.write(this.#turn.bytes, byteCount, firstSeq);
     } catch (error) {
       this.#break(error);
       return false;

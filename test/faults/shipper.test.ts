@@ -247,7 +247,10 @@ describe('shipper', () => {
 
   it('gives up the numbers of damaged records, keeps their bytes, and says how many', async () => {
     const records = makeRecords(4);
-    await earlierStart([records], 10_000);
+    await earlierStart(
+      records.map((record) => [record]),
+      10_000,
+    );
     const segment = join(folder.path, segmentFiles()[0] ?? '');
     const content = readFileSync(segment);
     content[Math.floor(content.length / 2) - 20] = 0;
@@ -395,7 +398,7 @@ describe('shipper', () => {
     };
     /** Ships what an earlier start left, after this was done to it. */
     async function shipAfter(change: () => unknown): Promise<Shipper> {
-      await earlierStart([makeRecords(2), makeRecords(2)]);
+      await earlierStart(makeRecords(4).map((record) => [record]));
       await change();
       const spool = await openTestSpool(folder.path);
       const shipper = ship(spool);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { frameHeaderBytes } from '../../sidecar/attest/spool-segment.ts';
+import { BlockWriter, frameBytesMax } from '../../sidecar/attest/spool-segment.ts';
 import { runs } from '../support/runs.ts';
 import {
   appendTurn,
@@ -31,21 +31,32 @@ async function crashAfter(played: {
   readonly turns: readonly number[];
   readonly segmentBytesMax: number;
   readonly fsyncMs: number;
-}): Promise<{ readonly records: SpooledRecord[]; readonly disk: TemporaryFolder }> {
+}): Promise<{
+  readonly turns: SpooledRecord[][];
+  readonly records: SpooledRecord[];
+  readonly disk: TemporaryFolder;
+}> {
   const folder = temporarySpoolFolder();
   const { segmentBytesMax, fsyncMs } = played;
   const spool = await openTestSpool(folder.path, { segmentBytesMax, fsyncMs });
-  const records: SpooledRecord[] = [];
+  const turns: SpooledRecord[][] = [];
   for (const count of played.turns) {
     const turn = Array.from({ length: count }, () => spooledRecord());
     const outcomes = await appendTurn(spool, turn);
     expect(outcomes).toEqual(outcomes.map(() => 'written'));
-    records.push(...turn);
+    turns.push(turn);
   }
   const disk = copyOfDisk(folder);
   await spool.close();
   folder.remove();
-  return { records, disk };
+  return { turns, records: turns.flat(), disk };
+}
+
+/** How many bytes a turn takes: its records are one block, because they are few. */
+function blockBytesOf(turn: readonly SpooledRecord[]): number {
+  const writer = new BlockWriter(frameBytesMax);
+  for (const [index, record] of turn.entries()) writer.add(index + 1, JSON.stringify(record));
+  return writer.seal();
 }
 
 const segmentsOf = (disk: TemporaryFolder): string[] =>
@@ -66,18 +77,19 @@ describe('a spool that is opened again', () => {
     );
   });
 
-  it('cut at any byte of its newest segment, has exactly the records before the cut', async () => {
+  it('cut at any byte of its newest segment, has exactly the turns before the cut', async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.nat(), async (played, at) => {
-        const { records, disk } = await crashAfter(played);
+        const { turns, disk } = await crashAfter(played);
         const newest = segmentsOf(disk).at(-1) ?? '';
         const size = statSync(newest).size;
-        truncateSync(newest, at % (size + 1));
-        const recordBytes = frameHeaderBytes + JSON.stringify(records[0]).length;
-        const lost = Math.ceil((size - (at % (size + 1))) / recordBytes);
-        const left = records.slice(0, records.length - lost);
+        const kept = at % (size + 1);
+        truncateSync(newest, kept);
+        let lostBytes = 0;
+        while (lostBytes < size - kept) lostBytes += blockBytesOf(turns.pop() ?? []);
+        const left = turns.flat();
         const expected = left.length === 0 ? [] : [{ firstSeq: 1, items: left, damagedPlaces: 0 }];
-        // An epoch that is left with nothing but a torn record is read as an empty one.
+        // An epoch that is left with nothing but a torn block is read as an empty one.
         const found = (await readOlderEpochs(disk.path)).filter(({ items }) => items.length > 0);
         expect(found).toEqual(expected);
         disk.remove();
@@ -86,7 +98,7 @@ describe('a spool that is opened again', () => {
     );
   });
 
-  it('with any byte changed, loses at most that record, keeps its bytes and gives up its number', async () => {
+  it('with any byte changed, loses at most the records of that turn, keeps their bytes and gives up their numbers', async () => {
     await fc.assert(
       fc.asyncProperty(
         history,
@@ -94,7 +106,7 @@ describe('a spool that is opened again', () => {
         fc.nat(),
         fc.integer({ min: 1, max: 255 }),
         async (played, which, at, bits) => {
-          const { records, disk } = await crashAfter(played);
+          const { turns, records, disk } = await crashAfter(played);
           const segments = segmentsOf(disk);
           const segment = segments[which % segments.length] ?? '';
           const content = readFileSync(segment);
@@ -102,21 +114,26 @@ describe('a spool that is opened again', () => {
           content[place] = (content[place] ?? 0) ^ bits;
           writeFileSync(segment, content);
 
-          const recordBytes = frameHeaderBytes + JSON.stringify(records[0]).length;
-          const firstOfSegment = Number(/(\d+)\.seg$/.exec(segment)?.[1]) - 1;
-          const victim = firstOfSegment + Math.floor(place / recordBytes);
-          const isLast = victim === records.length - 1;
+          let first = Number(/(\d+)\.seg$/.exec(segment)?.[1]) - 1;
+          let victim: readonly SpooledRecord[] = [];
+          for (let end = 0; end <= place; end += blockBytesOf(victim)) {
+            first += victim.length;
+            victim = turns.find(([record]) => record === records[first]) ?? [];
+          }
+          const behind = records.slice(first + victim.length);
           const [found] = await readOlderEpochs(disk.path);
           const quarantined = readdirSync(join(disk.path, 'quarantine'));
-          if (isLast) {
+          if (behind.length === 0) {
             // Nothing behind it tells damage from the torn end of a write.
-            expect(found?.items ?? []).toEqual(records.slice(0, -1));
+            expect(found?.items ?? []).toEqual(records.slice(0, first));
             expect(quarantined).toEqual([]);
           } else {
-            expect(found?.items).toEqual(records.with(victim, { void: 'damaged', count: 1 } as never));
+            const lost = { void: 'damaged', count: victim.length };
+            expect(found?.items).toEqual([...records.slice(0, first), lost, ...behind]);
             expect(found?.damagedPlaces).toBe(1);
             expect(quarantined).toHaveLength(1);
-            expect(statSync(join(disk.path, 'quarantine', quarantined[0] ?? '')).size).toBe(recordBytes);
+            const kept = statSync(join(disk.path, 'quarantine', quarantined[0] ?? '')).size;
+            expect(kept).toBe(blockBytesOf(victim));
           }
           disk.remove();
         },

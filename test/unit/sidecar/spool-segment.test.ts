@@ -1,79 +1,186 @@
 import { describe, expect, it } from 'vitest';
+import { attestLimits } from '../../../sidecar/attest/limits.ts';
 import {
+  BlockWriter,
   damaged,
   findFrame,
   frameBytesMax,
   frameEnd,
-  frameHeaderBytes,
-  frameSeq,
+  frameRecords,
   incomplete,
+  lastSeqOf,
   parseSegmentName,
   segmentName,
-  writeFrame,
 } from '../../../sidecar/attest/spool-segment.ts';
+import { earlierSegment } from '../../vectors/earlier-spool.ts';
 
-const json = '{"id":"att_1","pointer":"/äöü€😀"}';
+const texts = ['{"id":"att_1","pointer":"/äöü€😀"}', '{"id":"att_2"}', '{}'];
 
-function twoFrames() {
-  const buffer = Buffer.alloc(frameBytesMax * 2);
-  const first = writeFrame(buffer, 0, 7, json);
-  const end = writeFrame(buffer, first, 8, json);
-  return { buffer, first, end };
+/** The records as blocks; each list is a block. */
+function blocksOf(...blocks: readonly (readonly string[])[]): Buffer {
+  const writer = new BlockWriter(frameBytesMax * 2);
+  let seq = 7;
+  let end = 0;
+  for (const records of blocks) {
+    for (const text of records) writer.add(seq++, text);
+    end = writer.seal();
+  }
+  return writer.bytes.subarray(0, end);
 }
 
-describe('spool frame', () => {
+function textsOf(frames: Buffer): string[] {
+  const found: string[] = [];
+  for (let start = 0; start < frames.length; ) {
+    const end = frameEnd(frames, start, frames.length);
+    expect(end, `a frame begins at ${start}`).toBeGreaterThan(start);
+    const records = frameRecords(frames, start, end);
+    for (let i = 0; i < records.count; i++)
+      found.push(frames.toString('utf8', records.startOf(i), records.endOf(i)));
+    start = end;
+  }
+  return found;
+}
+
+describe('a block of records', () => {
   it('is read as it was written', () => {
-    const { buffer, first, end } = twoFrames();
-    expect(frameEnd(buffer, 0, end)).toBe(first);
-    expect(frameSeq(buffer, 0)).toBe(7);
-    expect(buffer.toString('utf8', frameHeaderBytes, first)).toBe(json);
-    expect(frameSeq(buffer, first)).toBe(8);
+    const bytes = blocksOf(texts);
+    expect(frameEnd(bytes, 0, bytes.length)).toBe(bytes.length);
+    expect(frameRecords(bytes, 0, bytes.length)).toMatchObject({ firstSeq: 7, count: 3 });
+    expect(lastSeqOf(bytes, 0)).toBe(9);
+    expect(textsOf(bytes)).toEqual(texts);
   });
 
-  it('holds numbers beyond 32 bits', () => {
-    const buffer = Buffer.alloc(frameBytesMax);
-    writeFrame(buffer, 0, 2 ** 40 + 5, json);
-    expect(frameSeq(buffer, 0)).toBe(2 ** 40 + 5);
+  it('is followed by the next', () => {
+    const bytes = blocksOf(texts, ['{"next":1}']);
+    const first = frameEnd(bytes, 0, bytes.length);
+    expect(frameRecords(bytes, first, bytes.length)).toMatchObject({ firstSeq: 10, count: 1 });
+    expect(textsOf(bytes)).toEqual([...texts, '{"next":1}']);
   });
 
   it('has the documented bytes', () => {
-    const buffer = Buffer.alloc(frameBytesMax);
-    const end = writeFrame(buffer, 0, 1, '{}');
     // Written down, checksum and all: with another format a new build would give up what an older one has
     // spooled.
-    expect(buffer.toString('hex', 0, end)).toBe('a04129cd' + '02000000' + '0100000000000000' + '7b7d');
+    expect(blocksOf(['{}', '{"a":1}']).toString('hex')).toBe(
+      '6d1f6d7a' +
+        '16000080' +
+        '0700000000000000' +
+        '02000000' +
+        '7b7d2c7b2261223a317d' +
+        '02000000' +
+        '0a000000',
+    );
+  });
+
+  it('holds numbers beyond 32 bits', () => {
+    const writer = new BlockWriter(frameBytesMax);
+    writer.add(2 ** 40 + 5, '{}');
+    writer.seal();
+    expect(lastSeqOf(writer.bytes, 0)).toBe(2 ** 40 + 5);
   });
 
   it('is incomplete wherever the bytes end before it does', () => {
-    const { buffer, first } = twoFrames();
-    for (let end = 0; end < first; end++) expect(frameEnd(buffer, 0, end), `cut at ${end}`).toBe(incomplete);
+    const bytes = blocksOf(texts);
+    for (let end = 0; end < bytes.length; end++)
+      expect(frameEnd(bytes, 0, end), `cut at ${end}`).toBe(incomplete);
   });
 
   it('is never whole with a bit changed', () => {
-    const { buffer, first } = twoFrames();
-    for (let bit = 0; bit < first * 8; bit++) {
-      buffer[bit >> 3] = (buffer[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(frameEnd(buffer, 0, first), `bit ${bit}`).toBeLessThan(0);
-      buffer[bit >> 3] = (buffer[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    const bytes = blocksOf(texts);
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(frameEnd(bytes, 0, bytes.length), `bit ${bit}`).toBeLessThan(0);
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
     }
-    expect(frameEnd(buffer, 0, first)).toBe(first);
+    expect(frameEnd(bytes, 0, bytes.length)).toBe(bytes.length);
   });
 
-  it('is not seen in zeroes', () => {
-    expect(frameEnd(Buffer.alloc(100), 0, 100)).toBe(damaged);
+  it('takes no more records from its bound on, and the largest record fits below it', () => {
+    const largest = `"${'€'.repeat(attestLimits.spoolRecordCharsMax - 2)}"`;
+    const small = `"${'x'.repeat(1_000)}"`;
+    const writer = new BlockWriter(frameBytesMax * 3);
+    let seq = 1;
+    while (writer.length < attestLimits.spoolBlockBytes) writer.add(seq++, small);
+    writer.add(seq, small);
+    const first = frameEnd(writer.bytes, 0, writer.seal());
+    expect(lastSeqOf(writer.bytes, 0)).toBe(seq - 1);
+    writer.clear();
+    while (writer.length + small.length < attestLimits.spoolBlockBytes) writer.add(seq++, small);
+    writer.add(seq++, largest);
+    const length = writer.seal();
+    expect(frameEnd(writer.bytes, 0, length)).toBe(length);
+    expect(first).toBeLessThan(length);
+    expect(length).toBeLessThanOrEqual(frameBytesMax);
+  });
+
+  it('takes no more records than it has places for their ends', () => {
+    const writer = new BlockWriter(frameBytesMax * 2);
+    const count = attestLimits.spoolBlockRecordsMax + 1;
+    for (let seq = 1; seq <= count; seq++) writer.add(seq, '{}');
+    const bytes = writer.bytes.subarray(0, writer.seal());
+    expect(lastSeqOf(bytes, 0)).toBe(count - 1);
+    expect(textsOf(bytes)).toEqual(Array.from({ length: count }, () => '{}'));
+  });
+
+  it('has room for any record as long as its writer says so', () => {
+    const largest = `"${'€'.repeat(attestLimits.spoolRecordCharsMax - 2)}"`;
+    for (const small of [0, 1, attestLimits.spoolBlockRecordsMax - 1, attestLimits.spoolBlockRecordsMax]) {
+      const writer = new BlockWriter(frameBytesMax * 2 + 300);
+      for (let seq = 1; seq <= small; seq++) writer.add(seq, '{}');
+      let seq = small;
+      while (writer.hasRoom) writer.add(++seq, largest);
+      const bytes = writer.bytes.subarray(0, writer.seal());
+      expect(textsOf(bytes)).toHaveLength(seq);
+      expect(textsOf(bytes).at(-1)).toBe(largest);
+    }
+  });
+});
+
+describe('a frame of an earlier build', () => {
+  const earlier = Buffer.from(earlierSegment);
+
+  it('is read as it was written', () => {
+    const found = textsOf(earlier).map((text) => JSON.parse(text));
+    expect(found.map(({ timestamp_ms }) => timestamp_ms)).toEqual([
+      1_793_491_200_001, 1_793_491_200_002, 1_793_491_200_003,
+    ]);
+    expect(found[1].pii).toEqual([{ pointer: '/näme€😀', type: 'email' }]);
+    expect(lastSeqOf(earlier, 0)).toBe(1);
+  });
+
+  it('is incomplete wherever the bytes end before it does', () => {
+    const first = frameEnd(earlier, 0, earlier.length);
+    for (let end = 0; end < first; end++) expect(frameEnd(earlier, 0, end), `cut at ${end}`).toBe(incomplete);
+  });
+
+  it('is never whole with a bit changed', () => {
+    const bytes = Buffer.from(earlier);
+    const first = frameEnd(bytes, 0, bytes.length);
+    for (let bit = 0; bit < first * 8; bit++) {
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(frameEnd(bytes, 0, bytes.length), `bit ${bit}`).toBeLessThan(0);
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    }
   });
 });
 
 describe('findFrame', () => {
   it('finds the next frame behind damaged bytes', () => {
-    const { buffer, first, end } = twoFrames();
-    buffer[first - 1] = 0;
-    expect(findFrame(buffer, 1, end, 6)).toBe(first);
+    const bytes = blocksOf(texts, texts);
+    const first = frameEnd(bytes, 0, bytes.length);
+    bytes[first - 1] = 1;
+    expect(findFrame(bytes, 1, bytes.length, 6)).toBe(first);
   });
 
   it('takes no frame for later that is not', () => {
-    const { buffer, end } = twoFrames();
-    expect(findFrame(buffer, 1, end, 8)).toBe(end);
+    const bytes = blocksOf(texts, texts);
+    expect(findFrame(bytes, 0, bytes.length, 8)).toBe(0);
+    expect(findFrame(bytes, 0, bytes.length, 9)).toBe(frameEnd(bytes, 0, bytes.length));
+    expect(findFrame(bytes, 1, bytes.length, 12)).toBe(bytes.length);
+  });
+
+  it('sees none in zeroes', () => {
+    expect(frameEnd(Buffer.alloc(100), 0, 100)).toBe(damaged);
+    expect(findFrame(Buffer.alloc(100), 0, 100, 0)).toBe(100);
   });
 });
 

@@ -1,0 +1,186 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { BatchBuilder } from '../../sidecar/attest/batch.ts';
+import { countWaiting } from '../../sidecar/attest/count-waiting.ts';
+import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
+import type { Spool } from '../../sidecar/attest/spool.ts';
+import { frameEnd } from '../../sidecar/attest/spool-segment.ts';
+import { sampleId } from '../support/sample-chains.ts';
+import {
+  appendTurn,
+  openTestSpool,
+  parseBody,
+  readOlderEpochs,
+  type TemporaryFolder,
+  temporarySpoolFolder,
+} from '../support/spooled.ts';
+import { spooledRecord } from '../support/spooled-record.ts';
+import { earlierSegment, earlierSegmentIds } from '../vectors/earlier-spool.ts';
+
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporarySpoolFolder();
+});
+afterEach(() => folder.remove());
+
+const makeTurn = (count: number): SpooledRecord[] => Array.from({ length: count }, () => spooledRecord());
+
+/** Each turn is one block, as long as it is small. */
+async function spoolOf(turns: readonly (readonly SpooledRecord[])[]): Promise<Spool> {
+  const spool = await openTestSpool(folder.path);
+  for (const turn of turns) await appendTurn(spool, turn);
+  return spool;
+}
+
+function readerOf(spool: Spool, windowBytes: number = attestLimits.spoolReadBytes): EpochReader {
+  const epoch = must(spool.epochs[0], 'a spool has an epoch');
+  const { files, directory } = spool;
+  return new EpochReader(epoch, Buffer.alloc(windowBytes), { files, directory, logger: silentLogger });
+}
+
+/** Of all tests: it takes 2 MiB. */
+const batch = new BatchBuilder();
+const source = { sidecarId: sampleId('side', 1), connectionId: 'connection' };
+
+/** The items of one batch, and moves the reader behind it. */
+async function nextBatch(reader: EpochReader, refused: ReadonlySet<number> = new Set()) {
+  reader.position = await reader.fill(batch, refused);
+  return batch.isEmpty ? [] : parseBody(batch.body(source)).records;
+}
+
+describe('the blocks of a spool', () => {
+  it('are read whole wherever the window of the reader cuts them', async () => {
+    const turns = [1, 3, 1, 2].map(makeTurn);
+    const spool = await spoolOf(turns);
+    const segment = must(spool.epochs[0]?.segments[0], 'one segment');
+    const content = readFileSync(segment.path);
+    const largest = frameEnd(content, frameEnd(content, 0, content.length), content.length);
+    // From a window that holds the largest block to one that holds everything: each byte is cut once, those
+    // of the headers too.
+    for (let windowBytes = largest; windowBytes <= content.length; windowBytes++) {
+      const reader = readerOf(spool, windowBytes);
+      expect(await nextBatch(reader), `a window of ${windowBytes} bytes`).toEqual(turns.flat());
+      expect(reader).toMatchObject({ isAtEnd: true, damagedPlaces: 0, tornBytes: 0 });
+    }
+    await spool.close();
+  });
+
+  it('are shipped in full batches, also where a batch ends in the middle of one', async () => {
+    const records = makeTurn(limits.ingestRecordsMax + 10);
+    const spool = await spoolOf([records]);
+    const reader = readerOf(spool);
+    expect(await nextBatch(reader)).toEqual(records.slice(0, limits.ingestRecordsMax));
+    expect(reader.position.seq).toBe(limits.ingestRecordsMax + 1);
+    expect(reader.isAtEnd).toBe(false);
+    expect(await nextBatch(reader)).toEqual(records.slice(limits.ingestRecordsMax));
+    expect(reader.isAtEnd).toBe(true);
+    await spool.close();
+  });
+
+  it('are read from any record on', async () => {
+    const turns = [3, 4].map(makeTurn);
+    const records = turns.flat();
+    const spool = await spoolOf(turns);
+    const reader = readerOf(spool);
+    for (let seq = 1; seq <= records.length + 1; seq++) {
+      reader.position = reader.positionOf(seq);
+      expect(await nextBatch(reader), `from ${seq} on`).toEqual(records.slice(seq - 1));
+    }
+    await spool.close();
+  });
+
+  it('give up any of their records that were refused, and keep the others in order', async () => {
+    const turns = [3, 2].map(makeTurn);
+    const records = turns.flat();
+    const spool = await spoolOf(turns);
+    for (let set = 0; set < 1 << records.length; set++) {
+      const isRefused = (index: number) => ((set >> index) & 1) === 1;
+      const refused = new Set([1, 2, 3, 4, 5].filter((seq) => isRefused(seq - 1)));
+      expect(await nextBatch(readerOf(spool), refused), `refused: ${[...refused]}`).toEqual(
+        records.map((record, index) => (isRefused(index) ? { void: 'refused', count: 1 } : record)),
+      );
+    }
+    await spool.close();
+  });
+
+  it('show the text of each record of a batch', async () => {
+    const records = makeTurn(3);
+    const spool = await spoolOf([records]);
+    await readerOf(spool).fill(batch, new Set([2]));
+    expect([1, 2, 3].map((seq) => batch.recordText(seq))).toEqual([
+      JSON.stringify(records[0]),
+      null,
+      JSON.stringify(records[2]),
+    ]);
+    await spool.close();
+  });
+
+  it('show when the next record was decided, and how many wait, also in the middle of one', async () => {
+    const spool = await spoolOf([
+      [5_000, 6_000, 7_000].map((timestamp_ms) => spooledRecord({ timestamp_ms })),
+    ]);
+    const reader = readerOf(spool);
+    for (const [seq, decidedAtMs] of [
+      [1, 5_000],
+      [2, 6_000],
+      [3, 7_000],
+    ] as const) {
+      reader.position = reader.positionOf(seq);
+      expect(await reader.nextDecidedAtMs()).toBe(decidedAtMs);
+      expect(await countWaiting(spool.files, spool.epochs, seq)).toBe(4 - seq);
+    }
+    await spool.close();
+  });
+
+  it('are lost alone where a byte of them is damaged', async () => {
+    const turns = [2, 3, 2].map(makeTurn);
+    await (await spoolOf(turns)).close();
+    const spool = await openTestSpool(folder.path);
+    const { path } = must(spool.epochs[0]?.segments[0], 'one segment');
+    const content = readFileSync(path);
+    content[frameEnd(content, 0, content.length) + 300] = 0;
+    writeFileSync(path, content);
+    expect(await nextBatch(readerOf(spool))).toEqual([
+      ...must(turns[0], 'a first turn'),
+      { void: 'damaged', count: 3 },
+      ...must(turns[2], 'a last turn'),
+    ]);
+    // A reader that begins in the middle of the damaged block loses what it still wanted of it.
+    const resumed = readerOf(spool);
+    resumed.position = resumed.positionOf(4);
+    expect((await nextBatch(resumed))[0]).toEqual({ void: 'damaged', count: 2 });
+    await spool.close();
+  });
+});
+
+describe('a spool that an earlier build has left', () => {
+  const writeEarlier = (bytes: Uint8Array) => {
+    const epoch = join(folder.path, `00000001-${'a'.repeat(32)}`);
+    mkdirSync(epoch);
+    writeFileSync(join(epoch, '0000000000000001.seg'), bytes);
+  };
+
+  it('is read after the upgrade', async () => {
+    writeEarlier(earlierSegment);
+    const [epoch] = await readOlderEpochs(folder.path);
+    expect(epoch).toMatchObject({ firstSeq: 1, damagedPlaces: 0 });
+    expect(epoch?.items.map((item) => ('id' in item ? item.id : item))).toEqual(earlierSegmentIds);
+  });
+
+  it('loses one record alone where a byte of it is damaged', async () => {
+    const bytes = Uint8Array.from(earlierSegment);
+    bytes[100] = 0;
+    writeEarlier(bytes);
+    const [epoch] = await readOlderEpochs(folder.path);
+    expect(epoch?.items.map((item) => ('id' in item ? item.id : item))).toEqual([
+      { void: 'damaged', count: 1 },
+      ...earlierSegmentIds.slice(1),
+    ]);
+  });
+});
