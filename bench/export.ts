@@ -25,6 +25,7 @@ import { measuredCore, type Program, peer, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { wantedOf } from './targets.ts';
 
 /** P19: what an export costs in memory, and its offline verification in time and memory. */
 export async function exportOf({ isQuick, say }: BenchOptions): Promise<Table> {
@@ -72,7 +73,7 @@ export async function exportOf({ isQuick, say }: BenchOptions): Promise<Table> {
           name: raw.name,
           does: 'SHA-256 of each record and the check of its signature, with the same engine',
           doesNot: 'start, read, parse or compare anything: the bytes lie ready',
-          target: { name: 'P19', wanted: 0.5 },
+          target: wantedOf('P19'),
         },
       ].map((line) => tableLine(line, figures, ours.side.name)),
       skipped: [],

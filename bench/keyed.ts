@@ -9,6 +9,7 @@ import { coreSeconds, findProgram, measuredCore } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { wantedOf } from './targets.ts';
 import { loadWith } from './wrk.ts';
 
 const clientCounts = [1, 10, 50, 200, 1_000] as const;
@@ -46,7 +47,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
           name: nameOf(clients),
           does: 'a new key each time; a closed loop',
           doesNot: '',
-          target: clients === measuredClients ? null : { name: 'P24', wanted: 0.9 },
+          target: clients === measuredClients ? null : wantedOf('P24'),
         },
         figures,
         nameOf(measuredClients),

@@ -1,4 +1,5 @@
-import type { Machine } from './table.ts';
+import { escaped, type Machine, machineLine } from './table.ts';
+import type { Judged } from './verdict.ts';
 
 /** A line of a table of waiting times: one kind of question. */
 export interface LatencyLine {
@@ -27,6 +28,8 @@ export interface LatencyTable {
   /** How the database goes about the questions that matter. */
   readonly plans: readonly { readonly of: string; readonly text: string }[];
   readonly notes: readonly string[];
+  /** Figures of targets that are not about the p99 of a line. */
+  readonly judged?: readonly Judged[];
 }
 
 /** The line of a kind of question whose requests took so long; at least one. */
@@ -47,7 +50,7 @@ export function latencyLine(
 }
 
 /** Where answering nothing takes longer than this, other programs are measured and not this one. */
-const floorP99MsMax = 5;
+export const floorP99MsMax = 5;
 
 const verdict = (isMet: boolean, isDisturbed: boolean): string => {
   if (isMet) return 'met';
@@ -81,7 +84,7 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
     ...table.notes.map((note) => `- ${note}`),
     '',
     ...table.plans.flatMap(({ of, text }) => [`## ${of}`, '', '```', text, '```', '']),
-    `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, Linux ${machine.kernel}, ${machine.measuredAt}`,
+    machineLine(machine),
     '',
   ].join('\n');
 }
@@ -113,5 +116,3 @@ export function latencyChart(table: LatencyTable): string {
     '',
   ].join('\n');
 }
-
-const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

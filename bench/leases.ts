@@ -40,7 +40,10 @@ export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     for (const contestant of contestants) await mustPermit(contestant);
     const lines = contestants.map((contestant) => tableLine(contestant, figures, limited.name));
-    return { ...base, lines, skipped: [], notes: [costNote(calls), waitNote(calls), ...notes] };
+    const perThousand = perThousandOf(calls, 'calls');
+    const median = perThousand[Math.floor(perThousand.length / 2)] ?? Number.NaN;
+    const judged = [{ target: 'P12', figure: median, disturbed: null } as const];
+    return { ...base, lines, skipped: [], notes: [costNote(calls), waitNote(calls), ...notes], judged };
   } finally {
     await installation?.stop();
     rmSync(folder, { recursive: true, force: true });

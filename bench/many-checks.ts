@@ -7,6 +7,7 @@ import { findProgram, otherCore, peer, start } from './programs.ts';
 import { interleaved, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { type TargetName, wantedOf } from './targets.ts';
 import { allShipped, benchGate, mustPermit } from './warm.ts';
 import { drive, type Load } from './wrk.ts';
 
@@ -42,11 +43,7 @@ export const stream = (options: BenchOptions): Promise<Table> =>
   measured(options, {
     row: 'stream',
     title: 'Warm decisions over streams, on one core',
-    ways: (asked) => [
-      overStreams(asked, manyStreams),
-      single(asked, 'P20', 2.5),
-      overStreams(asked, oneStream),
-    ],
+    ways: (asked) => [overStreams(asked, manyStreams), single(asked, 'P20'), overStreams(asked, oneStream)],
     notes: [
       'Streams: a program of its own, closed loop. Its frames are made and masked once for each place in flight, and an answer is read as far as its id and decision, each of which must be a PERMIT: a real client costs more, on its own core.',
     ],
@@ -57,7 +54,7 @@ export const batch = (options: BenchOptions): Promise<Table> =>
   measured(options, {
     row: 'batch',
     title: 'Warm decisions in batches, on one core',
-    ways: (asked) => [inBatches(asked), single(asked, 'P21', 4)],
+    ways: (asked) => [inBatches(asked), single(asked, 'P21')],
     notes: [`Each of the ${batchChecks} checks of a batch has the same passport and request, in full.`],
   });
 
@@ -125,13 +122,13 @@ async function prepare(installation: Installation, folder: string): Promise<Aske
 const singleLoad = ({ load, passport, request }: Asked): Load =>
   load({ name: 'single', below: '', body: { passport, request } });
 
-const single = (asked: Asked, target: string, wanted: number): Way => ({
+const single = (asked: Asked, target: TargetName): Way => ({
   name: 'single requests',
   drive: (seconds) => drive({ ...singleLoad(asked), permitsEach: 1 }, seconds),
   unansweredMax: 64,
   does: 'a request and an answer of HTTP for each decision',
   doesNot: '',
-  target: { name: target, wanted },
+  target: wantedOf(target),
 });
 
 function inBatches({ load, passport, request }: Asked): Way {

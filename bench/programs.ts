@@ -22,6 +22,13 @@ export interface Program {
   stop(): Promise<void>;
 }
 
+const running = new Set<ChildProcess>();
+
+/** Ends what a row that did not come to its end has left running, so that the next has its cores. */
+export function endPrograms(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+
 /** A script of this folder as it runs now: compiled, or from source under tsx. */
 export function peer(name: string): readonly string[] {
   const isSource = import.meta.url.endsWith('.ts');
@@ -41,7 +48,13 @@ export function start(options: {
   });
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${options.command.join(' ')} could not be started`);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  running.add(child);
+  const ended = new Promise<number | null>((resolve) =>
+    child.once('exit', (code) => {
+      running.delete(child);
+      resolve(code);
+    }),
+  );
   return {
     pid,
     find: finder(child, options.command.join(' ')),

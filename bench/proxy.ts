@@ -8,6 +8,7 @@ import { findProgram, freePort, measuredCore, type Program, start } from './prog
 import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { wantedOf } from './targets.ts';
 import { allShipped } from './warm.ts';
 import { drive, type Load } from './wrk.ts';
 
@@ -144,7 +145,7 @@ async function prepare(
       finish: async () => undefined,
       does: 'passes the same requests to the same service',
       doesNot: 'any decision',
-      target: { name: 'P22', wanted: 0.4 },
+      target: wantedOf('P22'),
     },
   ];
 }

@@ -1,5 +1,6 @@
 import type { LatencyTable } from './latency-table.ts';
 import type { Table } from './table.ts';
+import type { TargetName } from './targets.ts';
 
 export interface BenchOptions {
   /** Fewer and shorter rounds: for a look, not for a claim. */
@@ -8,8 +9,18 @@ export interface BenchOptions {
   readonly say: (line: string) => void;
 }
 
+/** What a row has to show. */
+export type Measured = Table | LatencyTable;
+
 export interface Row {
+  /** The name on the command line. */
   readonly name: string;
   readonly describe: string;
-  readonly run: (options: BenchOptions) => Promise<Table | LatencyTable>;
+  /** Targets that it decides on. */
+  readonly targets: readonly TargetName[];
+  /** How long it takes on a quiet machine of two cores, for the estimate of the time that is left. */
+  readonly seconds: { readonly full: number; readonly quick: number };
+  /** Runs only where it is named. */
+  readonly onlyByName?: true;
+  readonly run: (options: BenchOptions) => Promise<Measured>;
 }

@@ -1,65 +1,29 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus, release } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { discover } from './discover.ts';
-import { exportOf } from './export.ts';
-import { keyed } from './keyed.ts';
-import { type LatencyTable, latencyChart, latencyMarkdown } from './latency-table.ts';
-import { leases } from './leases.ts';
-import { lists } from './lists.ts';
-import { batch, stream } from './many-checks.ts';
-import { micro } from './micro.ts';
-import { pii } from './pii.ts';
-import { findProgram, leaveMeasuredCore } from './programs.ts';
-import { proxy } from './proxy.ts';
-import type { Row } from './row.ts';
-import { standings } from './standings.ts';
-import { start } from './start.ts';
-import { chart, type Machine, markdown, type Table } from './table.ts';
-import { verify } from './verify.ts';
-import { warm } from './warm.ts';
-import { webhooks } from './webhooks.ts';
+import { cpus } from 'node:os';
+import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
+import { writeSummary, writeTable } from './results.ts';
+import type { Measured, Row } from './row.ts';
+import { rows } from './rows.ts';
+import { runRows } from './run-rows.ts';
+import { targetNames } from './targets.ts';
+import { notMeasured, type Verdict } from './verdict.ts';
 
-const rows: readonly Row[] = [
-  { name: 'warm', describe: 'P2, P3: decisions about a known passport, one core', run: warm },
-  { name: 'leases', describe: 'P12: limits on five windows, and calls for leases', run: leases },
-  { name: 'keyed', describe: 'P24: requests with an idempotency key, closed and open loop', run: keyed },
-  { name: 'discover', describe: 'P18: discovery among a million catalog entries', run: discover },
-  { name: 'lists', describe: 'P18: pages among ten million attestations', run: lists },
-  { name: 'export', describe: 'P19: export of a million records and its verification', run: exportOf },
-  {
-    name: 'webhooks',
-    describe: 'events to ten endpoints, one of them dead: throughput and delay',
-    run: webhooks,
-  },
-  { name: 'proxy', describe: 'P22: nginx with forward auth and nginx alone, same core', run: proxy },
-  { name: 'stream', describe: 'P20: decisions over streams and by single requests, one core', run: stream },
-  { name: 'batch', describe: 'P21: decisions in batches and by single requests, one core', run: batch },
-  { name: 'verify', describe: 'P6: signature checks by the pool, one core', run: verify },
-  { name: 'micro', describe: 'the tricks of the hot path and their plain forms', run: micro },
-  {
-    name: 'standings',
-    describe: 'a million revocations at a sidecar: look-up, memory, snapshot',
-    run: standings,
-  },
-  {
-    name: 'start',
-    describe: 'loading a program, with packed dependencies and as installed',
-    run: start,
-  },
-  { name: 'pii', describe: 'the scan of a request for personal data, beside JSON.parse', run: pii },
-];
+const help = `npm run bench -- [row ...] [--quick] [--help]
 
-const help = `npm run bench -- [name ...] [--quick] [--help]
+Measures ratios between this service and something else on this machine, in turns, and writes them to
+bench/results/. Without names it runs every row but those marked with *.
 
-Measures ratios between this service and something else on this machine, in turns, and writes them to bench/results/.
+${rows.map(rowHelp).join('\n')}
 
-${rows.map(({ name, describe }) => `  ${name.padEnd(9)} ${describe}`).join('\n')}
-
-  --quick  fewer and shorter rounds
-Needs two cores, taskset, and for some rows wrk and redis-server (Debian: apt-get install wrk redis-server).
+  --quick  fewer and shorter rounds: for a look, not for a claim
+Needs two cores and taskset, and for some rows wrk, haproxy, nginx and redis-server (Debian:
+apt-get install wrk haproxy nginx redis-server). What is missing is named as skipped.
+Exit code: 0 when every row came to its end, whatever it measured; 1 when one failed; 2 for a wrong command.
 `;
+
+function rowHelp({ name, describe, targets, onlyByName }: Row): string {
+  const mark = onlyByName === true ? '*' : ' ';
+  return `${mark} ${name.padEnd(12)} ${describe}${targets.length === 0 ? '' : ` (${targets.join(', ')})`}`;
+}
 
 const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
@@ -71,6 +35,7 @@ async function main(): Promise<number> {
     process.stdout.write(help);
     return 0;
   }
+  const isQuick = words.includes('--quick');
   const names = words.filter((word) => word !== '--quick');
   const unknown = names.filter((name) => rows.every((row) => row.name !== name));
   if (unknown.length > 0) {
@@ -84,44 +49,21 @@ async function main(): Promise<number> {
     return 1;
   }
   leaveMeasuredCore();
-  for (const row of rows.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    say(`\n${row.name}: ${row.describe}`);
-    const table = await row.run({ isQuick: words.includes('--quick'), say });
-    const page = write(table);
-    process.stdout.write(`\n${page}\n`);
-  }
-  return 0;
+  const chosen = rows.filter(({ name, onlyByName }) =>
+    names.length === 0 ? onlyByName !== true : names.includes(name),
+  );
+  const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);
+  const { verdicts, failures } = await runRows(chosen, { isQuick, say, write, endPrograms });
+  const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
+  process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, isQuick })}\n`);
+  return failures.length === 0 ? 0 : 1;
 }
 
-/** Returns the table as Markdown. */
-function write(table: Table | LatencyTable): string {
-  const folder = join(projectRoot(), 'bench', 'results');
-  mkdirSync(folder, { recursive: true });
-  const machine = thisMachine();
-  const isLatency = 'kind' in table;
-  const page = isLatency ? latencyMarkdown(table, machine) : markdown(table, machine);
-  writeFileSync(join(folder, `${table.row}.json`), `${JSON.stringify({ machine, ...table }, null, 2)}\n`);
-  writeFileSync(join(folder, `${table.row}.md`), page);
-  writeFileSync(join(folder, `${table.row}.svg`), isLatency ? latencyChart(table) : chart(table));
-  return page;
-}
-
-const thisMachine = (): Machine => ({
-  cpu: cpus()[0]?.model ?? 'unknown processor',
-  cores: cpus().length,
-  node: process.versions.node,
-  kernel: release(),
-  measuredAt: new Date().toISOString(),
-});
-
-/** Compiled, this file lies a folder deeper than its source. */
-function projectRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json')) || !isOurs(join(folder, 'package.json')))
-    folder = dirname(folder);
-  return folder;
-}
-
-const isOurs = (path: string): boolean => JSON.parse(readFileSync(path, 'utf8')).name === 'agent-trust';
+const targetsWithoutRow = (verdicts: readonly Verdict[]): readonly Verdict[] =>
+  targetNames
+    .filter((target) => verdicts.every((verdict) => verdict.target !== target))
+    .map((target) => notMeasured(target, { row: '', remark: 'no row measures it yet' }));
 
 process.exitCode = await main();
+// A row that was given up may have left a socket open.
+setTimeout(() => process.exit(), 5_000).unref();

@@ -1,5 +1,6 @@
 import { count } from './count.ts';
 import { type Figures, ratios, type Summary, summary } from './rounds.ts';
+import type { Judged } from './verdict.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
 export interface TableLine {
@@ -66,6 +67,8 @@ export interface Table {
   readonly skipped: readonly { readonly side: string; readonly reason: string }[];
   /** What a reader must know to judge the figures. */
   readonly notes: readonly string[];
+  /** Figures of targets that are not about the ratio of two sides. */
+  readonly judged?: readonly Judged[];
 }
 
 export interface Machine {
@@ -73,8 +76,14 @@ export interface Machine {
   readonly cores: number;
   readonly node: string;
   readonly kernel: string;
+  readonly version: string;
+  readonly commit: string;
   readonly measuredAt: string;
 }
+
+/** What a table was measured on: its last line. */
+export const machineLine = ({ cpu, cores, node, kernel, version, commit, measuredAt }: Machine): string =>
+  `agent-trust ${version}, commit ${commit}; ${cpu}, ${cores} cores, Node ${node}, Linux ${kernel}, ${measuredAt}`;
 
 const fixed = (figure: number): string => figure.toFixed(2);
 const spread = (figures: Summary, text: (figure: number) => string): string =>
@@ -110,13 +119,13 @@ export function markdown(table: Table, machine: Machine): string {
     ...disturbances(table),
     ...table.notes.map((note) => `- ${note}`),
     '',
-    `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, Linux ${machine.kernel}, ${machine.measuredAt}`,
+    machineLine(machine),
     '',
   ].join('\n');
 }
 
 /** Below this, something else than the measured program was the limit. */
-const coresBusyMin = 0.9;
+export const coresBusyMin = 0.9;
 
 const disturbances = ({ lines }: Table): string[] =>
   lines
@@ -170,4 +179,4 @@ export function chart(table: Table): string {
   ].join('\n');
 }
 
-const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+export const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

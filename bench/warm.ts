@@ -8,6 +8,7 @@ import { findProgram, freePort, measuredCore, otherCore, type Program, peer, sta
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { wantedOf } from './targets.ts';
 import { drive, type Load } from './wrk.ts';
 
 /**
@@ -146,7 +147,7 @@ async function bareServer(
     doesNot:
       'anything else: no key, no passport, no decision, no record, no limit on the body, no refusal of ambiguous requests',
     finish: null,
-    target: { name: 'P2', wanted: 0.5 },
+    target: wantedOf('P2'),
   };
 }
 
@@ -184,7 +185,7 @@ async function ownStack(
     doesNot:
       'revocation, record of the decision, hash of the request; Redis does not run on the measured core',
     finish: null,
-    target: { name: 'P3', wanted: 8 },
+    target: wantedOf('P3'),
   };
   await mustPermit(contestant);
   return contestant;

@@ -1,0 +1,124 @@
+import { discover } from './discover.ts';
+import { exportOf } from './export.ts';
+import { keyed } from './keyed.ts';
+import { leases } from './leases.ts';
+import { lists } from './lists.ts';
+import { batch, stream } from './many-checks.ts';
+import { micro } from './micro.ts';
+import { pii } from './pii.ts';
+import { proxy } from './proxy.ts';
+import type { Row } from './row.ts';
+import { standings } from './standings.ts';
+import { start } from './start.ts';
+import { verify } from './verify.ts';
+import { warm } from './warm.ts';
+import { webhooks } from './webhooks.ts';
+
+/** Every row, in the order in which they run. */
+export const rows: readonly Row[] = [
+  {
+    name: 'warm',
+    describe: 'decisions about a known passport beside other servers, one core each',
+    targets: ['P2', 'P3'],
+    seconds: { full: 150, quick: 20 },
+    run: warm,
+  },
+  {
+    name: 'verify',
+    describe: 'signature checks by the pool, one core',
+    targets: ['P6'],
+    seconds: { full: 60, quick: 12 },
+    run: verify,
+  },
+  {
+    name: 'leases',
+    describe: 'limits on five windows, and calls for leases',
+    targets: ['P12'],
+    seconds: { full: 120, quick: 15 },
+    run: leases,
+  },
+  {
+    name: 'discover',
+    describe: 'discovery among a million catalog entries',
+    targets: ['P18'],
+    seconds: { full: 240, quick: 25 },
+    run: discover,
+  },
+  {
+    name: 'lists',
+    describe: 'pages among ten million attestations',
+    targets: ['P18'],
+    seconds: { full: 600, quick: 30 },
+    run: lists,
+  },
+  {
+    name: 'export',
+    describe: 'export of a million records and its verification',
+    targets: ['P19'],
+    seconds: { full: 240, quick: 20 },
+    run: exportOf,
+  },
+  {
+    name: 'stream',
+    describe: 'decisions over streams and by single requests, one core',
+    targets: ['P20'],
+    seconds: { full: 300, quick: 25 },
+    run: stream,
+  },
+  {
+    name: 'batch',
+    describe: 'decisions in batches and by single requests, one core',
+    targets: ['P21'],
+    seconds: { full: 200, quick: 20 },
+    run: batch,
+  },
+  {
+    name: 'proxy',
+    describe: 'nginx with forward auth and nginx alone, same core',
+    targets: ['P22'],
+    seconds: { full: 120, quick: 15 },
+    run: proxy,
+  },
+  {
+    name: 'keyed',
+    describe: 'requests with an idempotency key, closed and open loop',
+    targets: ['P24'],
+    seconds: { full: 180, quick: 40 },
+    run: keyed,
+  },
+  {
+    name: 'webhooks',
+    describe: 'events to ten endpoints, one of them dead: throughput and delay',
+    targets: [],
+    seconds: { full: 240, quick: 20 },
+    run: webhooks,
+  },
+  {
+    name: 'micro',
+    describe: 'the tricks of the hot path and their plain forms',
+    targets: [],
+    seconds: { full: 70, quick: 8 },
+    run: micro,
+  },
+  {
+    name: 'standings',
+    describe: 'a million revocations at a sidecar: look-up, memory, snapshot',
+    targets: [],
+    seconds: { full: 20, quick: 8 },
+    run: standings,
+  },
+  {
+    name: 'start',
+    describe: 'loading a program, with packed dependencies and as installed',
+    targets: [],
+    seconds: { full: 40, quick: 12 },
+    run: start,
+  },
+  {
+    name: 'pii',
+    describe: 'the scan of a request for personal data, beside JSON.parse',
+    targets: [],
+    seconds: { full: 60, quick: 6 },
+    run: pii,
+  },
+];

@@ -1,0 +1,96 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Measured, Row } from './row.ts';
+import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
+
+/** No row is begun later than this. */
+const wholeRunMsMax = 35 * 60_000;
+/** A row that takes so many times as long as it should is given up. */
+const patience = 4;
+const rowSecondsMin = 60;
+/** After its programs were ended, a row that was given up has so long to tidy up. */
+const tidyingMsMax = 30_000;
+
+export interface RunOptions {
+  readonly isQuick: boolean;
+  readonly say: (line: string) => void;
+  /** Is given the table of each row that came to its end, at once. */
+  readonly write: (table: Measured) => void;
+  /** Ends all programs that a row has left running. */
+  readonly endPrograms: () => void;
+}
+
+export interface Outcome {
+  readonly verdicts: readonly Verdict[];
+  /** One line for each row that did not come to its end. */
+  readonly failures: readonly string[];
+}
+
+/** One row after the other; one that fails is named, and the others run all the same. */
+export async function runRows(
+  chosen: readonly Row[],
+  { isQuick, say, write, endPrograms }: RunOptions,
+): Promise<Outcome> {
+  const verdicts: Verdict[] = [];
+  const failures: string[] = [];
+  const startedMs = performance.now();
+  const progress = estimate(chosen, isQuick);
+  for (const [index, row] of chosen.entries()) {
+    say(`\n[${index + 1}/${chosen.length}] ${row.name}: ${row.describe}; ${progress.left(index)}`);
+    try {
+      if (performance.now() - startedMs > wholeRunMsMax)
+        throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
+      const table = await runRow(row, { isQuick, say, endPrograms });
+      const measured = verdictsOf(table);
+      write(table);
+      verdicts.push(...measured, ...missing(row, measured, 'not measured here: see what was skipped'));
+    } catch (error) {
+      say(`${row.name} FAILED: ${error instanceof Error ? error.stack : String(error)}`);
+      const [reason = ''] = String(error instanceof Error ? error.message : error).split('\n');
+      failures.push(`${row.name}: ${reason}`);
+      verdicts.push(...missing(row, [], `the row failed: ${reason}`));
+      endPrograms();
+    }
+  }
+  say(`\nAll rows took ${minutes(performance.now() - startedMs)} minutes.`);
+  return { verdicts, failures };
+}
+
+/** Rejects as the row does, or once it has taken too long and its programs were ended. */
+async function runRow(row: Row, { isQuick, say, endPrograms }: Omit<RunOptions, 'write'>): Promise<Measured> {
+  const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
+  const secondsMax = Math.max(rowSecondsMin, expectedS * patience);
+  const measured = row.run({ isQuick, say });
+  const hasEnded = new AbortController();
+  const tooLong = pause(secondsMax * 1_000, 'too long' as const, { signal: hasEnded.signal });
+  try {
+    const first = await Promise.race([measured, tooLong]);
+    if (first !== 'too long') return first;
+  } finally {
+    tooLong.catch(() => undefined);
+    hasEnded.abort();
+  }
+  endPrograms();
+  await Promise.race([measured.catch(() => undefined), pause(tidyingMsMax, undefined, { ref: false })]);
+  throw new Error(`given up after ${secondsMax} s: it should take ${expectedS}`);
+}
+
+const missing = ({ name, targets }: Row, measured: readonly Verdict[], remark: string): readonly Verdict[] =>
+  targets
+    .filter((target) => measured.every((verdict) => verdict.target !== target))
+    .map((target) => notMeasured(target, { row: name, remark }));
+
+/** The rows that are over tell how much slower this machine is than the one that the estimates are from. */
+function estimate(chosen: readonly Row[], isQuick: boolean) {
+  const startedMs = performance.now();
+  const seconds = chosen.map((row) => (isQuick ? row.seconds.quick : row.seconds.full));
+  const sum = (list: readonly number[]) => list.reduce((total, each) => total + each, 0);
+  return {
+    left: (done: number): string => {
+      const expectedMs = sum(seconds.slice(0, done)) * 1_000;
+      const pace = done === 0 ? 1 : (performance.now() - startedMs) / expectedMs;
+      return `about ${minutes(sum(seconds.slice(done)) * 1_000 * pace)} minutes left`;
+    },
+  };
+}
+
+const minutes = (ms: number): string => (ms / 60_000).toFixed(1);

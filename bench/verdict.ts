@@ -1,0 +1,92 @@
+import { count } from './count.ts';
+import type { LatencyTable } from './latency-table.ts';
+import { floorP99MsMax } from './latency-table.ts';
+import { coresBusyMin, type Table } from './table.ts';
+import { isTargetName, type TargetName, targets } from './targets.ts';
+
+/** A figure that a target is about, where it is no ratio of two sides of a table. */
+export interface Judged {
+  readonly target: TargetName;
+  readonly figure: number;
+  /** Why it says nothing, such as other programs on the core; null where it counts. */
+  readonly disturbed: string | null;
+}
+
+/** What a run has to say about one target. */
+export interface Verdict {
+  readonly target: TargetName;
+  /** The row that measured it. */
+  readonly row: string;
+  /** Null where there is none: a peer is missing, or the row failed. */
+  readonly figure: number | null;
+  /** The same ratio by processor time; null where the figure is none. */
+  readonly byProcessor: number | null;
+  readonly status: 'beyond' | 'met' | 'missed' | 'not judged' | 'not measured';
+  readonly remark: string;
+}
+
+export const notMeasured = (
+  target: TargetName,
+  { row, remark }: Pick<Verdict, 'row' | 'remark'>,
+): Verdict => ({ target, row, figure: null, byProcessor: null, status: 'not measured', remark });
+
+/** Every verdict that the table of a row supports. */
+export function verdictsOf(table: Table | LatencyTable): readonly Verdict[] {
+  const figures = (table.judged ?? []).map((judged) => verdictOf(table.row, judged, null));
+  const verdicts = [...figures, ...('kind' in table ? latencyVerdicts(table) : ratioVerdicts(table))];
+  return verdicts.filter((verdict) => verdicts.every((other) => !isWorse(other, verdict)));
+}
+
+/** Where several lines are about one target, it holds for the worst of them. */
+function isWorse(one: Verdict, other: Verdict): boolean {
+  if (one.target !== other.target || one.figure === null || other.figure === null) return false;
+  return targets[one.target].bound === 'at least' ? one.figure < other.figure : one.figure > other.figure;
+}
+
+function ratioVerdicts(table: Table): readonly Verdict[] {
+  const ours = table.lines[0]?.coresBusy.median ?? 0;
+  return table.lines.flatMap(({ side, versus, coresBusy }) => {
+    if (versus === null || !isTargetName(versus.target)) return [];
+    const { target, ratio, ratioByCpu } = versus;
+    const isMet = ratio.median >= targets[target].wanted;
+    // A side that did not have its core makes the ratio too good for us. Where we did not have ours, it is
+    // too bad: a target that is met all the same is met.
+    const isDisturbed = coresBusy.median < coresBusyMin || (!isMet && ours < coresBusyMin);
+    const disturbed = isDisturbed ? `beside ${side}: a side did not have its core` : null;
+    return [verdictOf(table.row, { target, figure: ratio.median, disturbed }, ratioByCpu.median)];
+  });
+}
+
+function latencyVerdicts({ row, lines, floor }: LatencyTable): readonly Verdict[] {
+  const isDisturbed = floor !== undefined && floor.p99Ms > floorP99MsMax;
+  return lines.flatMap(({ target, p99Ms }) => {
+    if (target === null || !isTargetName(target.name)) return [];
+    const disturbed = isDisturbed && p99Ms > target.p99MsMax ? 'an answer without work took as long' : null;
+    return [verdictOf(row, { target: target.name, figure: p99Ms, disturbed }, null)];
+  });
+}
+
+function verdictOf(row: string, { target, figure, disturbed }: Judged, byProcessor: number | null): Verdict {
+  const { wanted, beyond, bound } = targets[target];
+  const reaches = (limit: number) => (bound === 'at least' ? figure >= limit : figure <= limit);
+  const judge = () => (reaches(beyond) ? 'beyond' : reaches(wanted) ? 'met' : 'missed');
+  const status = disturbed === null && !Number.isNaN(figure) ? judge() : 'not judged';
+  return { target, row, figure, byProcessor, status, remark: disturbed ?? '' };
+}
+
+/** For each target: what this run has to say about it. */
+export function verdictCells({ target, row, figure, byProcessor, status, remark }: Verdict): string[] {
+  const { what, wanted, beyond, bound, unit } = targets[target];
+  const withUnit = (value: number) => `${figureText(value)}${unit === '' ? '' : ` ${unit}`}`;
+  return [
+    ...[target, row, what, figure === null ? '' : withUnit(figure)],
+    byProcessor === null ? '' : figureText(byProcessor),
+    ...[`${bound} ${figureText(wanted)} (${figureText(beyond)})`, status, remark],
+  ];
+}
+
+export const verdictHeader = [
+  ...['target', 'row', 'what', 'measured', 'by processor', 'wanted (beyond)', 'verdict', 'remark'],
+];
+
+const figureText = (figure: number): string => (figure < 10 ? figure.toFixed(2) : count(figure));

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { Measured, Row } from '../../../bench/row.ts';
+import { type RunOptions, runRows } from '../../../bench/run-rows.ts';
+import type { Table } from '../../../bench/table.ts';
+import { type TargetName, targetNames } from '../../../bench/targets.ts';
+
+const tableOf = (row: string, target: TargetName): Table => ({
+  ...{ row, title: row, unit: 'requests/s', rounds: 1, secondsEach: 1, lines: [], skipped: [], notes: [] },
+  judged: [{ target, figure: 1_000, disturbed: null }],
+});
+
+const rowOf = (name: string, target: TargetName, run: Row['run']): Row => ({
+  ...{ name, describe: name, targets: [target], seconds: { full: 1, quick: 1 }, run },
+});
+
+function observed(): RunOptions & { readonly written: string[]; readonly said: string[]; ended: number } {
+  const written: string[] = [];
+  const said: string[] = [];
+  const options = {
+    isQuick: true,
+    say: (line: string) => void said.push(line),
+    write: ({ row }: Measured) => void written.push(row),
+    endPrograms: () => {
+      options.ended += 1;
+    },
+    ended: 0,
+    ...{ written, said },
+  };
+  return options;
+}
+
+test('names a row that fails, ends its programs, and runs and writes all others', async () => {
+  const options = observed();
+  const { verdicts, failures } = await runRows(
+    [
+      rowOf('first', 'P11', async () => tableOf('first', 'P11')),
+      rowOf('broken', 'P6', async () => {
+        throw new Error('the peer has ended\nwith a long story');
+      }),
+      rowOf('last', 'P13', async () => tableOf('last', 'P13')),
+    ],
+    options,
+  );
+  expect(options.written).toEqual(['first', 'last']);
+  expect(failures).toEqual(['broken: the peer has ended']);
+  expect(options.ended).toBe(1);
+  expect(verdicts.map(({ row, target, status }) => [row, target, status])).toEqual([
+    ['first', 'P11', 'missed'],
+    ['broken', 'P6', 'not measured'],
+    ['last', 'P13', 'beyond'],
+  ]);
+  expect(options.said.filter((line) => line.includes('minutes left'))).toHaveLength(3);
+});
+
+test('says of a target that its row has no figure for that it was not measured', async () => {
+  const { verdicts, failures } = await runRows(
+    [rowOf('skipping', 'P1', async () => ({ ...tableOf('skipping', 'P1'), judged: [] }))],
+    observed(),
+  );
+  expect(failures).toEqual([]);
+  expect(verdicts).toMatchObject([{ target: 'P1', figure: null, status: 'not measured' }]);
+});
+
+test('the page of the bench lists every target', () => {
+  const page = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8');
+  expect(targetNames.filter((name) => !page.includes(`| ${name} |`))).toEqual([]);
+});
