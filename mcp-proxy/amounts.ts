@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { proxyLimits } from './limits.ts';
 import { foldCase } from './read-messages.ts';
 
-/** What a call of a tool costs: so many USD, or what stands at this place of its arguments. */
+/** What a call of a tool costs: so many USD, or what is at this place of its arguments. */
 type Price = { readonly usd: number } | { readonly path: readonly string[] };
 
 /** By `toolKey`. A tool that is not in it has no amount, and the gate decides what that means. */

@@ -29,7 +29,7 @@ export interface StdioProxyOptions {
 }
 
 /**
- * Runs an MCP server that speaks over its standard input and output, and stands between it and the client.
+ * Runs an MCP server that speaks over its standard input and output, between it and the client.
  * Messages keep their order: what follows a call waits for its decision. Resolves when the server has ended,
  * with true where it ended by itself with 0, or because the client or the signal ended it. Its whole process
  * group is ended with it. Throws StartError where the server cannot be started.

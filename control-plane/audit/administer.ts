@@ -30,9 +30,9 @@ export interface Changed<T> {
 }
 
 /**
- * The transaction of every operation that changes something at a caller's wish: what `work` writes, what it
- * tells the feeds and the audit entry are committed together or not at all. The type demands the entry, so
- * that no operation forgets it; test/api/audit-operations.test.ts calls them all.
+ * The transaction of every operation that changes something at a caller's request: what `work` writes, what
+ * it publishes to the feeds and the audit entry are committed together or not at all. The type demands the
+ * entry, so that no operation forgets it; test/api/audit-operations.test.ts calls them all.
  *
  * The entry comes last, behind the quota windows in the order of locks (ARCHITECTURE.md). The lock of its
  * chain is the one that all changes of an account and mode share: it is held for one statement and the

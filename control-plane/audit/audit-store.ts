@@ -67,7 +67,7 @@ export async function listAuditEntries(
   filter: AuditFilter,
   { limit, behind }: { readonly limit: number; readonly behind: AuditPlace | null },
 ): Promise<AuditPage> {
-  // One more than wanted tells whether there is a next page.
+  // One more than wanted says whether there is a next page.
   const rows = await sql<AuditRow[]>`
     SELECT ${columns(sql)} FROM audit_entries
     WHERE ${ownedBy(sql, owner)}

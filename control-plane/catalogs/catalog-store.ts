@@ -54,7 +54,7 @@ export async function findCatalog(
   return { ...rest, gateId, permissions: entries.map(readStoredEntry) };
 }
 
-/** Whoever asks for a catalog is told whether it is the gate that is not there. */
+/** Whoever asks for a catalog learns whether it is the gate that is not there. */
 export async function gateExists(sql: Database, gateId: GateId): Promise<boolean> {
   const rows = await sql`SELECT FROM gates WHERE gate_id = ${gateId} AND deleted_at_ms IS NULL`;
   return rows.length > 0;

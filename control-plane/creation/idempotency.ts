@@ -100,8 +100,8 @@ type CreatorDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signi
 
 export interface Creation<Created> {
   /**
-   * Writes what is created and tells the sidecars; see `changeTransaction`. Nothing else that it does may
-   * outlive the transaction.
+   * Writes what is created and publishes it to the sidecars; see `changeTransaction`. Nothing else that it
+   * does may outlive the transaction.
    */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Created>;
   /**

@@ -154,7 +154,7 @@ function filtersOf(sql: Database, query: DiscoveryQuery): Fragment {
     min_uptime_bp: minUptime,
     max_response_time_ms: maxResponse,
   } = query;
-  // The bounds may be larger than the columns' type holds, and the cast must not stand on the columns' side.
+  // The bounds may be larger than the columns' type holds, and the cast must not be on the columns' side.
   return sql`
     ${mustBePriced(query) ? sql`currency = ${currency}` : sql`(currency IS NULL OR currency = ${currency})`}
     ${maxPrice === undefined ? sql`` : sql`AND price_cents <= ${maxPrice}::bigint`}

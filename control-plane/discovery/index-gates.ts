@@ -14,7 +14,7 @@ interface Counted {
 }
 
 /**
- * Makes discovery answer of these gates what stands in the database now: each newest catalog with the gate's
+ * Makes discovery answer for these gates what is in the database now: each newest catalog with the gate's
  * level, and nothing of a gate that is deleted, of the test world, or of an account that is suspended. The
  * caller holds the locks of the gates, and tells the feed of an account only after this: the rows of the
  * counts, which gates of all accounts share, are locked until the commit.

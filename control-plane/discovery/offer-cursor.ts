@@ -5,7 +5,7 @@ import type { DiscoveryQuery } from '../../shared/wire/discovery.ts';
 
 /** The last offer of a page: the next one begins right behind it. */
 export interface OfferPlace {
-  /** What the offers are sorted by: price, uptime or response time. Null stands last. */
+  /** What the offers are sorted by: price, uptime or response time. Null is last. */
   readonly figure: number | null;
   readonly gateId: string;
   readonly permissionKey: string;

@@ -8,7 +8,7 @@ import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
 
-/** What a new gate needs of catalogs, whose room stands above this one: the root hands it in. */
+/** What a new gate needs of catalogs, whose room is above this one: the root hands it in. */
 export interface FirstCatalog {
   /** Signs and stores version 1 for a gate that this transaction has written, and makes it discoverable. */
   readonly publish: (

@@ -167,7 +167,7 @@ export async function holdPolicy(
   return rows.length > 0;
 }
 
-/** The row stays, because attestations speak of it. */
+/** The row stays, because attestations name it. */
 export async function markGateDeleted(tx: Transaction, gateId: GateId, nowMs: UnixMillis): Promise<void> {
   await tx`UPDATE gates SET deleted_at_ms = ${nowMs} WHERE gate_id = ${gateId}`;
 }

@@ -34,7 +34,7 @@ const update = { scope: 'gates:update' } as const;
 const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
-/** Gates of the caller's account and mode (contract §4). What they decide stands in enforcement/. */
+/** Gates of the caller's account and mode (contract §4). What they decide is in `shared/decision`. */
 export function gateRoutes(
   deps: AppendingDeps,
   { publish, onRecord }: FirstCatalog,

@@ -5,7 +5,7 @@ import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertIssuer } from './issuer-store.ts';
 
-/** No sidecar has to hear of it: to them every issuer is active that is not named as suspended. */
+/** No sidecar has to know of it: to them every issuer is active that is not named as suspended. */
 export async function createIssuer(
   tx: Transaction,
   { random, clock }: Pick<SigningDeps, 'random' | 'clock'>,

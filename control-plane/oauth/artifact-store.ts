@@ -93,7 +93,7 @@ export async function findArtifactByAlias(
   return open(deps, rows);
 }
 
-/** Marks it as used. Of any number of callers at once one hears true. */
+/** Marks it as used. Of any number of callers at once one gets true. */
 export async function consumeArtifact(
   { sql, clock }: StoreDeps,
   { model, id }: ArtifactName,

@@ -8,7 +8,7 @@ type Fetch = (input: string | URL | Request) => Promise<Response>;
 /**
  * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization
  * server's library, in place of `fetch`: any stranger chooses these addresses, so the guard of webhooks
- * stands before them. Throws for what the guard refuses or nobody answers.
+ * checks them first. Throws for what the guard refuses or nobody answers.
  */
 export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): Fetch {
   const underWay: string[] = [];
@@ -45,7 +45,7 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
 /** `application/json`, or a type that is more specific and ends in `+json`. */
 const jsonPattern = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 
-/** Taken over as they stand; the library judges them. `client_secret` only so that it is refused. */
+/** Taken over as they are; the library judges them. `client_secret` only so that it is refused. */
 const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];
 
 /**

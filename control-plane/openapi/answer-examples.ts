@@ -1,6 +1,6 @@
 /**
  * Answers that the service once gave, by the name of their schema; secrets that an answer shows once are cut
- * off at `…`. They belong together: signatures verify with the keys of the JWKS, which a test sees to.
+ * off at `…`. They belong together: signatures verify with the keys of the JWKS, which a test holds.
  */
 export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   Issuer: [

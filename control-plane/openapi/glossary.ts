@@ -1,9 +1,9 @@
 import type { Parameter, Schema } from './document.ts';
 
 /**
- * What each field and parameter means. One name means one thing wherever it stands; the few that do not are
- * told apart by the schema that they stand in (`Decision.limit`). A test demands an entry for every field of
- * the document, and a field for every entry.
+ * What each field and parameter means. One name means one thing wherever it is; the few that do not are told
+ * apart by the schema that they are in (`Decision.limit`). A test demands an entry for every field of the
+ * document, and a field for every entry.
  */
 export const glossary: Readonly<Record<string, string>> = {
   // Passports
@@ -374,7 +374,7 @@ export const glossary: Readonly<Record<string, string>> = {
   wait_ms: 'How long the answer may wait for all connected sidecars to apply the change, in milliseconds.',
 };
 
-/** Whose id stands in a path, by the collection before it. */
+/** Whose id is in a path, by the collection before it. */
 const pathIds: Readonly<Record<string, string>> = {
   passports: 'passport_id',
   gates: 'gate_id',

@@ -1,8 +1,8 @@
 import type { Example } from './document.ts';
 
 /**
- * What stands in the examples for ids and tokens that each reader has of their own. A test puts its own there
- * and sends every example.
+ * What is in the examples for ids and tokens that each reader has of their own. A test puts its own there and
+ * sends every example.
  */
 export const exampleIds = {
   issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
@@ -13,7 +13,7 @@ const { issuerId, gateId, token } = exampleIds;
 
 const decisionRequest = { permission_key: 'orders:create', amount: 12.5, domain: 'shop.example.com' };
 
-/** Bodies that the service takes as they stand here, by operation. */
+/** Bodies that the service takes as they are here, by operation. */
 export const requestExamples: Readonly<Record<string, Readonly<Record<string, Example>>>> = {
   issuePassport: {
     reference: {

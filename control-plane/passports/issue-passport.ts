@@ -25,7 +25,7 @@ export interface IssuedPassport {
 
 /**
  * Issues a passport (contract §3), which is there once the caller's transaction commits. No sidecar has to
- * hear of it: a passport whose signature verifies is active unless the feed says otherwise. Throws
+ * know of it: a passport whose signature verifies is active unless the feed says otherwise. Throws
  * `issuer_not_found`, `agent_id_conflict` and, for what the issuer or the token has no room for,
  * `invalid_request`.
  */

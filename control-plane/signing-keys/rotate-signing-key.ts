@@ -73,8 +73,8 @@ export async function rotateSigningKey(
     const next = makeSigningKey(deps, { purpose, notBeforeMs: takesOverAtMs, createdAtMs: nowMs });
     await insertSigningKey(tx, next);
     for (const key of ending) await endSigningKey(tx, end(key));
-    // The new key first: where it is the feed's own that ends, it vouches for its successor while it is still
-    // believed.
+    // The new key first: where it is the feed's own that ends, it signs the entry about its successor while
+    // it is still trusted.
     for (const key of [next, ...ending.map(end)]) {
       await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
     }

@@ -6,7 +6,7 @@ import type { SigningDeps } from './deps.ts';
 
 /**
  * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every
- * `limits.signingKeysReadIntervalMs`, and at once when the push tells of a change. A coming key is therefore
+ * `limits.signingKeysReadIntervalMs`, and at once when the push announces a change. A coming key is therefore
  * known here long before it signs. A compromised one may sign here until then; what it signs in that time is
  * blocked everywhere, like all that it ever signed.
  *

@@ -66,7 +66,7 @@ function signingKeysOf(deps: KeyDeps, atStart: readonly StoredSigningKey[]): Sig
 
 /** What a replica knows of the keys: made whole, and replaced as a whole. */
 interface KnownKeys {
-  /** Tells whether anything has changed. */
+  /** Says whether anything has changed. */
   readonly fingerprint: string;
   readonly all: ReturnType<SigningKeys['all']>;
   /** By kid. */

@@ -20,14 +20,14 @@ export interface SigningKeys {
    */
   current(purpose: KeyPurpose): SigningKey;
   /**
-   * Of a purpose, for what must be believed by whoever knows only an older key: the current one, then the
-   * retired that are not compromised.
+   * Of a purpose, for what must be trusted by a verifier that knows only an older key: the current one, then
+   * the retired that are not compromised.
    */
   vouching(purpose: KeyPurpose): readonly SigningKey[];
   /** Current, coming and retired keys of all purposes. The same array until one of them changes. */
   all(): readonly VerificationKey[];
   /**
-   * Takes up what the database knows now. Calls work one after the other, so that an older state never
+   * Takes over what the database knows now. Calls work one after the other, so that an older state never
    * replaces a newer one. Rejects where that fails, and everything stays as it was.
    */
   reload(): Promise<void>;

@@ -19,7 +19,7 @@ export const databaseNowMs = (sql: Database | Transaction) => sql`(extract(epoch
  */
 const firstReadings = 4;
 
-/** From here on `clock` tells PostgreSQL's time, to within half of the quickest answer (contract §6). */
+/** From here on `clock` gives PostgreSQL's time, to within half of the quickest answer (contract §6). */
 export async function readDatabaseClock(sql: Database, clock: CarriedClock): Promise<void> {
   for (let reading = 1; reading <= firstReadings; reading++) await noteReading(sql, clock);
 }

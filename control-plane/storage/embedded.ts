@@ -71,7 +71,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   };
 }
 
-/** Keeps a server running until it is told to stop. Rejects only where the first start fails. */
+/** Keeps a server running until it is stopped. Rejects only where the first start fails. */
 async function supervise(
   start: () => Promise<GuardedProcess>,
   logger: Logger,

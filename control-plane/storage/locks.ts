@@ -1,6 +1,6 @@
 /**
  * The advisory locks of the database: any numbers that nothing else in it uses, each for one thing, each held
- * to the end of its transaction. `test/unit/architecture.test.ts` sees to it that there are no others.
+ * to the end of its transaction. `test/unit/architecture.test.ts` makes sure that there are no others.
  */
 export const advisoryLocks = {
   /** Migrations run on one replica at a time. */

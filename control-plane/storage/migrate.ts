@@ -24,7 +24,7 @@ const ownMigrations = new URL('./migrations/', import.meta.url);
 /**
  * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order
  * of its number, in a transaction of its own together with its row in `migrations`: after a crash the
- * database stands at a whole migration. Replicas that start at once take turns; `sql` must wait for them
+ * database is at a whole migration. Replicas that start at once take turns; `sql` must wait for them
  * (`limits.databaseMigrationMsMax`). A statement that cannot run inside a transaction has no place in a
  * migration.
  *

@@ -16,10 +16,10 @@ export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
 
 /**
  * A transaction whose changes sidecars must see (ARCHITECTURE.md, "The change feed"): what `work` writes and
- * what it tells the feeds is committed together or not at all. Resolves to what `work` returns, after the
- * commit and the push.
+ * what it publishes to the feeds is committed together or not at all. Resolves to what `work` returns, after
+ * the commit and the push.
  *
- * Revisions of a feed have no holes and stand in commit order, because a writer holds the row of the feed's
+ * Revisions of a feed have no holes and are in commit order, because a writer holds the row of the feed's
  * head from its first change until its commit: the next writer gets its number only then. A head is therefore
  * a lock that all writers of that feed share: call `change` as late in `work` as possible, and do nothing
  * slow after it. Heads are locked in one order, accounts by id and then global, so that two writers never

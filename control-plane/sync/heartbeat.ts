@@ -9,11 +9,11 @@ import { syncLimits } from './limits.ts';
 import { trimSidecars } from './sidecar-store.ts';
 
 /**
- * Once every `limits.heartbeatIntervalMs` tells each feed that a connected sidecar follows where its head is,
- * as read from PostgreSQL in that moment (ARCHITECTURE.md, "The change feed"). Every replica does so. While
- * the database is away there is no heartbeat, and sidecars see their state age. Now and then it also removes
- * old changes, and sidecars that are gone. Nothing here ever throws; trouble is logged when it begins and
- * when it ends.
+ * Once every `limits.heartbeatIntervalMs` publishes to each feed that a connected sidecar follows where its
+ * head is, as read from PostgreSQL in that moment (ARCHITECTURE.md, "The change feed"). Every replica does
+ * so. While the database is away there is no heartbeat, and sidecars see their state age. Now and then it
+ * also removes old changes, and sidecars that are gone. Nothing here ever throws; trouble is logged when it
+ * begins and when it ends.
  */
 export function startHeartbeat(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,

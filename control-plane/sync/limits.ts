@@ -3,8 +3,8 @@ import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 /** Bounds of this room alone, each with its reason. */
 export const syncLimits = {
   /**
-   * One that was heard of within this time, and is not connected, is named where a revocation is told who has
-   * heard of it.
+   * One that was seen within this time, and is not connected, is named where a revocation names who has it in
+   * force.
    */
   sidecarSilentMs: 10 * minuteMs,
   silentSidecarsMax: 64,
@@ -19,8 +19,8 @@ export const syncLimits = {
   changesPerTrimMax: 5_000,
   changeTrimIntervalMs: minuteMs,
   /**
-   * A sidecar that was not heard of for so long is forgotten, with its epochs; one that comes back connects
-   * like a new one.
+   * A sidecar that was not seen for so long is forgotten, with its epochs; one that comes back connects like
+   * a new one.
    */
   sidecarForgottenMs: 30 * dayMs,
   /**

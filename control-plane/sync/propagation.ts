@@ -16,7 +16,7 @@ export interface Propagation {
   readonly acknowledged: number;
   /**
    * Sidecars that were connected within `syncLimits.sidecarSilentMs` and are not now: each may go on with
-   * what it knew, as long as the trust level of its gates allows. The last heard of first, at most
+   * what it knew, as long as the trust level of its gates allows. The last seen first, at most
    * `syncLimits.silentSidecarsMax`.
    */
   readonly silent: readonly SidecarId[];
@@ -26,7 +26,7 @@ export interface Propagation {
  * Counts at once, then waits until every connected sidecar has acknowledged the revision or `waitMs`
  * (0..5000) is over. It speaks of the sidecars of the owner's account, and of those at whose gates passports
  * of the owner were shown; a stranger's are neither counted nor waited for. A sidecar is connected while it
- * was heard of within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
+ * was seen within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
  */
 export async function propagationOf(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus'>,

@@ -16,7 +16,7 @@ export function refuse(
     .send({ error: { code, message, status, request_id: reply.request.id, ...details } });
 }
 
-/** The database was restored, most likely: whoever is told so connects anew and goes on. */
+/** The database was restored, most likely: whoever gets this answer connects anew and goes on. */
 export const refuseUnknownConnection = (reply: FastifyReply): FastifyReply =>
   refuse(reply, 409, 'connection_unknown', 'This connection is unknown, or known no longer: connect again.');
 

@@ -26,7 +26,7 @@ const connectionSecretBytes = 16;
  * each call means. Not a public interface.
  */
 export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
-  /** Notes what a connection has applied and tells whoever waits for it. False: the connection is unknown. */
+  /** Notes what a connection has applied and wakes whoever waits for it. False: the connection is unknown. */
   const note = async (connection: Connection, applied: Position): Promise<boolean> => {
     const isKnown = await noteSidecar(deps.sql, connection, applied);
     if (isKnown) deps.bus.publish(ackChannel, '');

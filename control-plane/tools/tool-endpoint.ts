@@ -10,7 +10,7 @@ import { fromAuthInfo, type ToolCaller, toAuthInfo, toolServer } from './tool-se
 
 /** The protocol library between HTTP and the tools. */
 export interface ToolEndpoint {
-  /** `headers`: those of the request that speak of the protocol. `body`: the JSON that came. */
+  /** `headers`: those of the request that are about the protocol. `body`: the JSON that came. */
   answer(asked: {
     readonly headers: Readonly<Record<string, string>>;
     readonly body: unknown;

@@ -132,7 +132,7 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
   return { step, last };
 }
 
-/** `lookAgainAfter`: there was no room for what stands behind this endpoint; null: everybody was served. */
+/** `lookAgainAfter`: there was no room for what is behind this endpoint; null: everybody was served. */
 function chooseSlots(inFlight: AttemptsInFlight, { after, queues }: Look) {
   const slots = new Map<WebhookId, number>();
   let room = inFlight.room();

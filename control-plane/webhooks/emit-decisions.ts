@@ -7,7 +7,7 @@ import { emitTo, findSubscribers, type NewEvent } from './emit-events.ts';
 
 /**
  * A decision whose record goes into its chain in this transaction, with those who may read the record: the
- * same are told of it.
+ * same are notified of it.
  */
 interface ReadableRecord {
   readonly attestation: AttestationRecord;

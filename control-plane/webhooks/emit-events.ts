@@ -7,7 +7,7 @@ import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import type { WebhookDeps } from './deps.ts';
 
-/** Something that happened and that somebody may want to be told. */
+/** Something that happened and that somebody may want to be notified of. */
 export interface NewEvent {
   readonly event: WebhookEvent;
   /** Whose endpoints get it; doubles are dropped. */

@@ -154,7 +154,7 @@ function targetOf(text: string, allowPrivate: boolean): URL {
   if (url.username !== '' || url.password !== '') {
     throw new TargetRefused('a URL with a user or password is not called');
   }
-  // An IPv6 address stands in brackets.
+  // An IPv6 address is in brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   // For an address no name is looked up, so the hook of the connection would never see it.
   const isWrongAddress = isIpLiteral(host) && !isGloballyRoutable(host);

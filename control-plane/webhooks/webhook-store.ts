@@ -130,7 +130,8 @@ export async function deleteWebhookRow(tx: Transaction, webhookId: WebhookId): P
 
 /**
  * Somebody fetches from an endpoint without a URL; written at most once a minute. One that was disabled
- * because nobody did is enabled again: a machine that slept would else go on fetching and be told of nothing.
+ * because nobody did is enabled again: a machine that slept would else go on fetching and be notified of
+ * nothing.
  */
 export async function touchFetched(sql: Database, webhookId: WebhookId, nowMs: UnixMillis): Promise<void> {
   await sql`

@@ -34,7 +34,7 @@ export const csvHeader = csvColumns.join(',');
 /**
  * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in
  * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a file that breaks
- * off cannot be told from a whole one, and nothing verifies it. Null is an empty cell; names of checks stand
+ * off cannot be told from a whole one, and nothing verifies it. Null is an empty cell; names of checks are
  * side by side with a space between; findings of personal data are JSON, none an empty cell.
  */
 export function csvWriter(): ExportWriter {

@@ -27,7 +27,7 @@ import {
  * changed byte shows.
  */
 
-/** What stands around the content of a line, in each format. */
+/** What is around the content of a line, in each format. */
 interface Brackets {
   readonly jsonl: readonly [string, string];
   readonly json: readonly [string, string];
@@ -72,7 +72,7 @@ export type LineRead =
   | { readonly kind: 'misplaced' };
 
 /**
- * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what stands
+ * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what is
  * between them is left for the reader of jsonl. Once a line was misplaced, what it says of later ones means
  * nothing.
  *
@@ -124,7 +124,7 @@ function toJson({ jsonl, json }: Brackets, line: string): string {
   return `${must(rebracket(withoutNewline(line), jsonl, json), 'a line of jsonl has its brackets')}\n`;
 }
 
-/** The text in other brackets; null if it does not stand in these. */
+/** The text in other brackets; null if it is not in these. */
 function rebracket(
   text: string,
   [open, close]: readonly [string, string],

@@ -7,7 +7,7 @@ import { closed, nullable } from '../wire/fields.ts';
 
 /**
  * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
- * its records, then the end. Chains stand in ascending order of chain_id, records in that of sequence. Each
+ * its records, then the end. Chains are in ascending order of chain_id, records in that of sequence. Each
  * line is RFC 8785 JSON and ends in one newline, so that there is one spelling of an export and every changed
  * byte shows. The literals below keep their members in order.
  *

@@ -13,7 +13,7 @@ export interface PlacedRecord extends AttestationRecord {
 /** What a signature is over: the public form without `hash` and `signature` (contract §9). */
 export type SignedBody = Omit<AttestationAnswer, 'hash' | 'signature'>;
 
-/** The members stand in the order of RFC 8785; `recordHash` relies on it. */
+/** The members are in the order of RFC 8785; `recordHash` relies on it. */
 export const signedBody = (record: PlacedRecord): SignedBody =>
   asWritten({
     amount_micro_usd: record.amountMicroUsd,

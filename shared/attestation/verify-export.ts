@@ -59,7 +59,7 @@ export type ExportVerdict<Fault extends string = ExportFault> =
       readonly sentence: string;
       /** From 1. */
       readonly line: number;
-      /** The chain at fault and the sequence number that should have stood there; null outside of a chain. */
+      /** The chain at fault and the sequence number that should have been there; null outside of a chain. */
       readonly chainId: string | null;
       readonly sequence: number | null;
     };

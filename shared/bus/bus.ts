@@ -20,7 +20,7 @@ export interface Bus {
    */
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
   onInterrupted(listener: () => void): () => void;
-  /** Whether messages are believed to be flowing. */
+  /** Whether messages seem to be flowing. */
   readonly isConnected: boolean;
   /** Messages that are known not to have been handed over, since the start. */
   readonly lost: number;

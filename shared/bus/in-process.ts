@@ -3,7 +3,7 @@ import type { Bus } from './bus.ts';
 import { makeListeners } from './listeners.ts';
 
 /**
- * The bus of one process, in which the control plane and the sidecar run side by side; the contract stands at
+ * The bus of one process, in which the control plane and the sidecar run side by side; the contract is at
  * `Bus`. Nothing is ever lost here, so `onInterrupted` never fires. Listeners run after the publisher's own
  * turn, so that none of them finds the publisher in the middle of something.
  */

@@ -32,9 +32,9 @@ const connectionOptions = {
 } satisfies RedisOptions;
 
 /**
- * The bus over Redis (or Valkey) pub/sub; the contract stands at `Bus`. It keeps no data there, so a Redis
- * that lost its memory changes nothing. Two connections, because a subscribing one takes no other commands;
- * both reconnect for ever. The URL may hold a password and is never logged.
+ * The bus over Redis (or Valkey) pub/sub; the contract is at `Bus`. It keeps no data there, so a Redis that
+ * lost its memory changes nothing. Two connections, because a subscribing one takes no other commands; both
+ * reconnect for ever. The URL may hold a password and is never logged.
  */
 export function redisBus(options: { readonly url: string; readonly logger: Logger }): Bus {
   const { logger } = options;

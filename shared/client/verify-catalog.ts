@@ -27,7 +27,7 @@ export type CatalogVerdict =
  * `keys` are those of `serviceKeys`. Say which gate you mean: a catalog of another gate is just as well
  * signed. `version` absent: any will do.
  *
- * Never throws, whatever `catalog` is. Does NOT tell whether it is the newest one: that is what the service
+ * Never throws, whatever `catalog` is. Does NOT say whether it is the newest one: that is what the service
  * answers when asked without a version. A retired key verifies for ever.
  */
 export function verifyCatalog(

@@ -1,7 +1,7 @@
 import { catalogue, type ErrorCode } from './catalogue.ts';
 
 /**
- * An error that its caller is told, with a code of the catalogue. The message never holds a secret, token or
+ * An error that its caller gets, with a code of the catalogue. The message never holds a secret, token or
  * key.
  */
 export class ApiError extends Error {

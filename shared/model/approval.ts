@@ -39,8 +39,8 @@ export interface Approval {
 }
 
 /**
- * What stands behind the approval that a request presents. `none`: it presents none. `unasked`: it presents
- * one, and the store of approvals was not asked yet. `mismatch`: there is none of that id, or it belongs to
+ * What is behind the approval that a request presents. `none`: it presents none. `unasked`: it presents one,
+ * and the store of approvals was not asked yet. `mismatch`: there is none of that id, or it belongs to
  * something else.
  */
 export type PresentedApproval = 'none' | 'unasked' | 'mismatch' | ApprovalStatus;

@@ -122,7 +122,7 @@ export const limits = {
   heartbeatIntervalMs: secondMs,
   /** One long poll; well below the L3 bound, so that one lost answer does not make the state stale. */
   longPollMsMax: secondMs,
-  /** A sidecar is connected while it was heard of within this time. */
+  /** A sidecar is connected while it was seen within this time. */
   sidecarConnectedMs: 3 * secondMs,
   /** `?wait_ms=` of a revocation (contract §3). */
   propagationWaitMsMax: 5 * secondMs,

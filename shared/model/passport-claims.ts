@@ -7,7 +7,7 @@ import type { TrustTier } from './trust-tier.ts';
 
 /**
  * What a passport token says (contract §3), read out of its JSON. It says nothing about whether the token may
- * be believed: that is the signature's part, and the passport's standing is kept elsewhere.
+ * be trusted: that is the signature's part, and the passport's standing is kept elsewhere.
  */
 export interface PassportClaims {
   readonly passportId: PassportId;

@@ -2,7 +2,7 @@ import type { AccountId, DeliveryId, EventId, WebhookId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import { hourMs, minuteMs, secondMs, type UnixMillis } from './time.ts';
 
-/** What subscribers can be told (contract §14). */
+/** What subscribers can be notified of (contract §14). */
 export const webhookEvents = [
   'passport.verified',
   'passport.denied',

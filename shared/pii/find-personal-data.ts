@@ -40,7 +40,7 @@ export function findPersonalData(
 const nothing: PersonalData[] = [];
 const inOrder: readonly PiiType[] = ['email', 'ip_address', 'iban', 'payment_card', 'us_ssn', 'phone'];
 
-/** What stands in a copy instead of personal data, and is none itself: the word in it announces nothing. */
+/** What is in a copy instead of personal data, and is none itself: the word in it announces nothing. */
 export const markerOf = (type: PiiType): string => `[redacted:${type}]`;
 const markers = /\[redacted:[a-z_]{1,16}\]/g;
 

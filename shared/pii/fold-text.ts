@@ -20,8 +20,8 @@ const digits = /\p{Nd}/gu;
 const isDigit = /^\p{Nd}$/u;
 
 /**
- * Decimal digits stand in Unicode in runs of ten, or of several tens, from 0 to 9: the distance from the
- * start of the run is the value.
+ * Decimal digits are in Unicode in runs of ten, or of several tens, from 0 to 9: the distance from the start
+ * of the run is the value.
  */
 function digitValue(digit: string): number {
   const code = digit.codePointAt(0) ?? 0;

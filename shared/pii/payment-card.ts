@@ -3,8 +3,8 @@ import { isDigitAt, isLetterAt, type Span } from './span.ts';
 /**
  * Numbers of payment cards: 13 to 19 digits with a right check digit (Luhn, ISO/IEC 7812-1) in the range and
  * length of an issuer. Written together, in the usual groups with spaces or hyphens, or in any groups if
- * nothing else stands in the same chain of digits. At every group a fixed number of shapes is tried, so the
- * work is linear.
+ * nothing else is in the same chain of digits. At every group a fixed number of shapes is tried, so the work
+ * is linear.
  */
 export function findPaymentCards(text: string): Span[] {
   const spans: Span[] = [];

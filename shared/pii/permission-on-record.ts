@@ -4,8 +4,8 @@ import { scanPii } from './scan-pii.ts';
 
 /**
  * The permission as records, approvals and events name it. What an agent asks for without being granted it is
- * text of its own, and may be personal data: where the gate looks for them, null stands instead. It is
- * scanned for itself, because the list of findings of a request may end before it.
+ * text of its own, and may be personal data: where the gate looks for them, it is null here. It is scanned
+ * for itself, because the list of findings of a request may end before it.
  */
 export function permissionOnRecord(
   permission: PermissionKey | null,

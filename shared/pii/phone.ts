@@ -15,7 +15,7 @@ export interface PhoneChecks {
  * bounded in length, so the pass is linear; libphonenumber decides about each.
  */
 export function findPhones(written: string, name: string, checks: PhoneChecks): Span[] {
-  // As long as before, so that places stay; what opens a number may stand before its `+`.
+  // As long as before, so that places stay; what opens a number may be before its `+`.
   const text = written.includes('%2') ? written.replace(/%2b/gi, '((+') : written;
   const spans: Span[] = [];
   const candidates = new RegExp(candidate, 'g');
@@ -46,7 +46,7 @@ const candidate =
 const digitsMin = 7;
 /** E.164, and the two zeros of an exit code. */
 const digitsMax = 17;
-/** Ends that are tried, the longest first: in `020 7946 0018 2 pieces` a digit stands behind the number. */
+/** Ends that are tried, the longest first: in `020 7946 0018 2 pieces` a digit is behind the number. */
 const endsMax = 3;
 
 interface Ending {
@@ -167,7 +167,7 @@ const surroundingsOf = (text: string, name: string): Surroundings => ({
 const ends = (text: string, pattern: RegExp): number[] =>
   Array.from(text.matchAll(pattern), ({ 0: found, index }) => index + found.length);
 
-/** Farther away, words speak of something else. */
+/** Farther away, words are about something else. */
 const distanceMax = 24;
 /** `número es (`, but not `call pin `. */
 const nearDistanceMax = 4;
@@ -251,7 +251,7 @@ const announced: readonly Region[] = [
   ['CN', /^(?:1[3-9]\d{9}|0\d{9,11})$/],
   ['BR', /^0?[1-9]\d{9,10}$/],
 ];
-/** Where hardly anything stands between, also those whose few digits are a count more often than a number. */
+/** Where hardly anything is between them, also those whose few digits are more often a count. */
 const announcedNear: readonly Region[] = [
   ['MX', /^[2-9]\d{9}$/],
   ['GR', /^(?:2|69)\d{8,9}$/],

@@ -5,8 +5,8 @@ export interface Span {
 }
 
 /**
- * The text with these spans, sorted and apart, made unreadable, each other character in its place. What
- * stands there ends a word and a number.
+ * The text with these spans, sorted and apart, made unreadable, each other character in its place. What is
+ * there ends a word and a number.
  */
 export function mask(text: string, spans: readonly Span[]): string {
   if (spans.length === 0) return text;
@@ -20,7 +20,7 @@ export function mask(text: string, spans: readonly Span[]): string {
 }
 
 /**
- * The member names around a value and the words before a number say what it is; farther away they speak of
+ * The member names around a value and the words before a number say what it is; farther away they are about
  * something else.
  */
 const contextCharsMax = 32;

@@ -20,11 +20,11 @@ export interface Clock {
 const stepMsMin = secondMs / 4;
 
 /**
- * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stands still while the
- * machine sleeps; the wall clock does not, so a difference between the two that has changed shows a sleep
- * before anything is decided on an age. Whether it was one, or only somebody who set the wall clock, says the
- * uptime (CLOCK_BOOTTIME), which counts sleep and is never set. It takes 5 us to read, and is therefore read
- * only then.
+ * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stops while the machine
+ * sleeps; the wall clock does not, so a difference between the two that has changed shows a sleep before
+ * anything is decided on an age. Whether it was one, or only somebody who set the wall clock, is known from
+ * the uptime (CLOCK_BOOTTIME), which counts sleep and is never set. It takes 5 us to read, and is therefore
+ * read only then.
  */
 function machineClock(): Clock {
   let sleptMs = 0;

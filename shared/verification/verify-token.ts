@@ -27,8 +27,8 @@ export interface OpenedToken {
 /**
  * The steps before the signature, in the order of contract §5: shape, algorithm, then whether there is such a
  * key at all. Never throws, whatever the token is. A key that was declared compromised is as good as none:
- * its tokens prove nothing, so that a decision about them may not stand in the chain of the passport they
- * name (contract §9 and §11).
+ * its tokens prove nothing, so that a decision about them may not be in the chain of the passport they name
+ * (contract §9 and §11).
  */
 export function openToken(token: string, keys: Keyset): RefusedToken | OpenedToken {
   const open = openPassportToken(token);

@@ -19,7 +19,7 @@ const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
  * existed lack those two, which their hashes do not cover.
  */
 export const AttestationAnswer = closed({
-  /** Integer micro-USD: no floating-point number stands in a signed body. */
+  /** Integer micro-USD: no floating-point number is in a signed body. */
   amount_micro_usd: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   /** The id of the passport, gate or account whose chain this is. */
   chain_id: Type.String(),
@@ -59,7 +59,7 @@ export const AttestationPageAnswer = Type.Object({
 
 export type AttestationAnswer = Static<typeof AttestationAnswer>;
 
-/** The members stand in the order of RFC 8785, so that `JSON.stringify` of this is its canonical form. */
+/** The members are in the order of RFC 8785, so that `JSON.stringify` of this is its canonical form. */
 export const renderAttestation = (attestation: Attestation): AttestationAnswer =>
   asWritten({
     amount_micro_usd: attestation.amountMicroUsd,

@@ -117,8 +117,8 @@ export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
 
 /**
  * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single
- * permission or stands there twice, for a price of a known model that cannot be read, and for a member that
- * only the service sets.
+ * permission or is there twice, for a price of a known model that cannot be read, and for a member that only
+ * the service sets.
  */
 export function parseCatalogPublication(
   publication: Static<typeof CatalogPublication>,

@@ -91,7 +91,7 @@ function isCheckCall(body: unknown): body is CheckCall {
 const readGateTest = bodyReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
 /**
- * The same decision as a check with the context and the action for a request. An action that stands in both
+ * The same decision as a check with the context and the action for a request. An action that is in both
  * places must be one.
  */
 export function parseGateTestBody(body: unknown): CheckCall {
@@ -122,8 +122,8 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 
 /**
  * Throws 400 where a request that is sent to one gate names another (contract §5): its caller maps requests
- * to gates wrongly, and a decision of either gate would be about the wrong one. `at` is where the request
- * stands in the body.
+ * to gates wrongly, and a decision of either gate would be about the wrong one. `at` is where the request is
+ * in the body.
  */
 export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
   const named = request['gate_id'];
@@ -134,8 +134,8 @@ export function refuseOtherGate(request: RequestObject, gateId: string, at = 're
 /**
  * Reads the context of contract §5 out of a request; everything else in it counts for the hash only. A name
  * that is present must hold a value of its kind, or null, which means absent (contract §3); two names for one
- * thing must agree. Throws `invalid_request` naming the field otherwise. `at` is where the request stands in
- * the body. It asks no store and scans nothing: an `approval` that is presented is `unasked`, or a `mismatch`
+ * thing must agree. Throws `invalid_request` naming the field otherwise. `at` is where the request is in the
+ * body. It asks no store and scans nothing: an `approval` that is presented is `unasked`, or a `mismatch`
  * where no approval could have its id, and `pii` is null.
  */
 export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
@@ -155,8 +155,8 @@ export function parseRequestFacts(request: RequestObject, at = 'request'): Reque
 }
 
 /**
- * A name under which a value may stand, and how it is read there; what `read` answers null for is refused
- * with `demand`.
+ * A name under which a value may be, and how it is read there; what `read` answers null for is refused with
+ * `demand`.
  */
 interface Reading<Value> {
   readonly name: string;

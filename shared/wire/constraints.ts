@@ -29,7 +29,7 @@ import { shapeReader } from './shape.ts';
 const alertAtDefault = 0.8;
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-/** At most 6 decimals and 1e9, which `parseUsd` sees to. */
+/** At most 6 decimals and 1e9, which `parseUsd` checks. */
 const Usd = Type.Number({ minimum: 0 });
 const Per = Type.Enum(['gate', 'passport']);
 const Domains = Type.Array(Type.String({ maxLength: 4 * limits.domainCharsMax }), {

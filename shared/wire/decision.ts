@@ -197,7 +197,7 @@ export function renderGateTest(test: {
   readonly decision: Decision;
   readonly attestationId: AttestationId | null;
   readonly gateId: GateId;
-  /** Null where the token did not verify: nothing in it is believed, the name of its agent neither. */
+  /** Null where the token did not verify: nothing in it is trusted, the name of its agent neither. */
   readonly agentId: string | null;
   /** As in `Answered`. */
   readonly redacted: Redacted | null;

@@ -23,8 +23,8 @@ const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
  * Brings a host name into the one form in which names are compared (contract §4): IDNA as the URL standard
- * does it (UTS #46), lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 stands
- * in brackets. Null for everything else.
+ * does it (UTS #46), lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 is in
+ * brackets. Null for everything else.
  */
 export function parseHost(text: string): string | null {
   // Four times the limit leaves room for what IDNA shortens, and no more work than that for what it does not.

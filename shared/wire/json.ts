@@ -37,12 +37,12 @@ export function assertSafeJson(value: unknown): void {
   throw invalidRequest(shown === '' ? 'body' : shown, fault.sentence);
 }
 
-/** A caller's own member names stand in the error; a few of them show the place. */
+/** A caller's own member names are in the error; a few of them show the place. */
 const paramCharsMax = 100;
 
 /**
- * A name that may be personal data itself (an address, a number, an account) stands in no error: its object
- * is named instead. What looks like the name of a field is none: letters, with a few digits at the end.
+ * A name that may be personal data itself (an address, a number, an account) is in no error: its object is
+ * named instead. What looks like the name of a field is none: letters, with a few digits at the end.
  */
 const plainName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
 

@@ -34,7 +34,7 @@ export const renderPassportClaims = (claims: PassportClaims) => ({
  * Reads the payload of a token whose signature verified. Null, which is `passport_malformed`, when a claim is
  * missing or of the wrong type, and when its constraints hold something that this build does not know or
  * enforce. Claims that we do not know are passed over, as RFC 7519 §4 asks: a newer control plane may add
- * some, and none of them may restrict, because restrictions stand in `constraints`.
+ * some, and none of them may restrict, because restrictions are in `constraints`.
  */
 export function parsePassportClaims(payload: Readonly<Record<string, unknown>>): PassportClaims | null {
   const {

@@ -45,8 +45,8 @@ const passportFields = {
 };
 
 /**
- * Both secrets stand in no other answer, ever. `private_key` is absent where the agent brought its own key,
- * and in a replay (contract §12).
+ * Both secrets are in no other answer, ever. `private_key` is absent where the agent brought its own key, and
+ * in a replay (contract §12).
  */
 export const IssuedPassportAnswer = Type.Object({
   ...passportFields,

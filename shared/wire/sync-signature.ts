@@ -6,7 +6,7 @@ import type { Change, ChangeEntry, Heartbeat, SignedSnapshot } from './sync-sche
 
 /**
  * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours
- * alone; the signature is what makes them believable, wherever they come from.
+ * alone; the signature is what makes them trustworthy, wherever they come from.
  */
 interface SyncSigner {
   readonly kid: string;

@@ -48,13 +48,13 @@ export interface Position {
 }
 
 /**
- * Bus channel on which a control-plane replica tells the others that a sidecar has acknowledged. It carries
- * no content: whoever waits for acknowledgements looks into the database.
+ * Bus channel on which a control-plane replica notifies the others that a sidecar has acknowledged. It
+ * carries no content: whoever waits for acknowledgements looks into the database.
  */
 export const ackChannel = 'agent-trust:ack';
 
 /**
- * A decision as a sidecar spools and ships it; what it means stands in model/attestation.ts. `test` and
+ * A decision as a sidecar spools and ships it; what it means is in model/attestation.ts. `test` and
  * `resolution` are missing because a sidecar answers neither gate tests nor approvals; the source is the
  * sidecar itself. Nobody else's chain can be written into: `chain_id` is the passport where one verified,
  * else the gate, else the account (contract §9). A token whose signing key is unknown or compromised did not
@@ -126,7 +126,7 @@ export interface VoidRun {
   readonly count: number;
 }
 
-/** `POST /v1/sync/attestations`. Taken as a whole or not at all; what comes back stands at `ShipAnswer`. */
+/** `POST /v1/sync/attestations`. Taken as a whole or not at all; what comes back is at `ShipAnswer`. */
 export interface AttestationBatch {
   readonly sidecar_id: SidecarId;
   readonly connection_id: string;

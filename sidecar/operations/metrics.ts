@@ -12,7 +12,7 @@ import type { Replica } from '../replica/replica.ts';
 import type { PassportVerifier } from '../verify/verifier.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 
-/** What `/metrics` tells about. */
+/** What `/metrics` reports. */
 export interface Measured extends MeasuredSpool {
   readonly enforcer: Enforcer;
   readonly leases: Pick<LeaseHolder, 'counts'>;
@@ -29,7 +29,7 @@ export interface Measured extends MeasuredSpool {
 /** Answers of the HTTP server, by status. */
 export type AnswerCounts = Map<number, number>;
 
-/** What a server tells of each answer. */
+/** What a server reports of each answer. */
 export const countAnswer =
   (answers: AnswerCounts) =>
   (status: number): void => {
@@ -192,7 +192,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   return registry;
 }
 
-/** How it stands between its callers and its control plane, and what it runs on. */
+/** Its place between its callers and its control plane, and what it runs on. */
 function serviceMetrics(
   registry: Registry,
   { enforcer, following, answers, server, ed25519 }: Measured,

@@ -14,7 +14,7 @@ export interface LeaseClient {
   /** Whether the control plane is known to be away: nobody has to wait for it. */
   readonly isAway: boolean;
   /**
-   * Throws where there is no answer, or one that tells nothing about the call, after
+   * Throws where there is no answer, or one that says nothing about the call, after
    * `replicaLimits.quotaCallMsMax` at the latest.
    */
   lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;

@@ -54,7 +54,7 @@ export interface LeaseHolder {
   /**
    * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are
    * answered first come, first served, each only after the one before has decided. `untilMs`:
-   * limits.quotaWaitMsMax after the request's first need; then it hears `late`, up to 10 ms late, while what
+   * limits.quotaWaitMsMax after the request's first need; then it gets `late`, up to 10 ms late, while what
    * it asked for is still leased for those who come after it.
    */
   ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
@@ -62,7 +62,7 @@ export interface LeaseHolder {
   /** The control plane is there again: a call that waits for its next attempt is made at once. */
   endPause(): void;
   /**
-   * Everybody who waits hears `late`, and all that is not taken goes back in last calls, for at most
+   * Everybody who waits gets `late`, and all that is not taken goes back in last calls, for at most
    * `quotaLimits.leaseStopMsMax`. To be called after the last request was answered. Never rejects.
    */
   stop(): Promise<void>;
@@ -73,7 +73,7 @@ export interface LeaseCounts {
   /** Calls that were answered; each attempt that was not counts under `failures`. */
   readonly calls: number;
   readonly failures: number;
-  /** Requests that had to wait for a call, and what they heard. */
+  /** Requests that had to wait for a call, and what they got. */
   readonly asks: number;
   readonly refused: number;
   readonly unavailable: number;

@@ -94,7 +94,7 @@ export class WindowTable {
     const key = nameOf(counterKey(counter), limit);
     const known = this.#windows.get(key);
     if (known !== undefined) {
-      // A new version of a gate, or of its limit: what is held stays, callers are told the new number.
+      // A new version of a gate, or of its limit: what is held stays, callers get the new number.
       known.lease.limit = limit.limit;
       return known;
     }
@@ -152,7 +152,7 @@ const nameOf = (counter: CounterKey, { window }: WindowLimit): string => `${coun
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
   rateWindows.length === 0 && spendWindows.length === 0;
 
-/** Marks the windows as in use, and tells whether the book still has all of them. */
+/** Marks the windows as in use, and says whether the book still has all of them. */
 function isWhole({ spendWindows, rateWindows }: HeldView): boolean {
   for (const window of spendWindows) {
     if (window.isForgotten) return false;

@@ -53,7 +53,7 @@ export interface ControlPlaneClient {
   changes(after: Position, waitMs: number, signal: AbortSignal): Promise<ChangesAnswer>;
   ack(applied: Position): Promise<void>;
   /**
-   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that tells nothing about the batch.
+   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
    */
   shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
   /**
@@ -96,15 +96,15 @@ export class ControlPlaneError extends Error {
 
   /**
    * The control plane itself has turned the call away, and so has not begun with it. What a proxy says, or an
-   * answer that nobody understands, tells nothing about the database.
+   * answer that nobody understands, says nothing about the database.
    */
   get isTurnedAway(): boolean {
     return this.code !== null && this.status >= 400 && this.status < 500;
   }
 
   /**
-   * The control plane itself says that this sidecar's API key is none of its, or may not connect. What stands
-   * in between says no such code.
+   * The control plane itself says that this sidecar's API key is none of its, or may not connect. What is in
+   * between says no such code.
    */
   get refusesKey(): boolean {
     return this.code === 'unauthorized' || this.code === 'insufficient_scope';

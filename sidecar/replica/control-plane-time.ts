@@ -28,7 +28,7 @@ export class ControlPlaneTime {
   /** By replica and feed: the time of its last heartbeat. */
   readonly #lastBeats = new Map<string, UnixMillis>();
 
-  /** `clock`: tests make it stand. */
+  /** `clock`: tests stop it. */
   constructor(machine: Clock, clock: CarriedClock = new CarriedClock(machine)) {
     this.machine = machine;
     this.clock = clock;

@@ -339,7 +339,7 @@ class Follower implements Following {
   #onHeartbeat(beat: Heartbeat): boolean {
     const { replica } = this.#deps;
     if (!replica.isAuthentic(beat)) return false;
-    // One that says nothing about the age may still tell of a newer head.
+    // One that says nothing about the age may still announce a newer head.
     const readAtMs = this.#deps.time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
     return replica.confirm(beat.feed_id, beat.head, readAtMs);
   }

@@ -10,8 +10,8 @@ import type { Clock } from '../../shared/runtime/clock.ts';
  * their answers.
  *
  * It is known to be away when a call could not connect, or when two calls, one begun after the other had
- * failed, got no answer; and no more after any answer. One broken connection says nothing: whoever stands
- * between may have another replica. Nor does a call that was sent before the last answer.
+ * failed, got no answer; and no more after any answer. One broken connection says nothing: whoever is between
+ * may have another replica. Nor does a call that was sent before the last answer.
  */
 export class Reach {
   readonly #clock: Pick<Clock, 'monotonic'>;

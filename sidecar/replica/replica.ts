@@ -322,7 +322,7 @@ const unknownStanding: PassportStanding = Object.freeze({
   stateAgeMs: Number.POSITIVE_INFINITY,
 });
 
-/** Retired sync keys still vouch for what they signed; a compromised one for nothing. */
+/** What retired sync keys signed stays valid; what a compromised one signed does not. */
 const syncKeysOf = (keys: Keyset): SyncKeys => ({
   find: (purpose, kid) => {
     const entry = keys.find(purpose, kid);

@@ -22,7 +22,7 @@ export class SnapshotKeeper {
   /** Writing failed: what is on disk lacks changes until a snapshot replaces it. */
   #isBehind = false;
   /**
-   * A sync key was declared compromised: what it has signed on disk will not be believed at the next start.
+   * A sync key was declared compromised: what it has signed on disk will not be trusted at the next start.
    */
   #isUnbelievable = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
@@ -44,7 +44,7 @@ export class SnapshotKeeper {
     return isWanted && this.#deps.clock.monotonic() > this.#snapshotWantedAfterMs;
   }
 
-  /** The replica stands at this snapshot now, which came from the control plane. */
+  /** The replica is at this snapshot now, which came from the control plane. */
   begin(signed: SignedSnapshot): void {
     this.#unwritten = [];
     this.#snapshot = signed;
@@ -54,7 +54,7 @@ export class SnapshotKeeper {
     this.#startWriting();
   }
 
-  /** The replica stands at what is on disk: a snapshot with so many changes behind it. */
+  /** The replica is at what is on disk: a snapshot with so many changes behind it. */
   resume(changes: number): void {
     this.#changesOnDisk = changes;
   }

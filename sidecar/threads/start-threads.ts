@@ -20,7 +20,7 @@ const workerUrl = new URL(runsFromSource ? './thread-worker.ts' : './thread-work
 /** A little more than a thread gives itself to close. */
 const closeMsMax = limits.drainMsMax + 2_000;
 /**
- * One that is still starting hears the question when it has started. It owes nobody an answer, so it is not
+ * One that is still starting gets the question when it has started. It owes nobody an answer, so it is not
  * waited for as long.
  */
 const closeStartingMsMax = limits.drainMsMax / 2;

@@ -58,7 +58,7 @@ export function ask(
 }
 
 /**
- * Answers what is asked. Where the answer fails the asker hears nothing in its place, and gives up by itself.
+ * Answers what is asked. Where the answer fails the asker gets nothing in its place, and gives up by itself.
  */
 export function answerQuestions(
   other: { on(event: 'message', listener: (message: unknown) => void): unknown },

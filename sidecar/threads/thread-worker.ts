@@ -21,7 +21,7 @@ const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' 
 const tell = (news: ThreadReport): void => main.postMessage(news);
 
 try {
-  // Every thread hears the pushes for itself; an in-process bus does not reach from thread to thread.
+  // Every thread receives the pushes for itself; an in-process bus does not reach from thread to thread.
   const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
   const sidecar = await startFromSettings(settings, {
     index,

@@ -92,7 +92,7 @@ export class Sidecar {
   }
 
   /**
-   * 1 to 256 checks at one gate, decided in this order as if each came alone. The results stand in the same
+   * 1 to 256 checks at one gate, decided in this order as if each came alone. The results are in the same
    * order; what is wrong with one check is an error in its place, and harms no other. Without an answer each
    * is UNAVAILABLE. Throws where the call as a whole is refused.
    */

@@ -73,7 +73,7 @@ function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   return key;
 }
 
-/** Several signatures stand in the header with a space between. */
+/** Several signatures are in the header with a space between. */
 async function isSignedWith(
   key: Uint8Array<ArrayBuffer>,
   message: Uint8Array<ArrayBuffer>,
