@@ -4,62 +4,123 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Database } from '../control-plane/base/database.ts';
+import { connect, socketUrl } from '../control-plane/storage/connect.ts';
 import { freePort, measuredCore, otherCore, type Program, start } from './programs.ts';
 
 /**
  * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
  * generator.
  */
-export interface Installation {
+export interface Installation extends ControlPlane {
+  /** The one that runs now. */
   readonly controlPlane: Program;
   readonly sidecar: Program;
   readonly sidecarOrigin: string;
-  /** `admin:*`; also what the callers of the sidecar present. */
-  readonly apiKey: string;
-  /** Calls `/v1` of the control plane; throws for any answer but 2xx. */
-  api(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>;
   /** The public key set, as JSON text. */
   jwks(): Promise<string>;
   /** Of one counter or gauge at the sidecar, all its labels together; 0 where there is none. */
   sidecarMetric(name: string): Promise<number>;
   /** The HTTP server that the sidecar has chosen. */
   sidecarServer(): Promise<string>;
+  /** Ends the control plane and its database, as an outage would. */
+  stopControlPlane(): Promise<void>;
+  /** Starts it again, over the same data; resolves when it is ready. */
+  startControlPlane(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const readyMsMax = 30_000;
+/** A control plane with access to what it stores. */
+export interface ControlPlane {
+  readonly origin: string;
+  /** `admin:*`; also what the callers of the sidecar present. */
+  readonly apiKey: string;
+  /** With which the signing keys in the database are sealed. */
+  readonly masterKey: Uint8Array;
+  /** A connection to the database; whoever opens one ends it. */
+  openDatabase(): Database;
+  /** Calls `/v1`; throws for any answer but 2xx. */
+  api(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>;
+}
+
+/** A machine that others use too takes many times as long as a quiet one. */
+const readyMsMax = 120_000;
+/** The database says nothing while it makes rows by the hundred thousand. */
+const databaseSilenceMsMax = 600_000;
+
+/** Of the PostgreSQL that a control plane keeps in its folder: a socket there. */
+const databaseUrl = (dataDir: string): string =>
+  socketUrl({ folder: join(dataDir, 'postgres', 'data'), database: 'postgres', user: 'agent_trust' });
+
+interface InstallOptions {
+  readonly measured?: 'sidecar' | 'control-plane';
+  readonly sidecarSettings?: Readonly<Record<string, string>>;
+  readonly controlPlaneSettings?: Readonly<Record<string, string>>;
+  /** As taskset(1) takes a list of cores. Default: the measured one, or the other one. */
+  readonly sidecarCores?: string;
+  /** Of the Node.js that runs the sidecar. */
+  readonly nodeOptions?: readonly string[];
+  /** Fills the database before the sidecar starts, which then finds it all in its snapshot. */
+  readonly seed?: (controlPlane: ControlPlane) => Promise<void>;
+}
 
 /**
  * `measured` (default: the sidecar) is alone on its core; the control plane has its embedded PostgreSQL with
  * it. In production the control plane is another machine; where the sidecar is measured it must not take the
  * processor from the load generator, and so has a lower priority.
  */
-export async function install({
-  measured = 'sidecar',
-  sidecarSettings = {},
-}: {
-  readonly measured?: 'sidecar' | 'control-plane';
-  readonly sidecarSettings?: Readonly<Record<string, string>>;
-} = {}): Promise<Installation> {
-  const isSidecarMeasured = measured === 'sidecar';
+export async function install(options: InstallOptions = {}): Promise<Installation> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
+  const started: Program[] = [];
+  try {
+    return await installIn(folder, started, options);
+  } catch (error) {
+    for (const one of started.toReversed()) await one.stop();
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function installIn(
+  folder: string,
+  started: Program[],
+  {
+    measured = 'sidecar',
+    sidecarSettings = {},
+    controlPlaneSettings = {},
+    sidecarCores = String(measured === 'sidecar' ? measuredCore : otherCore),
+    nodeOptions = [],
+    seed = async () => undefined,
+  }: InstallOptions,
+): Promise<Installation> {
+  const isSidecarMeasured = measured === 'sidecar';
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);
   const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
   const origin = `http://127.0.0.1:${await freePort()}`;
   const sidecarOrigin = `http://127.0.0.1:${await freePort()}`;
 
-  const controlPlane = start({
-    core: isSidecarMeasured ? otherCore : measuredCore,
-    command: [...(isSidecarMeasured ? ['nice', '-n', '10'] : []), process.execPath, program, 'control-plane'],
-    environment: {
-      PORT: new URL(origin).port,
-      ADMIN_API_KEY: apiKey,
-      DATA_DIR: join(folder, 'control-plane'),
-      LOG_LEVEL: 'warn',
-    },
-  });
-  await ready(origin, controlPlane);
+  const masterKey = randomBytes(32);
+  const dataDir = join(folder, 'control-plane');
+  const startControlPlane = async () => {
+    const niceness = isSidecarMeasured ? ['nice', '-n', '10'] : [];
+    const one = start({
+      core: isSidecarMeasured ? otherCore : measuredCore,
+      command: [...niceness, process.execPath, program, 'control-plane'],
+      environment: {
+        PORT: new URL(origin).port,
+        ADMIN_API_KEY: apiKey,
+        MASTER_KEY: masterKey.toString('base64url'),
+        DATA_DIR: dataDir,
+        LOG_LEVEL: 'warn',
+        ...controlPlaneSettings,
+      },
+    });
+    started.push(one);
+    await ready(origin, one);
+    return one;
+  };
+  let controlPlane = await startControlPlane();
   const api: Installation['api'] = async (method, path, body) => {
     const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
     const answer = await fetch(`${origin}/v1${path}`, {
@@ -71,10 +132,14 @@ export async function install({
     if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
     return JSON.parse(text);
   };
+  const openDatabase = () =>
+    connect({ url: databaseUrl(dataDir), connectionsMax: 1, silenceMsMax: databaseSilenceMsMax });
+  const seeded: ControlPlane = { origin, apiKey, masterKey, openDatabase, api };
+  await seed(seeded);
   const { key } = await api('POST', '/api-keys', { name: 'bench', scopes: ['sidecars:connect'] });
   const sidecar = start({
-    core: isSidecarMeasured ? measuredCore : otherCore,
-    command: [process.execPath, program, 'sidecar'],
+    core: sidecarCores,
+    command: [process.execPath, ...nodeOptions, program, 'sidecar'],
     environment: {
       SIDECAR_PORT: new URL(sidecarOrigin).port,
       CONTROL_PLANE_URL: origin,
@@ -84,14 +149,20 @@ export async function install({
       ...sidecarSettings,
     },
   });
+  started.push(sidecar);
   await ready(sidecarOrigin, sidecar);
 
   return {
-    controlPlane,
+    get controlPlane() {
+      return controlPlane;
+    },
     sidecar,
     sidecarOrigin,
-    apiKey,
-    api,
+    ...seeded,
+    stopControlPlane: () => controlPlane.stop(),
+    startControlPlane: async () => {
+      controlPlane = await startControlPlane();
+    },
     jwks: async () => (await fetch(`${origin}/.well-known/jwks.json`)).text(),
     sidecarMetric: async (name) => sumOf(name, await (await fetch(`${sidecarOrigin}/metrics`)).text()),
     sidecarServer: async () => {

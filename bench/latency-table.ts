@@ -1,3 +1,4 @@
+import { type Distribution, distributionChart } from './distribution-chart.ts';
 import { escaped, type Machine, machineLine } from './table.ts';
 import type { Judged } from './verdict.ts';
 
@@ -25,6 +26,8 @@ export interface LatencyTable {
    * themselves.
    */
   readonly floor?: LatencyLine;
+  /** All times, for the chart; absent: it shows the lines. */
+  readonly distributions?: readonly Distribution[];
   /** How the database goes about the questions that matter. */
   readonly plans: readonly { readonly of: string; readonly text: string }[];
   readonly notes: readonly string[];
@@ -57,7 +60,8 @@ const verdict = (isMet: boolean, isDisturbed: boolean): string => {
   return isDisturbed ? 'not judged: the machine was disturbed, see the last line' : '**missed**';
 };
 
-const fixed = (figure: number): string => figure.toFixed(1);
+/** Times below ten milliseconds keep their decimals. */
+const fixed = (figure: number): string => figure.toFixed(figure < 10 ? 2 : 1);
 
 export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
   const { floor } = table;
@@ -91,6 +95,7 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
 
 /** A bar per line: p50 in front of p99. */
 export function latencyChart(table: LatencyTable): string {
+  if (table.distributions !== undefined) return distributionChart(table.title, table.distributions);
   const width = 720;
   const left = 260;
   const rowHeight = 34;

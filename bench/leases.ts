@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Contestant, mustPermit, sideOf } from './contestant.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
 import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
-import { allShipped, type Contestant, mustPermit, sideOf } from './warm.ts';
+import { allShipped } from './warm.ts';
 
 /** Large enough that the run does not reach them: what is measured is a PERMIT. */
 const requestsMax = 1_000_000_000;

@@ -2,13 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chargedSide, type Driven } from './charged-side.ts';
+import { mustPermit } from './contestant.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, otherCore, peer, start } from './programs.ts';
 import { interleaved, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { type TargetName, wantedOf } from './targets.ts';
-import { allShipped, benchGate, mustPermit } from './warm.ts';
+import { allShipped, benchGate } from './warm.ts';
 import { drive, type Load } from './wrk.ts';
 
 const batchChecks = 32;

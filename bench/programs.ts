@@ -11,7 +11,7 @@ export const otherCore = 1;
 export interface Program {
   readonly pid: number;
   /**
-   * The first match in what it has written; throws with all of it when it ends before, or after half a
+   * The first match in what it has written; throws with all of it when it ends before, or after a
    * minute.
    */
   find(pattern: RegExp): Promise<RegExpExecArray>;
@@ -38,7 +38,8 @@ export function peer(name: string): readonly string[] {
 
 /** `environment` is all that the program is told: a setting in the shell must not change what is measured. */
 export function start(options: {
-  readonly core: number;
+  /** Or several, as taskset(1) takes them. */
+  readonly core: number | string;
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }): Program {
@@ -85,7 +86,7 @@ function finder(child: ChildProcess, name: string): Program['find'] {
   });
   return (pattern) =>
     new Promise((resolve, reject) => {
-      const deadline = setTimeout(() => fail('has not said it within 30 s'), 30_000);
+      const deadline = setTimeout(() => fail('has not said it within a minute'), 60_000);
       const fail = (what: string) => {
         clearTimeout(deadline);
         reject(new Error(`${name} ${what}: ${pattern}\n${written}`));

@@ -1,15 +1,23 @@
+import { cold } from './cold.ts';
 import { discover } from './discover.ts';
 import { exportOf } from './export.ts';
+import { garbage } from './garbage.ts';
 import { keyed } from './keyed.ts';
+import { latency } from './latency.ts';
 import { leases } from './leases.ts';
 import { lists } from './lists.ts';
 import { batch, stream } from './many-checks.ts';
 import { micro } from './micro.ts';
+import { outage } from './outage.ts';
 import { pii } from './pii.ts';
+import { propagation } from './propagation.ts';
 import { proxy } from './proxy.ts';
+import { records } from './records.ts';
+import { revocations } from './revocations.ts';
 import type { Row } from './row.ts';
 import { standings } from './standings.ts';
 import { start } from './start.ts';
+import { threads } from './threads.ts';
 import { verify } from './verify.ts';
 import { warm } from './warm.ts';
 import { webhooks } from './webhooks.ts';
@@ -19,9 +27,16 @@ export const rows: readonly Row[] = [
   {
     name: 'warm',
     describe: 'decisions about a known passport beside other servers, one core each',
-    targets: ['P2', 'P3'],
-    seconds: { full: 150, quick: 20 },
+    targets: ['P1', 'P2', 'P3', 'P4'],
+    seconds: { full: 150, quick: 25 },
     run: warm,
+  },
+  {
+    name: 'cold',
+    describe: 'decisions about passports never seen, beside HAProxy',
+    targets: ['P5'],
+    seconds: { full: 100, quick: 15 },
+    run: cold,
   },
   {
     name: 'verify',
@@ -31,11 +46,60 @@ export const rows: readonly Row[] = [
     run: verify,
   },
   {
+    name: 'records',
+    describe: 'decisions with and without their records',
+    targets: ['P7'],
+    seconds: { full: 70, quick: 12 },
+    run: records,
+  },
+  {
+    name: 'revocations',
+    describe: 'decisions among a million revoked passports',
+    targets: ['P8'],
+    seconds: { full: 120, quick: 40 },
+    run: revocations,
+  },
+  {
+    name: 'outage',
+    describe: 'decisions while Redis and control plane are down',
+    targets: ['P9'],
+    seconds: { full: 90, quick: 15 },
+    run: outage,
+  },
+  {
+    name: 'threads',
+    describe: 'two listening threads and one, on two cores',
+    targets: ['P14'],
+    seconds: { full: 70, quick: 12 },
+    run: threads,
+  },
+  {
+    name: 'garbage',
+    describe: 'good requests beside as many with garbage for a token',
+    targets: ['P10'],
+    seconds: { full: 80, quick: 15 },
+    run: garbage,
+  },
+  {
     name: 'leases',
     describe: 'limits on five windows, and calls for leases',
     targets: ['P12'],
     seconds: { full: 120, quick: 15 },
     run: leases,
+  },
+  {
+    name: 'latency',
+    describe: 'waiting times in an open loop at half of the peak',
+    targets: ['P15'],
+    seconds: { full: 60, quick: 20 },
+    run: latency,
+  },
+  {
+    name: 'propagation',
+    describe: 'a revocation on its way to four busy sidecars',
+    targets: ['P17'],
+    seconds: { full: 60, quick: 15 },
+    run: propagation,
   },
   {
     name: 'discover',

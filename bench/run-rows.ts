@@ -6,7 +6,7 @@ import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
 const wholeRunMsMax = 35 * 60_000;
 /** A row that takes so many times as long as it should is given up. */
 const patience = 4;
-const rowSecondsMin = 60;
+const rowSecondsMin = 180;
 /** After its programs were ended, a row that was given up has so long to tidy up. */
 const tidyingMsMax = 30_000;
 
@@ -42,6 +42,7 @@ export async function runRows(
       const table = await runRow(row, { isQuick, say, endPrograms });
       const measured = verdictsOf(table);
       write(table);
+      failures.push(...failedSides(table).map((side) => `${row.name}: ${side}`));
       verdicts.push(...measured, ...missing(row, measured, 'not measured here: see what was skipped'));
     } catch (error) {
       say(`${row.name} FAILED: ${error instanceof Error ? error.stack : String(error)}`);
@@ -73,6 +74,11 @@ async function runRow(row: Row, { isQuick, say, endPrograms }: Omit<RunOptions, 
   await Promise.race([measured.catch(() => undefined), pause(tidyingMsMax, undefined, { ref: false })]);
   throw new Error(`given up after ${secondsMax} s: it should take ${expectedS}`);
 }
+
+const failedSides = (table: Measured): readonly string[] =>
+  'kind' in table
+    ? []
+    : table.skipped.filter(({ isFailure }) => isFailure).map(({ side, reason }) => `${side}: ${reason}`);
 
 const missing = ({ name, targets }: Row, measured: readonly Verdict[], remark: string): readonly Verdict[] =>
   targets

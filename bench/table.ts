@@ -64,9 +64,16 @@ export interface Table {
   readonly secondsEach: number;
   readonly lines: readonly TableLine[];
   /** Sides that could not take part, and why. */
-  readonly skipped: readonly { readonly side: string; readonly reason: string }[];
+  readonly skipped: readonly {
+    readonly side: string;
+    readonly reason: string;
+    /** It is here and does not work: the run ends with a failure. */
+    readonly isFailure?: true;
+  }[];
   /** What a reader must know to judge the figures. */
   readonly notes: readonly string[];
+  /** Load comes at a fixed rate, so that a side which does not keep its core busy is not disturbed. */
+  readonly isLoadFixed?: true;
   /** Figures of targets that are not about the ratio of two sides. */
   readonly judged?: readonly Judged[];
 }
@@ -127,9 +134,9 @@ export function markdown(table: Table, machine: Machine): string {
 /** Below this, something else than the measured program was the limit. */
 export const coresBusyMin = 0.9;
 
-const disturbances = ({ lines }: Table): string[] =>
+const disturbances = ({ lines, isLoadFixed }: Table): string[] =>
   lines
-    .filter(({ coresBusy }) => coresBusy.median < coresBusyMin)
+    .filter(({ coresBusy }) => isLoadFixed !== true && coresBusy.median < coresBusyMin)
     .map(
       ({ side, coresBusy }) =>
         `- **Disturbed**: ${side} had ${fixed(coresBusy.median)} of its core, so that its figure by the clock is too low. Other programs were running, or the load generator was the limit.`,
@@ -140,13 +147,15 @@ const disturbances = ({ lines }: Table): string[] =>
  * not have ours, the ratio is too bad: a target that is met all the same is met.
  */
 function verdict(
-  { lines }: Table,
+  { lines, isLoadFixed }: Table,
   { ratio, wanted }: { readonly ratio: Summary; readonly wanted: number },
   theirs: Summary,
 ): string {
   const ours = lines[0]?.coresBusy.median ?? 0;
   const isMet = ratio.median >= wanted;
-  if (theirs.median < coresBusyMin || (!isMet && ours < coresBusyMin)) return '(disturbed, not judged)';
+  const wasLimited = isLoadFixed !== true;
+  if (wasLimited && (theirs.median < coresBusyMin || (!isMet && ours < coresBusyMin)))
+    return '(disturbed, not judged)';
   return isMet ? 'met' : '**missed**';
 }
 

@@ -51,7 +51,8 @@ function ratioVerdicts(table: Table): readonly Verdict[] {
     const isMet = ratio.median >= targets[target].wanted;
     // A side that did not have its core makes the ratio too good for us. Where we did not have ours, it is
     // too bad: a target that is met all the same is met.
-    const isDisturbed = coresBusy.median < coresBusyMin || (!isMet && ours < coresBusyMin);
+    const isDisturbed =
+      table.isLoadFixed !== true && (coresBusy.median < coresBusyMin || (!isMet && ours < coresBusyMin));
     const disturbed = isDisturbed ? `beside ${side}: a side did not have its core` : null;
     return [verdictOf(table.row, { target, figure: ratio.median, disturbed }, ratioByCpu.median)];
   });

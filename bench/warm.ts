@@ -2,14 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { chargedSide } from './charged-side.ts';
+import { startCerbos } from './cerbos.ts';
+import { type Answer, type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { haproxyMissing, hasHaproxy, startHaproxy } from './haproxy.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram, freePort, measuredCore, otherCore, type Program, peer, start } from './programs.ts';
-import { interleaved, type Side } from './rounds.ts';
+import { peerPackage } from './peer-packages.ts';
+import { findProgram, freePort, measuredCore, otherCore, peer, start } from './programs.ts';
+import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { wantedOf } from './targets.ts';
-import { drive, type Load } from './wrk.ts';
+import type { Load } from './wrk.ts';
 
 /**
  * The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the
@@ -25,20 +28,7 @@ const request = {
   order: { sku: 'A-1027', quantity: 3, note: 'leave at the door' },
 };
 
-/** A server under load, with what the table says about it. */
-export interface Contestant {
-  readonly name: string;
-  readonly program: Program;
-  readonly load: Load;
-  /** Work that a measurement leaves behind, brought to its end; null where an answer is the end of it. */
-  readonly finish: (() => Promise<void>) | null;
-  readonly does: string;
-  readonly doesNot: string;
-  /** Null for ours. */
-  readonly target: { readonly name: string; readonly wanted: number } | null;
-}
-
-/** P2 and P3: warm decisions per second against the bare server and against the stack a team would write. */
+/** P1 to P4: warm decisions per second beside other servers, one core each. */
 export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const secondsEach = isQuick ? 3 : 6;
@@ -52,7 +42,7 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
   try {
     const installation = await install();
     stops.push(() => installation.stop());
-    const { contestants, skipped } = await prepare(installation, folder, stops);
+    const { contestants, skipped } = await prepare(installation, { folder, stops, say });
     const sides = contestants.map(sideOf);
     // As long as a round: until then the compiler of Node works beside the program, on the core that is
     // measured.
@@ -76,10 +66,20 @@ const notes = [
   'Records that the sidecar has not shipped when its time is over are shipped then, and the processor time this takes is added to the time it is charged: its figure can be sustained.',
 ];
 
+/** What the sides are made from. */
+interface Scene {
+  readonly installation: Installation;
+  readonly folder: string;
+  readonly stops: (() => Promise<void>)[];
+  readonly say: (line: string) => void;
+  readonly gateId: string;
+  readonly passport: string;
+  readonly loadOf: LoadOf;
+}
+
 async function prepare(
   installation: Installation,
-  folder: string,
-  stops: (() => Promise<void>)[],
+  { folder, stops, say }: Pick<Scene, 'folder' | 'stops' | 'say'>,
 ): Promise<{ contestants: Contestant[]; skipped: Table['skipped'] }> {
   const { gateId, passport } = await benchGate(installation);
   const path = `/v1/gates/${gateId}/check`;
@@ -89,6 +89,7 @@ async function prepare(
     body: JSON.stringify({ passport, request }),
     scriptPath: join(folder, `${name}.lua`),
   });
+  const scene: Scene = { installation, folder, stops, say, gateId, passport, loadOf };
 
   const ours: Contestant = {
     name: 'agent-trust sidecar',
@@ -100,14 +101,30 @@ async function prepare(
     target: null,
   };
   const answer = await mustPermit(ours);
-  const contestants = [ours, await bareServer(answer, loadOf, stops)];
-  const redis = findProgram('redis-server');
-  if (redis !== null) {
-    contestants.push(await ownStack(redis, installation, loadOf, stops));
-    return { contestants, skipped: [] };
+  const peers = [
+    await attempt('bare uWebSockets.js', () => bareServer(answer, scene)),
+    await attempt('HAProxy', () => proxyWithTokens(answer, scene)),
+    await attempt('Fastify + jose + Redis', () => ownStack(scene)),
+    await attempt('Cerbos', () => policyEngine(scene)),
+  ];
+  return {
+    contestants: [ours, ...peers.filter((peer): peer is Contestant => !('reason' in peer))],
+    skipped: peers.filter((peer): peer is Skipped => 'reason' in peer),
+  };
+}
+
+type Skipped = Table['skipped'][number];
+
+/** One peer that does not work keeps nobody else from being measured. */
+async function attempt(
+  side: string,
+  prepareIt: () => Promise<Contestant | Skipped>,
+): Promise<Contestant | Skipped> {
+  try {
+    return await prepareIt();
+  } catch (error) {
+    return { side, reason: `it failed: ${(error as Error).message}`, isFailure: true };
   }
-  const reason = 'redis-server is not installed (Debian: apt-get install redis-server).';
-  return { contestants, skipped: [{ side: 'Fastify + jose + Redis', reason }] };
 }
 
 /** The gate, a passport for it, and the request that it permits. */
@@ -128,11 +145,43 @@ export async function benchGate(
 
 type LoadOf = (origin: string, name: string) => Load;
 
-async function bareServer(
+async function proxyWithTokens(
   answer: Answer,
-  loadOf: LoadOf,
-  stops: (() => Promise<void>)[],
-): Promise<Contestant> {
+  { folder, stops, loadOf }: Scene,
+): Promise<Contestant | Skipped> {
+  if (!hasHaproxy()) return { side: 'HAProxy', reason: haproxyMissing };
+  const { origin, withToken, ...haproxy } = await startHaproxy({ folder, answer: answer.body });
+  stops.push(() => haproxy.program.stop());
+  const load = loadOf(origin, 'haproxy');
+  const contestant: Contestant = {
+    ...haproxy,
+    name: 'HAProxy, ES256 and stick table',
+    load: { ...load, ...withToken(load) },
+    target: wantedOf('P1'),
+  };
+  await mustPermit(contestant);
+  return contestant;
+}
+
+async function policyEngine({
+  installation,
+  folder,
+  stops,
+  say,
+  passport,
+}: Scene): Promise<Contestant | Skipped> {
+  const found = peerPackage('cerbos', say);
+  if (typeof found === 'string') return { side: 'Cerbos', reason: found };
+  const contestant = await startCerbos({
+    ...{ folder, passport, request, perTransactionUsd, packagePath: found.path },
+    jwks: await passportKeys(installation),
+  });
+  stops.push(() => contestant.program.stop());
+  await mustPermit(contestant);
+  return contestant;
+}
+
+async function bareServer(answer: Answer, { loadOf, stops }: Scene): Promise<Contestant> {
   const program = start({
     core: measuredCore,
     command: [...peer('bare-uws'), answer.body, answer.requestId],
@@ -151,12 +200,12 @@ async function bareServer(
   };
 }
 
-async function ownStack(
-  redisServer: string,
-  installation: Installation,
-  loadOf: LoadOf,
-  stops: (() => Promise<void>)[],
-): Promise<Contestant> {
+async function ownStack({ installation, loadOf, stops }: Scene): Promise<Contestant | Skipped> {
+  const redisServer = findProgram('redis-server');
+  if (redisServer === null) {
+    const reason = 'redis-server is not installed (Debian: apt-get install redis-server).';
+    return { side: 'Fastify + jose + Redis', reason };
+  }
   const port = String(await freePort());
   const redis = start({
     core: otherCore,
@@ -191,30 +240,14 @@ async function ownStack(
   return contestant;
 }
 
-/** jose picks the key by itself, and takes only keys that are meant for signatures of tokens. */
+/** In the members of RFC 8037 and RFC 7517 alone: readers pick the key by these, and some take no others. */
 async function passportKeys(installation: Installation): Promise<string> {
   const { keys } = JSON.parse(await installation.jwks()) as { keys: readonly Record<string, unknown>[] };
-  return JSON.stringify({ keys: keys.filter(({ purpose }) => purpose === 'passport') });
+  const ofPassports = keys.filter(({ purpose }) => purpose === 'passport');
+  return JSON.stringify({
+    keys: ofPassports.map(({ kty, crv, x, kid }) => ({ kty, crv, x, kid, alg: 'EdDSA', use: 'sig' })),
+  });
 }
-
-interface Answer {
-  readonly body: string;
-  readonly requestId: string;
-}
-
-/** A server that refuses is fast: what is measured must be a PERMIT. */
-export async function mustPermit({ name, load }: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
-  const { url, headers, body } = load;
-  const answer = await fetch(url, { method: 'POST', headers, body });
-  const text = await answer.text();
-  if (answer.status !== 200 || JSON.parse(text).decision !== 'PERMIT') {
-    throw new Error(`${name} answered ${answer.status} ${text}`);
-  }
-  return { body: text, requestId: answer.headers.get('x-request-id') ?? '' };
-}
-
-export const sideOf = ({ name, program, load, finish }: Contestant): Side =>
-  chargedSide({ name, programs: [program], drive: (seconds) => drive(load, seconds), finish });
 
 const shippedMsMax = 180_000;
 

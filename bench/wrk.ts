@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Driven } from './charged-side.ts';
 import { otherCore } from './programs.ts';
+import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
 
 const run = promisify(execFile);
 
@@ -10,12 +11,14 @@ const run = promisify(execFile);
 const connections = 64;
 
 /** The request that wrk repeats. */
-export interface Load {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+export interface Load extends Sent {
+  /** Sent in turn, in the place of the one request. */
+  readonly variety?: readonly Sent[];
+
   /** Where the script for wrk may be written. */
   readonly scriptPath: string;
+  /** On which wrk runs, as taskset(1) takes them; default: the other core. */
+  readonly cores?: string;
   /** PERMITs that each answer must hold, for which wrk reads all of it. Absent: its status is enough. */
   readonly permitsEach?: number;
 }
@@ -25,9 +28,11 @@ export interface Load {
  */
 export async function drive(load: Load, seconds: number): Promise<Driven> {
   writeFileSync(load.scriptPath, script(load));
+  if (load.variety !== undefined) writeFileSync(`${load.scriptPath}.requests`, rawRequests(load.variety));
   const { stdout } = await run('taskset', [
-    ...['-c', String(otherCore), 'wrk', '--threads', '1', '--connections', String(connections)],
-    ...['--duration', `${seconds}s`, '--script', load.scriptPath, load.url],
+    ...['-c', load.cores ?? String(otherCore), 'wrk', '--threads', '1'],
+    ...['--connections', String(connections), '--duration', `${seconds}s`],
+    ...['--script', load.scriptPath, load.url],
   ]);
   const [, requests, microseconds, cpuMicroseconds, errors] =
     /^RESULT (\d+) (\d+) (\d+) (\d+)$/m.exec(stdout) ?? [];
@@ -56,7 +61,7 @@ export async function loadWith(load: {
   ]);
 }
 
-function script({ headers, body, permitsEach }: Load): string {
+function script({ headers, body, permitsEach, scriptPath, variety }: Load): string {
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`,
   );
@@ -65,12 +70,14 @@ wrk.body = ${quoted(body)}
 ${lines.join('\n')}
 wrong = 0
 ${permitsEach === undefined ? '' : countPermits(permitsEach)}
+${variety === undefined ? '' : takeTurns(`${scriptPath}.requests`)}
 local only
 function setup(thread) only = thread end
 function done(summary)
   local e = summary.errors
   local errors = e.connect + e.read + e.write + e.status + e.timeout + only:get("wrong")
   local cpu = os.clock() * 1e6
+  ${variety === undefined ? '' : keepTurn(`${scriptPath}.requests.turn`)}
   io.write(string.format("RESULT %d %d %d %d\\n", summary.requests, summary.duration, cpu, errors))
 end
 `;
@@ -88,6 +95,31 @@ function response(status, headers, body)
   if found ~= ${permitsEach} then wrong = wrong + 1 end
 end
 `;
+
+/** All connections share the turns, and the next run goes on where this one ends. */
+const takeTurns = (path: string): string => `
+local file = io.open(${quoted(path)}, "rb")
+local requests = {}
+while true do
+  local length = file:read(${lengthDigits})
+  if length == nil then break end
+  requests[#requests + 1] = file:read(tonumber(length))
+end
+file:close()
+turn = 0
+local last = io.open(${quoted(`${path}.turn`)}, "r")
+if last ~= nil then
+  turn = tonumber(last:read())
+  last:close()
+end
+function request()
+  turn = turn % #requests + 1
+  return requests[turn]
+end
+`;
+
+const keepTurn = (path: string): string =>
+  `local last = io.open(${quoted(path)}, "w") last:write(only:get("turn")) last:close()`;
 
 /** A long bracket of Lua takes everything as it is. */
 const quoted = (text: string): string => `[==[${text}]==]`;

@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { type Installation, install } from './installation.ts';
+import { findProgram } from './programs.ts';
+import { interleaved, type Side } from './rounds.ts';
+import type { BenchOptions } from './row.ts';
+import { type Table, tableLine } from './table.ts';
+
+/** What the servers of a row are made with; everything is stopped when the row is over, also by a failure. */
+export interface Scene {
+  /** For files. */
+  readonly folder: string;
+  readonly say: (line: string) => void;
+  /** `install`, stopped by itself. */
+  readonly installed: (...options: Parameters<typeof install>) => Promise<Installation>;
+  /** Called last first. */
+  readonly atEnd: (stop: () => Promise<void>) => void;
+}
+
+/** A contestant whose measurement is more than a load. */
+export interface Contender extends Contestant {
+  /** Default: what `sideOf` makes of it. */
+  readonly side?: (of: Side) => Side;
+}
+
+export interface Contest {
+  /** Ours is the first. */
+  readonly contenders: readonly Contender[];
+  readonly skipped?: Table['skipped'];
+  readonly notes?: readonly string[];
+}
+
+/** Servers under the load of wrk, in turns, after a round for the compiler of Node that does not count. */
+export async function contest(
+  { isQuick, say }: BenchOptions,
+  about: {
+    readonly row: string;
+    readonly title: string;
+    readonly unit?: string;
+    readonly secondsEach?: number;
+    readonly notes: readonly string[];
+  },
+  prepare: (scene: Scene) => Promise<Contest>,
+): Promise<Table> {
+  const rounds = isQuick ? 2 : 5;
+  const secondsEach = isQuick ? 1 : (about.secondsEach ?? 3);
+  const { row, title, unit = 'requests/s' } = about;
+  const base = { row, title, unit, rounds, secondsEach };
+  if (findProgram('wrk') === null) {
+    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+    return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
+  }
+  const folder = mkdtempSync(join(tmpdir(), `agent-trust-bench-${row}-`));
+  const stops: (() => Promise<void>)[] = [];
+  const atEnd = (stop: () => Promise<void>) => void stops.push(stop);
+  const installed = async (...options: Parameters<typeof install>) => {
+    const installation = await install(...options);
+    atEnd(() => installation.stop());
+    return installation;
+  };
+  try {
+    const { contenders, skipped = [], notes = [] } = await prepare({ folder, say, installed, atEnd });
+    for (const contender of contenders) await mustPermit(contender);
+    const sides = contenders.map((contender) => contender.side?.(sideOf(contender)) ?? sideOf(contender));
+    for (const side of sides) await side.measure(secondsEach);
+    const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
+    for (const contender of contenders) await mustPermit(contender);
+    const ours = contenders[0]?.name ?? '';
+    const lines = contenders.map((contender) => tableLine(contender, figures, ours));
+    return { ...base, lines, skipped, notes: [...generatorNotes, ...about.notes, ...notes] };
+  } finally {
+    for (const stop of stops.toReversed()) await stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const generatorNotes = [
+  'wrk, one thread, 64 kept connections, closed loop, on the other core, together with the control plane and PostgreSQL at a lower priority.',
+  'Records that the sidecar has not shipped when its time is over are shipped and committed then, and the processor time this takes is added to the time it is charged: its figure can be sustained.',
+];

@@ -1,0 +1,52 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { addedUp, percentileMs } from './histogram.ts';
+import { otherCore, peer, start } from './programs.ts';
+import { rawRequests, type Sent } from './raw-requests.ts';
+
+/** What a stream of requests came to. */
+export interface Offered {
+  /** Requests that should have been sent. */
+  readonly due: number;
+  readonly answered: number;
+  /** PERMITs within a second of being due. */
+  readonly permittedInTime: number;
+  /** Of all answers, from the moment the request was due. */
+  readonly times: readonly number[];
+  /** Of the sending alone: how long after it was due a request left the generator. */
+  readonly lateness: readonly number[];
+}
+
+/** A generator that is later than this with one in a hundred measures itself. */
+const latenessP99MsMax = 2;
+
+/** Requests at fixed rates, each stream over 64 connections of its own (peers/open-load.ts). */
+export async function offer(
+  streams: readonly { readonly requests: readonly Sent[]; readonly perSecond: number }[],
+  { folder, seconds }: { readonly folder: string; readonly seconds: number },
+): Promise<readonly Offered[]> {
+  const files = streams.flatMap(({ requests, perSecond }, index) => {
+    const path = join(folder, `stream-${index}.requests`);
+    writeFileSync(path, rawRequests(requests));
+    return [path, String(perSecond)];
+  });
+  const { port } = new URL(streams[0]?.requests[0]?.url ?? '');
+  const generator = start({
+    core: otherCore,
+    command: [...peer('open-load'), port, String(seconds), ...files],
+  });
+  try {
+    const [, json = ''] = await generator.find(/^RESULT (\{.*\})$/m);
+    return (JSON.parse(json) as { readonly loads: readonly Offered[] }).loads;
+  } finally {
+    await generator.stop();
+  }
+}
+
+/** Why these say nothing about the server; null where they do. */
+export function disturbanceOf(offered: readonly Offered[]): string | null {
+  const lateMs = percentileMs(addedUp(offered.map(({ lateness }) => lateness)), 0.99);
+  return lateMs > latenessP99MsMax
+    ? `the load generator itself was ${lateMs.toFixed(1)} ms late (p99)`
+    : null;
+}

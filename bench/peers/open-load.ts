@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { must } from '../../shared/errors/assert.ts';
+import { emptyHistogram, note } from '../histogram.ts';
+import { splitRequests } from '../raw-requests.ts';
+
+/**
+ * Load at a fixed rate, however late the answers are: `open-load.ts PORT SECONDS FILE RATE [FILE RATE]`. The
+ * requests of each file (raw-requests.ts) are due at equal distances and sent in turn over connections of
+ * their own; one that finds no connection free waits, and its time counts from the moment it was due. So a
+ * server that pauses is charged for all that should have come meanwhile.
+ *
+ * Prints `RESULT` and, as JSON, of each file how many were due, answered and permitted in time, the histogram
+ * of all times, and how late the sending itself was. This process never sleeps while load is due: a timer of
+ * a millisecond would be most of what it measures.
+ */
+const [port = '', seconds = '', ...files] = process.argv.slice(2);
+const connectionsEach = 64;
+/** Behind the last due request; what is unanswered then is not answered. */
+const waitMsMax = 5_000;
+/** An agent waits no longer. */
+const inTimeMs = 1_000;
+
+interface Exchange {
+  socket: Socket;
+  /** Null: free. */
+  dueMs: number | null;
+  received: Buffer;
+}
+
+class Load {
+  due = 0;
+  sent = 0;
+  answered = 0;
+  permittedInTime = 0;
+  readonly times = emptyHistogram();
+  readonly lateness = emptyHistogram();
+  readonly #requests: readonly Buffer[];
+  readonly #everyMs: number;
+  readonly #total: number;
+  readonly #free: Exchange[] = [];
+
+  constructor(file: string, perSecond: number) {
+    this.#requests = splitRequests(readFileSync(file));
+    this.#everyMs = 1_000 / perSecond;
+    this.#total = Math.floor(Number(seconds) * perSecond);
+  }
+
+  async open(): Promise<void> {
+    await Promise.all(Array.from({ length: connectionsEach }, () => this.#connect()));
+  }
+
+  async #connect(): Promise<void> {
+    const socket = connect(Number(port), '127.0.0.1').setNoDelay();
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('error', reject);
+    });
+    const exchange: Exchange = { socket, dueMs: null, received: Buffer.alloc(0) };
+    socket.on('data', (piece) => this.#receive(exchange, piece));
+    socket.on('close', () => {
+      throw new Error('the server has closed a connection');
+    });
+    this.#free.push(exchange);
+  }
+
+  /** Sends what is due by now, as far as there are free connections. */
+  send(startMs: number): void {
+    const nowMs = performance.now();
+    this.due = Math.min(this.#total, Math.floor((nowMs - startMs) / this.#everyMs) + 1);
+    while (this.sent < this.due) {
+      const exchange = this.#free.pop();
+      if (exchange === undefined) return;
+      exchange.dueMs = startMs + this.sent * this.#everyMs;
+      note(this.lateness, nowMs - exchange.dueMs);
+      exchange.socket.write(must(this.#requests[this.sent % this.#requests.length], 'there are requests'));
+      this.sent += 1;
+    }
+  }
+
+  get isOver(): boolean {
+    return this.answered === this.#total;
+  }
+
+  #receive(exchange: Exchange, piece: Buffer): void {
+    const bytes = exchange.received.length === 0 ? piece : Buffer.concat([exchange.received, piece]);
+    const headEnd = bytes.indexOf('\r\n\r\n');
+    const length = headEnd < 0 ? null : /content-length: (\d+)/i.exec(bytes.toString('latin1', 0, headEnd));
+    if (length === null || bytes.length < headEnd + 4 + Number(length[1])) {
+      exchange.received = bytes;
+      return;
+    }
+    const timeMs = performance.now() - must(exchange.dueMs, 'an answer belongs to a request');
+    this.answered += 1;
+    note(this.times, timeMs);
+    if (timeMs <= inTimeMs && bytes.includes('"decision":"PERMIT"')) this.permittedInTime += 1;
+    exchange.dueMs = null;
+    exchange.received = Buffer.alloc(0);
+    this.#free.push(exchange);
+  }
+}
+
+const loads: Load[] = [];
+for (let i = 0; i < files.length; i += 2) loads.push(new Load(files[i] ?? '', Number(files[i + 1])));
+for (const load of loads) await load.open();
+const cpuBefore = process.cpuUsage();
+const startMs = performance.now();
+const endMs = startMs + Number(seconds) * 1_000 + waitMsMax;
+await new Promise<void>((resolve) => {
+  const turn = () => {
+    for (const load of loads) load.send(startMs);
+    if (loads.every(({ isOver }) => isOver) || performance.now() > endMs) resolve();
+    else setImmediate(turn);
+  };
+  turn();
+});
+const { user, system } = process.cpuUsage(cpuBefore);
+const results = loads.map(({ due, answered, permittedInTime, times, lateness }) => ({
+  ...{ due, answered, permittedInTime, times: [...times], lateness: [...lateness] },
+}));
+console.log(`RESULT ${JSON.stringify({ loads: results, cpuSeconds: (user + system) / 1e6 })}`);
+process.exit(0);
