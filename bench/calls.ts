@@ -2,11 +2,11 @@ import { Bench } from 'tinybench';
 import { must } from '../shared/errors/assert.ts';
 import type { Side } from './rounds.ts';
 
-/** Taking the time costs as much as some of these calls. */
-const callsPerSample = 1_000;
-
-/** A function that is called as often as it can be, on this core. */
-export const callsOf = (name: string, run: () => unknown): Side => ({
+/**
+ * A function that is called as often as it can be, on this core. The time is taken once for so many calls,
+ * because taking it costs as much as some of them.
+ */
+export const callsOf = (name: string, run: () => unknown, callsPerSample = 1_000): Side => ({
   name,
   measure: async (seconds) => {
     let lastResult: unknown;

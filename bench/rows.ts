@@ -1,4 +1,5 @@
 import { cold } from './cold.ts';
+import { decide } from './decide.ts';
 import { discover } from './discover.ts';
 import { exportOf } from './export.ts';
 import { garbage } from './garbage.ts';
@@ -9,6 +10,7 @@ import { lists } from './lists.ts';
 import { batch, stream } from './many-checks.ts';
 import { micro } from './micro.ts';
 import { outage } from './outage.ts';
+import { passport } from './passport.ts';
 import { pii } from './pii.ts';
 import { propagation } from './propagation.ts';
 import { proxy } from './proxy.ts';
@@ -44,6 +46,20 @@ export const rows: readonly Row[] = [
     targets: ['P6'],
     seconds: { full: 60, quick: 12 },
     run: verify,
+  },
+  {
+    name: 'decide',
+    describe: 'decisions of a compiled gate beside cedar-wasm, in process',
+    targets: ['P13'],
+    seconds: { full: 20, quick: 3 },
+    run: decide,
+  },
+  {
+    name: 'passport',
+    describe: 'checks of a passport beside agent-passport-system, in process',
+    targets: ['P16'],
+    seconds: { full: 30, quick: 4 },
+    run: passport,
   },
   {
     name: 'records',
