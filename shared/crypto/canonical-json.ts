@@ -32,7 +32,7 @@ function list(items: readonly unknown[]): string {
 
 function object(value: object): string {
   const members = value as Readonly<Record<string, unknown>>;
-  const names = sorted(Object.keys(members));
+  const names = sortNames(Object.keys(members));
   let text = '';
   for (let i = 0; i < names.length; i++) {
     const name = names[i] ?? '';
@@ -46,7 +46,7 @@ function object(value: object): string {
 const insertionMax = 16;
 
 /** In place, by UTF-16 code units, which is how ECMAScript compares strings. */
-function sorted(names: string[]): string[] {
+export function sortNames(names: string[]): string[] {
   if (names.length > insertionMax) return names.sort();
   for (let i = 1; i < names.length; i++) {
     const name = names[i] ?? '';
@@ -64,7 +64,8 @@ function sorted(names: string[]): string[] {
 /** Printable ASCII without quote and backslash: nothing that JSON escapes, no surrogates. */
 const plain = /^[ !#-[\]-~]*$/;
 
-function quote(text: string): string {
+/** A string as JSON. Throws for a lone surrogate. */
+export function quote(text: string): string {
   if (plain.test(text)) return `"${text}"`;
   if (!text.isWellFormed()) throw new TypeError('a lone surrogate has no UTF-8');
   // ECMAScript escapes as RFC 8785 §3.2.2.2 prescribes, well-formed text provided.

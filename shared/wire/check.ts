@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { contentHash } from '../crypto/content-hash.ts';
+import { contentHash, textHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
 import type { RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
@@ -70,7 +70,7 @@ export type RequestObject = Static<typeof FreeForm>;
 
 /** `passport` is a bearer credential: never logged. */
 const CheckCall = closed({ ...CheckBody.properties, request: FreeForm });
-type CheckCall = Wire<typeof CheckCall>;
+export type CheckCall = Wire<typeof CheckCall>;
 
 /** Throws `invalid_request`, naming the field, for anything but a passport and a request. */
 export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ? body : readCheckBody(body));
@@ -78,7 +78,7 @@ export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ?
 const readCheckBody = shapeReader(CheckCall);
 
 /** The same as the schema says, which lists every member of the request to find that it may be anything. */
-function isCheckCall(body: unknown): body is CheckCall {
+export function isCheckCall(body: unknown): body is CheckCall {
   if (!isJsonObject(body)) return false;
   const { passport, request } = body;
   if (typeof passport !== 'string' || !isJsonObject(request)) return false;
@@ -137,8 +137,13 @@ export function refuseOtherGate(request: RequestObject, gateId: string, at = 're
  * thing must agree. Throws `invalid_request` naming the field otherwise. `at` is where the request is in the
  * body. It asks no store and scans nothing: an `approval` that is presented is `unasked`, or a `mismatch`
  * where no approval could have its id, and `pii` is null.
+ * `canonical`: the RFC 8785 form of the request, where its caller knows it.
  */
-export function parseRequestFacts(request: RequestObject, at = 'request'): RequestFacts {
+export function parseRequestFacts(
+  request: RequestObject,
+  at = 'request',
+  canonical: string | null = null,
+): RequestFacts {
   const presented = readSynonyms(request, at, approvalIdNames);
   const approvalId = isId('appr', presented) ? presented : null;
   return {
@@ -149,7 +154,7 @@ export function parseRequestFacts(request: RequestObject, at = 'request'): Reque
     approvalId,
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
     idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
-    requestHash: hashRequest(request),
+    requestHash: hashRequest(request, canonical),
     pii: null,
   };
 }
@@ -249,8 +254,9 @@ const differs = (at: string, name: string, other: string): ApiError =>
  * `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (contract
  * §9).
  */
-function hashRequest(request: RequestObject): string {
-  if (request['proof'] === undefined && request['approval_id'] === undefined) return contentHash(request);
+function hashRequest(request: RequestObject, canonical: string | null): string {
+  if (request['proof'] === undefined && request['approval_id'] === undefined)
+    return canonical === null ? contentHash(request) : textHash(canonical);
   const { proof: _proof, approval_id: _approvalId, ...rest } = request;
   return contentHash(rest);
 }

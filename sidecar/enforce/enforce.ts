@@ -1,3 +1,4 @@
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { permitCharge } from '../../shared/decision/decide.ts';
 import {
   type FirstPermit,
@@ -49,7 +50,7 @@ import {
   type Waiting,
 } from './open-request.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
-import { parseBody } from './parse-body.ts';
+import { type ReadCheck, readCheck } from './parse-body.ts';
 import { errorReply, jsonReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
@@ -143,6 +144,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #open: OpenRequests<OpenRequest>;
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
+  readonly #writer = new RequestWriter();
 
   constructor(deps: EnforcerDeps) {
     this.#deps = deps;
@@ -179,7 +181,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       return (body, responder) => {
         const open = this.begin(admitted, responder);
         try {
-          this.#check(open, parseBody(body), null);
+          this.#check(open, readCheck(body, this.#writer), null);
         } catch (error) {
           this.#answerError(open, error);
         }
@@ -229,18 +231,18 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void {
     try {
-      this.#check(open, body, token);
+      this.#check(open, { call: parseCheckBody(body), canonical: null }, token);
     } catch (error) {
       this.#answerError(open, error);
     }
   }
 
-  #check(open: OpenRequest, body: unknown, outcome: TokenOutcome | null): void {
-    const { passport: token, request } = parseCheckBody(body);
+  #check(open: OpenRequest, { call, canonical }: ReadCheck, outcome: TokenOutcome | null): void {
+    const { passport: token, request } = call;
     if (open.gateId === null) open.gateId = parseGateChoice(request);
     else refuseOtherGate(request, open.gateId);
     open.asked = request;
-    open.request = parseRequestFacts(request);
+    open.request = parseRequestFacts(request, 'request', canonical);
     // Before any cryptography, and again when it decides.
     if (open.gateId !== null) findGate(this.#deps.state, open.gateId, open.caller);
     if (outcome !== null) {

@@ -1,0 +1,184 @@
+import fc, { type Arbitrary } from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import { RequestWriter, stepsMax, stepsPerDocumentMax } from '../../shared/crypto/request-writer.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { parseCheckBody, parseRequestFacts } from '../../shared/wire/check.ts';
+import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
+import { readCheck } from '../../sidecar/enforce/parse-body.ts';
+import { runs } from '../support/runs.ts';
+
+/** Few names, so that lists of them come again; some are refused, some sort apart from how they are listed. */
+const names = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.constantFrom('a', 'b', 'amount', 'permission_key', 'Z', '10', '2', '', '"', '\\'),
+  },
+  { weight: 2, arbitrary: fc.constantFrom('é', '\u{1f600}', '\uffff', '\n', '\x7f', 'constructor') },
+  { weight: 1, arbitrary: fc.constantFrom('__proto__', '\ud800') },
+  { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
+);
+const leaves: Arbitrary<unknown> = fc.oneof(
+  fc.string({ maxLength: 5 }),
+  fc.string({ unit: 'binary', maxLength: 5 }),
+  fc.constantFrom('orders:create', '\\', '"', '\x7f', '\u2028', '\ud800', '\udc00a'),
+  fc.double(),
+  fc.constantFrom(0, -0, 1e21, 1e-7, 12.5),
+  fc.boolean(),
+  fc.constant(null),
+);
+
+/** JSON texts with all that a caller can write and JSON.stringify would not. */
+const texts: Arbitrary<string> = fc.letrec<{ value: string; list: string; object: string; deep: string }>(
+  (tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      leaves.map((leaf) =>
+        typeof leaf === 'number' && !Number.isFinite(leaf) ? '1e999' : JSON.stringify(leaf),
+      ),
+      tie('list'),
+      tie('object'),
+      { weight: 1, arbitrary: tie('deep') },
+    ),
+    list: fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(', ')}]`),
+    object: fc
+      .array(fc.tuple(names, tie('value')), { maxLength: 12 })
+      .map((members) => `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join()}}`),
+    deep: fc
+      .integer({ min: limits.jsonDepthMax - 2, max: limits.jsonDepthMax + 2 })
+      .map((depth) => '['.repeat(depth) + ']'.repeat(depth)),
+  }),
+).value;
+
+/** The plain version. */
+function expectedOf(value: unknown): string | null {
+  try {
+    assertSafeJson(value);
+  } catch {
+    return null;
+  }
+  return canonicalJson(value);
+}
+
+const isPlainText = (text: string) => /^[\0-\x7f]*$/.test(text) && !text.includes('\\');
+
+describe('RequestWriter', () => {
+  it('writes what canonicalJson writes, and nothing for what assertSafeJson refuses', () => {
+    // One for all documents, as in a sidecar.
+    const writer = new RequestWriter();
+    fc.assert(
+      fc.property(texts, (text) => {
+        const value: unknown = JSON.parse(text);
+        const expected = expectedOf(value);
+        expect(writer.write(value, { depth: 0, isPlain: false })).toBe(expected);
+        if (isPlainText(text)) expect(writer.write(value, { depth: 0, isPlain: true })).toBe(expected);
+        // Again, with the lists of the first time known.
+        expect(writer.write(value, { depth: 0, isPlain: isPlainText(text) })).toBe(expected);
+      }),
+      { numRuns: runs({ short: 2_000, long: 100_000 }) },
+    );
+    expect(writer.steps).toBeLessThanOrEqual(stepsMax);
+  });
+
+  it('counts the objects around a value', () => {
+    const writer = new RequestWriter();
+    const nested = JSON.parse('['.repeat(limits.jsonDepthMax) + ']'.repeat(limits.jsonDepthMax));
+    expect(writer.write(nested, { depth: 0, isPlain: true })).not.toBeNull();
+    expect(writer.write(nested, { depth: 1, isPlain: true })).toBeNull();
+  });
+
+  it('makes the plan of a list of names once', () => {
+    const writer = new RequestWriter();
+    const text = '{"b":1,"a":{"d":[{"x":1,"w":2},{"x":3,"w":4}],"c":2}}';
+    for (let i = 0; i < 3; i++) writer.write(JSON.parse(text), { depth: 0, isPlain: true });
+    expect(writer.plansMade).toBe(3);
+  });
+
+  it('completes a list that is longer than what one document may add', () => {
+    const writer = new RequestWriter();
+    const members = Array.from({ length: 3 * stepsPerDocumentMax }, (_, i) => [`name_${i}`, i]);
+    for (let i = 0; i < 5; i++) writer.write(Object.fromEntries(members), { depth: 0, isPlain: true });
+    expect(writer.plansMade).toBe(3);
+    expect(writer.steps).toBe(members.length);
+  });
+
+  it('keeps usual lists quick, and its memory bounded, among lists that never come again', () => {
+    const writer = new RequestWriter();
+    const usual = { permission_key: 'orders:create', amount: 1, order: { sku: 'A', quantity: 2 } };
+    const hostile = 3_000;
+    let madeForUsual = 0;
+    for (let i = 0; i < hostile; i++) {
+      const made = writer.plansMade;
+      writer.write(usual, { depth: 0, isPlain: true });
+      madeForUsual += writer.plansMade - made;
+      // Many lists in one document, and a long one.
+      const strange = Array.from({ length: 20 }, (_, k) => ({ [`k${i}_${k}`]: { [`v${i}_${k}`]: 1, z: 2 } }));
+      writer.write(strange, { depth: 0, isPlain: true });
+      writer.write({ ...strange[0], [`long${i}`]: 1, ...usual }, { depth: 0, isPlain: true });
+      expect(writer.steps).toBeLessThanOrEqual(stepsMax);
+    }
+    // The writer begins anew after as many documents as its steps allow, and then makes two plans again.
+    expect(madeForUsual).toBeLessThan(
+      2 + (2 * 2 * hostile * stepsPerDocumentMax) / (stepsMax - stepsPerDocumentMax) + 2,
+    );
+  });
+});
+
+/** What becomes of a body: the call and the hash of its request, or the error. */
+function outcomeOf(
+  read: () => { readonly passport: string; readonly request: object; readonly hash: string },
+) {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { code: error.code, param: error.param, message: error.message };
+  }
+}
+
+describe('readCheck', () => {
+  const bodies = fc.oneof(
+    { weight: 6, arbitrary: texts.map((request) => `{"passport":"a.b.c","request":${request}}`) },
+    { weight: 1, arbitrary: texts.map((request) => `{ "request" : ${request} , "passport" : "ü\\ud800" }`) },
+    { weight: 1, arbitrary: texts },
+    { weight: 1, arbitrary: texts.map((text) => text.slice(0, -1)) },
+  );
+
+  it('reads the same, or refuses with the same error, as parsing, checking and hashing one after the other', () => {
+    const writer = new RequestWriter();
+    fc.assert(
+      fc.property(bodies, (text) => {
+        const body = Buffer.from(text);
+        const read = outcomeOf(() => {
+          const { call, canonical } = readCheck(body, writer);
+          const { requestHash: hash } = parseRequestFacts(call.request, 'request', canonical);
+          return { ...call, hash };
+        });
+        const expected = outcomeOf(() => {
+          const call = parseCheckBody(text === '' ? {} : parseJsonText(text));
+          const { requestHash: hash } = parseRequestFacts(call.request);
+          return { ...call, hash };
+        });
+        expect(read).toEqual(expected);
+      }),
+      { numRuns: runs({ short: 2_000, long: 100_000 }) },
+    );
+  });
+
+  it('leaves proof and approval_id out of the hash', () => {
+    const body = Buffer.from('{"passport":"t","request":{"proof":1,"b":2,"approval_id":"x","a":1}}');
+    const { call, canonical } = readCheck(body, new RequestWriter());
+    expect(parseRequestFacts(call.request, 'request', canonical).requestHash).toBe(
+      contentHash({ a: 1, b: 2 }),
+    );
+  });
+
+  it('refuses bytes that are not UTF-8, and names the missing field of an empty body', () => {
+    const read = (body: Buffer) =>
+      outcomeOf(() => ({ ...readCheck(body, new RequestWriter()).call, hash: '' }));
+    expect(read(Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({ code: 'invalid_json' });
+    expect(read(Buffer.alloc(0))).toMatchObject({ code: 'invalid_request', param: 'passport' });
+  });
+});
