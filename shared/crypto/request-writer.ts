@@ -13,8 +13,8 @@ import { quote, sortNames } from './canonical-json.ts';
  *     root ──"permission_key"──> ○ ──"amount"──> ● plan of {permission_key, amount}
  *                                └──"domain"──> ● plan of {permission_key, domain}
  *
- * A document adds at most `stepsPerDocumentMax` steps, and a writer with `stepsMax` of them begins anew: names
- * that never come again cost less than what they save the others, and no memory.
+ * A document adds at most `stepsPerDocumentMax` steps, and a writer with `stepsMax` of them begins anew:
+ * names that never come again cost little, and no memory.
  */
 export class RequestWriter {
   /** Steps of lists that are known. */
@@ -29,8 +29,9 @@ export class RequestWriter {
   #top = 0;
 
   /**
-   * Null for what `assertSafeJson` refuses. `depth`: objects and arrays around the value. `isPlain`: no text in
-   * it has a character that JSON escapes, nor one beyond ASCII, as in a document of ASCII without a backslash.
+   * Null for what `assertSafeJson` refuses. `depth`: objects and arrays around the value. `isPlain`: no text
+   * in it has a character that JSON escapes, nor one beyond ASCII, as in a document of ASCII without a
+   * backslash.
    */
   write(
     value: unknown,

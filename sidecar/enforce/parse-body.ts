@@ -12,9 +12,9 @@ export interface ReadCheck {
 }
 
 /**
- * The check that a body holds. An empty body counts as `{}`, so that the error names the missing field. Throws
- * `invalid_json` for invalid JSON, and `invalid_request` for JSON that is not accepted (shared/wire/json.ts),
- * or is not a check.
+ * The check that a body holds. An empty body counts as `{}`, so that the error names the missing field.
+ * Throws `invalid_json` for invalid JSON, and `invalid_request` for JSON that is not accepted
+ * (shared/wire/json.ts), or is not a check.
  */
 export function readCheck(body: Buffer, writer: RequestWriter): ReadCheck {
   if (body.length === 0) return { call: parseCheckBody({}), canonical: null };

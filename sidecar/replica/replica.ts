@@ -66,11 +66,8 @@ export class Replica {
   #accountAsOfMs = Number.NEGATIVE_INFINITY;
   #globalAsOfMs = Number.NEGATIVE_INFINITY;
   #trust: SyncKeys | null;
-  /**
-   * Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull
-   * nothing any more.
-   */
-  isRefusedAsSuspended = false;
+  #isRefusedAsSuspended = false;
+  #version = 0;
   #refusedCount = 0;
   #lastRefusal: string | null = null;
 
@@ -85,14 +82,28 @@ export class Replica {
     return this.#state?.accountId ?? null;
   }
 
+  /** Another number after each change of what is known here, but for its age. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull
+   * nothing any more.
+   */
+  set isRefusedAsSuspended(isRefused: boolean) {
+    if (isRefused !== this.#isRefusedAsSuspended) this.#version++;
+    this.#isRefusedAsSuspended = isRefused;
+  }
+
   /**
    * By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its
    * account.
    */
   get isAccountSuspended(): boolean {
     const state = this.#state;
-    if (state === null) return this.isRefusedAsSuspended;
-    return this.isRefusedAsSuspended || state.suspendedAccounts.get(state.accountDigest, 0) !== 0;
+    if (state === null) return this.#isRefusedAsSuspended;
+    return this.#isRefusedAsSuspended || state.suspendedAccounts.get(state.accountDigest, 0) !== 0;
   }
 
   /** All keys of the service; another object after each change of them. */
@@ -222,6 +233,7 @@ export class Replica {
       'its signature is not by its own sync key',
     );
     this.#state = state;
+    this.#version++;
     this.#trust = trust;
     this.#account = { revision: snapshot.account_revision, mark: snapshot.account_mark };
     this.#global = { revision: snapshot.global_revision, mark: snapshot.global_mark };
@@ -246,6 +258,7 @@ export class Replica {
       if (entry.previous !== mark) return 'gap';
       demand(globalKinds.has(entry.kind) === isGlobal, `${entry.kind} has no place in this feed`);
       applyChange(state, entry, this.#deps.ed25519);
+      this.#version++;
     } catch (error) {
       return this.#refuse(`entry ${entry.feed_id} ${entry.revision}`, error);
     }

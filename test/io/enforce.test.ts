@@ -78,6 +78,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     /** What the verifier says at once; null: it holds the question. */
     outcome: null as TokenOutcome | null,
   };
+  let versions = 0;
   const asked: ReportOutcome[] = [];
   const leases = leaseHolder({
     client: { lease, isAway: false },
@@ -114,6 +115,10 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
       },
       get isAccountSuspended() {
         return world.isAccountSuspended;
+      },
+      // The world changes without notice.
+      get version() {
+        return ++versions;
       },
       caller: (hash) =>
         world.isKeyValid && hash === hashApiKey(key)

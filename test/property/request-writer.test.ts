@@ -10,7 +10,7 @@ import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
 import { readCheck } from '../../sidecar/enforce/parse-body.ts';
 import { runs } from '../support/runs.ts';
 
-/** Few names, so that lists of them come again; some are refused, some sort apart from how they are listed. */
+/** Few names, so that lists of them come again; some are refused. */
 const names = fc.oneof(
   {
     weight: 8,

@@ -246,6 +246,36 @@ describe('apply', () => {
     suspend(1, 'active');
     expect(replica.isAccountSuspended).toBe(false);
   });
+
+  it('has another version after each change, and the same until then', () => {
+    const { replica, service } = setUp();
+    const versions = [replica.version];
+    const changed = (change: () => unknown) => {
+      change();
+      versions.push(replica.version);
+      expect(replica.version).toBe(versions.at(-1));
+    };
+    changed(() => replica.apply(service.change('account', { kind: 'api_key.put', body: apiKeyBody(1) })));
+    changed(() =>
+      replica.apply(service.change('account', { kind: 'api_key.delete', body: { key_id: numbered.key(1) } })),
+    );
+    changed(() => {
+      replica.isRefusedAsSuspended = true;
+    });
+    expect(replica.isAccountSuspended).toBe(true);
+    changed(() => {
+      replica.isRefusedAsSuspended = false;
+    });
+    changed(() => replica.install(service.snapshot(), { asOfMs: null, accountId: null }));
+    expect(new Set(versions).size).toBe(versions.length);
+    // Nothing changes by what is said again, or is not applied.
+    replica.isRefusedAsSuspended = false;
+    replica.apply({
+      ...service.change('account', { kind: 'api_key.put', body: apiKeyBody(1) }),
+      signature: 'x',
+    });
+    expect(replica.version).toBe(versions.at(-1));
+  });
 });
 
 describe('signing keys', () => {
