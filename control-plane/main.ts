@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
 import type { Bus } from '../shared/bus/bus.ts';
 import { inProcessBus } from '../shared/bus/in-process.ts';
@@ -24,6 +25,7 @@ import { decisionTurns } from './admission/decision-turns.ts';
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import type { Database } from './base/database.ts';
+import { readConsole } from './console/serve-console.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
@@ -40,6 +42,9 @@ import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
 import { guardedFetch } from './webhooks/guarded-fetch.ts';
+
+/** `npm run build` puts it there, beside the sources and beside the compiled programs. */
+const consoleFolder = fileURLToPath(new URL('../console/dist', import.meta.url));
 
 export interface ControlPlaneExtras {
   readonly logger: Logger;
@@ -142,6 +147,7 @@ async function startAll(
     ownVoids: voids,
     sealer: masterSealer,
     outbound,
+    consoleFiles: await readConsole(consoleFolder),
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
     opensToolsToKeys: settings.MCP_API_KEYS,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),

@@ -4,6 +4,7 @@ import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-ac
 import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
 import { build } from '../../control-plane/app.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
@@ -77,6 +78,8 @@ export interface ApiOptions {
   readonly outbound?: GuardedFetchOptions;
   /** Default as in production. */
   readonly opensToolsToKeys?: boolean;
+  /** Default: the console is not built. */
+  readonly consoleFiles?: ConsoleFiles;
 }
 
 export async function startApi(options: ApiOptions = {}): Promise<Api> {
@@ -112,6 +115,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     ownVoids: voids,
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
+    consoleFiles: options.consoleFiles ?? new Map(),
     baseUrl: 'http://127.0.0.1:8080/v1',
     opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',

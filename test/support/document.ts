@@ -147,7 +147,8 @@ export function answerHolder(document: Document): (answered: Answered) => void {
  * Between our own programs, about the document itself, or in the words of other standards: JSON-RPC and
  * OAuth.
  */
-export const undocumented = /^\/(?:v1\/sync\/|docs(?:\/|$)|openapi\.json$|mcp$|oauth\/|\.well-known\/oauth-)/;
+export const undocumented =
+  /^\/(?:v1\/sync\/|docs(?:\/|$)|console(?:\/|$)|openapi\.json$|mcp$|oauth\/|\.well-known\/oauth-)/;
 
 /** What an address that does not exist, or cannot, is answered. HEAD says it without a body. */
 const isNoOperation = ({ status, body }: Answered): boolean =>

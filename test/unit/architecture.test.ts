@@ -54,7 +54,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['approvals'],
     ['gates'],
     ['catalogs', 'decisions'],
-    ['operations'],
+    ['console', 'operations'],
     ['openapi'],
     ['tools'],
     ['admission', 'cli'],
