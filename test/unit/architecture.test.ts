@@ -221,6 +221,17 @@ describe('architecture', () => {
     expect(new Set(numbers).size).toBe(numbers.length);
   });
 
+  it('lets the console import the client, the nouns and packages that run in browsers', () => {
+    const own = sourcesBelow('console/src');
+    expect(own.length).toBeGreaterThan(30);
+    const allowed =
+      /^(?:console\/src\/|clients\/node\/src\/|shared\/model\/|react(?:-dom)?(?:\/|$)|@tanstack\/react-)/;
+    const wrong = own.flatMap(arrowsOf).filter(({ to }) => !allowed.test(to));
+    expect(show(wrong)).toEqual([]);
+    const intoConsole = arrows.filter(({ to }) => to.startsWith('console/'));
+    expect(show(intoConsole)).toEqual([]);
+  });
+
   it('lets only composition roots read the environment and end the process', () => {
     const wrong = sources
       .filter(({ path }) => !roots.some((pattern) => pattern.test(path)))

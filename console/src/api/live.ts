@@ -1,0 +1,146 @@
+import type { QueryClient } from '@tanstack/react-query';
+import { useSyncExternalStore } from 'react';
+import { AgentTrustError, type Mode } from './client.ts';
+
+/** `live`: changes are pushed. `polling`: there is a connection and no push. `offline`: there is none. */
+export type Connection = 'live' | 'polling' | 'offline';
+
+/** Between two tries to connect, in milliseconds; each further one doubles, up to the longest. */
+const pauseMs = { first: 1_000, longest: 30_000 };
+/** A push that says nothing for so long is gone: the service sends a heartbeat much more often. */
+const silenceMsMax = 45_000;
+
+/** Which lists change with an event of this kind. */
+const affected: Readonly<Record<string, readonly string[]>> = {
+  approval: ['approvals'],
+  gate: ['gates', 'catalogs'],
+  catalog: ['catalogs', 'gates'],
+  passport: ['passports'],
+  revocation: ['passports'],
+  record: ['attestations', 'statistics', 'gates'],
+  attestation: ['attestations', 'statistics', 'gates'],
+  delivery: ['webhooks'],
+  webhook: ['webhooks'],
+};
+
+let connection: Connection = 'polling';
+const watchers = new Set<() => void>();
+
+function setConnection(next: Connection): void {
+  if (next === connection) return;
+  connection = next;
+  for (const watcher of watchers) watcher();
+}
+
+const watch = (watcher: () => void): (() => void) => {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+};
+
+/** The state of the connection, for the page to show. */
+export const useConnection = (): Connection => useSyncExternalStore(watch, () => connection);
+
+/** How often a query asks again: seldom while changes are pushed, often without. */
+export const pollMs =
+  (often = 4_000): (() => number) =>
+  () =>
+    connection === 'live' ? 60_000 : often;
+
+/**
+ * Follows `GET /v1/events` until the returned function is called, and marks what changed as out of date. Not
+ * with EventSource, which can send no header and so cannot say which mode it is about.
+ */
+export function followEvents(client: QueryClient, mode: Mode): () => void {
+  const stopped = new AbortController();
+  const pending = new Set<string>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  // Many records may come at once; one reload in half a second is enough.
+  const changed = (type: string): void => {
+    for (const name of affected[type.split('.')[0] ?? ''] ?? []) pending.add(name);
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      for (const name of pending) void client.invalidateQueries({ queryKey: [name] });
+      pending.clear();
+    }, 500);
+  };
+  void keepFollowing(mode, stopped.signal, changed, () => void client.invalidateQueries());
+  return () => {
+    stopped.abort();
+    clearTimeout(timer);
+  };
+}
+
+async function keepFollowing(
+  mode: Mode,
+  signal: AbortSignal,
+  changed: (type: string) => void,
+  connected: () => void,
+): Promise<void> {
+  let pause = pauseMs.first;
+  let isFirst = true;
+  while (!signal.aborted) {
+    try {
+      await readEvents(mode, signal, changed, () => {
+        pause = pauseMs.first;
+        setConnection('live');
+        // What happened while nothing was pushed.
+        if (!isFirst) connected();
+        isFirst = false;
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      setConnection(error instanceof TypeError ? 'offline' : 'polling');
+    }
+    if (connection === 'live') setConnection('polling');
+    await new Promise((resolve) => setTimeout(resolve, pause * (1 + Math.random() / 4)));
+    pause = Math.min(pause * 2, pauseMs.longest);
+  }
+}
+
+async function readEvents(
+  mode: Mode,
+  signal: AbortSignal,
+  changed: (type: string) => void,
+  connected: () => void,
+): Promise<void> {
+  const silent = new AbortController();
+  const answer = await fetch('/v1/events', {
+    headers: { accept: 'text/event-stream', 'x-agent-trust-mode': mode },
+    signal: AbortSignal.any([signal, silent.signal]),
+  });
+  if (!answer.ok || answer.body === null) throw new Error(`HTTP ${answer.status}`);
+  connected();
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const timer = setTimeout(() => silent.abort(), silenceMsMax);
+    const next = await reader.read().finally(() => clearTimeout(timer));
+    if (next.done) return;
+    const blocks = (text + next.value).split('\n\n');
+    text = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const type = typeOf(block);
+      if (type !== null) changed(type);
+    }
+  }
+}
+
+/** Null: a comment, such as a heartbeat. */
+function typeOf(block: string): string | null {
+  const lines = block.split('\n').filter((line) => line.startsWith('data:'));
+  const data = lines.map((line) => line.slice(5).trimStart()).join('\n');
+  if (data === '') return null;
+  try {
+    const { type } = JSON.parse(data) as { type?: unknown };
+    return typeof type === 'string' ? type : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Says what a failed or successful call says about the connection. */
+export function noteOutcome(error: unknown): void {
+  const isLost = error instanceof AgentTrustError && error.http_status === null;
+  if (isLost) setConnection('offline');
+  else if (connection === 'offline') setConnection('polling');
+}

@@ -1,0 +1,96 @@
+import { ask } from './client.ts';
+
+/** The operations of people and sessions, which the generated client leaves out: they need a browser. */
+
+export const roles = ['owner', 'admin', 'approver', 'auditor', 'read_only'] as const;
+export type Role = (typeof roles)[number];
+
+export interface User {
+  readonly user_id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly status: 'invited' | 'active' | 'disabled';
+  readonly totp_enabled: boolean;
+  readonly created_at: string;
+  readonly last_login_at: string | null;
+}
+
+export interface Session {
+  readonly session_id: string;
+  readonly user: User;
+  readonly account: {
+    readonly account_id: string;
+    readonly name: string;
+    readonly plan: string;
+    readonly is_operator: boolean;
+  };
+  readonly scopes: readonly string[];
+  readonly mode: 'live' | 'test';
+  readonly created_at: string;
+  readonly expires_at: string;
+  readonly idle_expires_at: string;
+}
+
+export interface SessionListItem {
+  readonly session_id: string;
+  readonly user_id: string;
+  readonly user_agent: string | null;
+  readonly is_current: boolean;
+  readonly created_at: string;
+  readonly last_seen_at: string;
+  readonly expires_at: string;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly total: number;
+}
+
+export interface Login {
+  readonly email: string;
+  readonly password: string;
+  readonly totp_code?: string;
+}
+
+export interface Acceptance {
+  readonly token: string;
+  readonly name: string;
+  readonly password: string;
+  /** Only for the first owner, whose link names nobody. */
+  readonly email?: string;
+}
+
+export interface Invitation {
+  readonly user: User;
+  /** Shown once. */
+  readonly invitation_url?: string;
+  readonly expires_at: string;
+}
+
+const get = <T>(path: string, query?: Readonly<Record<string, string | number | undefined>>) =>
+  ask<T>({ method: 'GET', path, query });
+const post = <T>(path: string, body: object = {}) => ask<T>({ method: 'POST', path, body });
+const user = (id: string) => `/v1/users/${encodeURIComponent(id)}`;
+
+export const people = {
+  session: () => get<Session>('/v1/session'),
+  logIn: (body: Login) => post<Session>('/v1/session', body),
+  logOut: () => ask<void>({ method: 'DELETE', path: '/v1/session' }),
+  sessions: () => get<{ readonly items: readonly SessionListItem[] }>('/v1/sessions'),
+  endSession: (id: string) => ask<void>({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` }),
+  accept: (body: Acceptance) => post<Session>('/v1/invitations/accept', body),
+  list: (query: { readonly limit?: number; readonly offset?: number }) => get<Page<User>>('/v1/users', query),
+  invite: (body: { readonly email: string; readonly name?: string; readonly role: Role }) =>
+    post<Invitation>('/v1/users', body),
+  inviteAgain: (id: string) => post<Invitation>(`${user(id)}/invitation`),
+  update: (id: string, body: { readonly role?: Role; readonly status?: 'active' | 'disabled' }) =>
+    ask<User>({ method: 'PATCH', path: user(id), body }),
+  remove: (id: string) => ask<unknown>({ method: 'DELETE', path: user(id) }),
+  changePassword: (body: { readonly current_password: string; readonly new_password: string }) =>
+    post<unknown>('/v1/users/me/password', body),
+  startTotp: () => post<{ readonly secret: string; readonly uri: string }>('/v1/users/me/totp'),
+  confirmTotp: (code: string) =>
+    post<{ readonly recovery_codes: readonly string[] }>('/v1/users/me/totp/confirm', { code }),
+  removeTotp: () => ask<unknown>({ method: 'DELETE', path: '/v1/users/me/totp' }),
+};

@@ -1,0 +1,77 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
+import { holdsScope, parseScope, type Scope } from '../../../shared/model/scopes.ts';
+import { AgentTrustError, type Mode, onSessionEnd, setMode } from './client.ts';
+import { followEvents } from './live.ts';
+import { people, type Session } from './people.ts';
+
+interface SessionState {
+  readonly session: Session;
+  readonly mode: Mode;
+  /** Shows the other world. */
+  chooseMode(mode: Mode): void;
+  /** Whether the role of this person allows it. */
+  may(scope: Scope): boolean;
+}
+
+const SessionContext = createContext<SessionState | null>(null);
+
+export function useSession(): SessionState {
+  const state = useContext(SessionContext);
+  if (state === null) throw new Error('useSession outside of a session');
+  return state;
+}
+
+export const sessionKey = ['session'] as const;
+const modeKey = 'agent-trust.mode';
+
+/** Null where nobody is logged in. */
+const readSession = (): Promise<Session | null> =>
+  people.session().catch((error: unknown) => {
+    if (error instanceof AgentTrustError && error.http_status === 401) return null;
+    throw error;
+  });
+
+/** Shows `children` to whoever is logged in, and `otherwise` to everybody else. */
+export function WithSession({
+  children,
+  otherwise,
+  waiting,
+  failed,
+}: {
+  readonly children: ReactNode;
+  readonly otherwise: ReactNode;
+  readonly waiting: ReactNode;
+  readonly failed: (error: unknown, again: () => void) => ReactNode;
+}): ReactNode {
+  const client = useQueryClient();
+  const query = useQuery({ queryKey: sessionKey, queryFn: readSession, staleTime: 60_000 });
+  const [mode, setShown] = useState<Mode>(() => {
+    const stored = sessionStorage.getItem(modeKey) === 'test' ? 'test' : 'live';
+    setMode(stored);
+    return stored;
+  });
+  const session = query.data;
+  useEffect(() => onSessionEnd(() => client.setQueryData(sessionKey, null)), [client]);
+  const isLoggedIn = session !== null && session !== undefined;
+  useEffect(() => (isLoggedIn ? followEvents(client, mode) : undefined), [client, mode, isLoggedIn]);
+  const state = useMemo<SessionState | null>(() => {
+    if (!session) return null;
+    const held = session.scopes.map(parseScope).filter((scope) => scope !== null);
+    return {
+      session,
+      mode,
+      chooseMode: (next) => {
+        setMode(next);
+        sessionStorage.setItem(modeKey, next);
+        setShown(next);
+        client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
+      },
+      may: (scope) => holdsScope(held, scope),
+    };
+  }, [session, mode, client]);
+  if (state !== null) return <SessionContext value={state}>{children}</SessionContext>;
+  if (query.isPending) return waiting;
+  if (query.isError) return failed(query.error, () => void query.refetch());
+  return otherwise;
+}

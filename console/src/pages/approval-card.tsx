@@ -1,0 +1,102 @@
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { type Approval, api } from '../api/client.ts';
+import { useSession } from '../api/session.tsx';
+import { useAction } from '../ui/action.ts';
+import { Badge } from '../ui/badge.tsx';
+import { TextField } from '../ui/field.tsx';
+import { usd } from '../ui/format.ts';
+import { GateName } from '../ui/names.tsx';
+import { Facts, Problem } from '../ui/page.tsx';
+import { Ago, Countdown, useNow } from '../ui/time.tsx';
+
+/** One request that waits: what is asked, by whom, for how much, how long there is, and the two answers. */
+export function ApprovalCard({ approval }: { readonly approval: Approval }): ReactNode {
+  const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
+  const { may } = useSession();
+  const [note, setNote] = useState('');
+  const body = note.trim() === '' ? {} : { note: note.trim() };
+  const changes = ['approvals'];
+  const approve = useAction({
+    run: () => api.approvals.approve(id, body),
+    changes,
+    done: `Approved: ${agent} may go on.`,
+  });
+  const deny = useAction({
+    run: () => api.approvals.deny(id, body),
+    changes,
+    done: `Denied: ${agent} is blocked.`,
+  });
+  const isBusy = approve.isPending || deny.isPending || approve.isSuccess || deny.isSuccess;
+  const isOver = useNow() >= Date.parse(approval.expires_at);
+  const error = approve.error ?? deny.error;
+  return (
+    <article className="card approval" aria-label={`Request of ${agent}`}>
+      <div className="row between">
+        <span className="amount">{amount === null ? 'No amount' : usd(amount)}</span>
+        <span className="soft">
+          {isOver ? (
+            'Its time is over'
+          ) : (
+            <>
+              Time left <Countdown at={approval.expires_at} />
+            </>
+          )}
+        </span>
+      </div>
+      <Facts
+        items={[
+          [
+            'Agent',
+            <Link key="agent" to={`/passports/${approval.passport_id}`}>
+              {agent}
+            </Link>,
+          ],
+          ['Wants to', <code key="permission">{permission ?? 'nothing named'}</code>],
+          ['At', <GateName key="gate" id={approval.gate_id} />],
+          ['Asked', <Ago key="asked" at={approval.created_at} />],
+        ]}
+      />
+      <div className="row small">
+        <Link to={`/approvals/${id}`}>Details and history of this agent</Link>
+      </div>
+      {may('approvals:resolve') && approval.status === 'pending' ? (
+        <>
+          <TextField
+            label="Note"
+            hint="Optional. It is kept in the record."
+            maxLength={500}
+            value={note}
+            onChange={setNote}
+          />
+          {error === null ? null : <Problem error={error} />}
+          <div className="row">
+            <button
+              type="button"
+              className="button primary large"
+              disabled={isBusy || isOver}
+              onClick={() => approve.mutate(undefined)}
+            >
+              {approve.isPending ? 'Approving…' : amount === null ? 'Approve' : `Approve ${usd(amount)}`}
+            </button>
+            <button
+              type="button"
+              className="button danger large"
+              disabled={isBusy || isOver}
+              onClick={() => deny.mutate(undefined)}
+            >
+              {deny.isPending ? 'Denying…' : 'Deny'}
+            </button>
+          </div>
+        </>
+      ) : (
+        <div className="row">
+          <Badge value={approval.status} />
+          {approval.status === 'pending' ? (
+            <span className="soft">Your role may look at approvals, but not answer them.</span>
+          ) : null}
+        </div>
+      )}
+    </article>
+  );
+}

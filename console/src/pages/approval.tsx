@@ -1,0 +1,87 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { useId } from '../api/address.ts';
+import { api } from '../api/client.ts';
+import { pollMs } from '../api/live.ts';
+import { useSession } from '../api/session.tsx';
+import { Badge } from '../ui/badge.tsx';
+import { Id } from '../ui/copy.tsx';
+import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
+import { policyInWords } from '../ui/policy.ts';
+import { Time } from '../ui/time.tsx';
+import { ApprovalCard } from './approval-card.tsx';
+import { RecordChain } from './record-chain.tsx';
+
+export default function ApprovalPage(): ReactNode {
+  const id = useId();
+  const { may } = useSession();
+  const query = useQuery({
+    queryKey: ['approvals', 'one', id],
+    queryFn: () => api.approvals.get(id),
+    refetchInterval: pollMs(),
+  });
+  const gateId = query.data?.gate_id ?? '';
+  const gate = useQuery({
+    queryKey: ['gates', 'one', gateId],
+    queryFn: () => api.gates.get(gateId),
+    enabled: gateId !== '' && may('gates:read'),
+    retry: false,
+  });
+  const passportId = query.data?.passport_id ?? '';
+  const history = useQuery({
+    queryKey: ['attestations', 'of', passportId],
+    queryFn: () => api.attestations.list({ passport_id: passportId, limit: 10 }),
+    enabled: passportId !== '' && may('attestations:read'),
+  });
+  if (query.isPending) return <Waiting what="the approval" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const approval = query.data;
+  return (
+    <>
+      <PageHead title={`Request of ${approval.agent_id}`} above={{ to: '/approvals', label: 'Approvals' }}>
+        <Badge value={approval.status} />
+      </PageHead>
+      <div className="columns">
+        <ApprovalCard key={approval.status} approval={approval} />
+        <Card title="The record">
+          <Facts
+            items={[
+              ['Approval', <Id key="id" id={approval.approval_id} what="approval id" />],
+              [
+                'Passport',
+                <Link key="pass" to={`/passports/${passportId}`}>
+                  <code>{passportId}</code>
+                </Link>,
+              ],
+              ['Request hash', <code key="hash">{approval.request_hash}</code>],
+              ['Asked', <Time key="asked" at={approval.created_at} />],
+              ['Ends', <Time key="ends" at={approval.expires_at} />],
+              ['Answered', <Time key="answered" at={approval.resolved_at} otherwise="not yet" />],
+              ['By', approval.resolved_by === null ? 'nobody' : <code key="by">{approval.resolved_by}</code>],
+              ['Note', approval.note ?? 'none'],
+            ]}
+          />
+        </Card>
+        {gate.data === undefined ? null : (
+          <Card title="What the gate demands">
+            <ul className="stack tight">
+              {policyInWords(gate.data.trust_level, gate.data.constraints).map((sentence) => (
+                <li key={sentence}>{sentence}</li>
+              ))}
+            </ul>
+          </Card>
+        )}
+        {history.data === undefined ? null : (
+          <Card title="What this agent did before">
+            {history.data.attestations.length === 0 ? (
+              <p className="soft">This is the first request under this passport.</p>
+            ) : (
+              <RecordChain records={history.data.attestations} />
+            )}
+          </Card>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,194 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { useAddress } from '../api/address.ts';
+import { type Attestation, type AttestationPage, api } from '../api/client.ts';
+import { useCursorList } from '../api/lists.ts';
+import { Badge } from '../ui/badge.tsx';
+import { DataTable } from '../ui/data-table.tsx';
+import { ExportLink } from '../ui/export-link.tsx';
+import { Select, TextField } from '../ui/field.tsx';
+import { microUsd, words } from '../ui/format.ts';
+import { GateName, PassportName } from '../ui/names.tsx';
+import { Empty, PageHead } from '../ui/page.tsx';
+import { Ago } from '../ui/time.tsx';
+
+/** Filters of the list, as the address and the API name them. */
+const filters = [
+  'passport_id',
+  'gate_id',
+  'agent_id',
+  'decision',
+  'reason',
+  'permission_key',
+  'since',
+  'until',
+] as const;
+type Query = NonNullable<Parameters<typeof api.attestations.list>[0]>;
+
+const reasons = [
+  'passport_malformed',
+  'passport_signature_invalid',
+  'passport_not_yet_valid',
+  'passport_expired',
+  'passport_revoked',
+  'passport_suspended',
+  'passport_unknown_key',
+  'mode_mismatch',
+  'trust_level_insufficient',
+  'issuer_untrusted',
+  'permission_missing',
+  'permission_not_granted',
+  'permission_not_in_catalog',
+  'domain_missing',
+  'domain_not_allowed',
+  'pii_detected',
+  'currency_unsupported',
+  'amount_missing',
+  'spend_limit_exceeded',
+  'rate_limit_exceeded',
+  'approval_required',
+  'approval_mismatch',
+  'approval_denied',
+  'approval_expired',
+  'approval_used',
+  'approvals_pending_exceeded',
+  'state_stale',
+  'quota_unavailable',
+] as const;
+
+const periods = [
+  ['', 'All time'],
+  ['1', 'Last hour'],
+  ['24', 'Last 24 hours'],
+  ['168', 'Last 7 days'],
+] as const;
+
+export default function AttestationsPage(): ReactNode {
+  const { search, set } = useAddress();
+  const given = Object.fromEntries(
+    filters.flatMap((name) => (search[name] === undefined ? [] : [[name, search[name]]])),
+  ) as Query;
+  const source = useCursorList<Attestation, AttestationPage>(
+    ['attestations', 'list', given],
+    (page) => api.attestations.list({ ...given, ...page }),
+    (page) => page.attestations,
+  );
+  const field = (name: (typeof filters)[number]) => ({
+    value: search[name] ?? '',
+    onChange: (value: string) => set({ [name]: value.trim() === '' ? undefined : value.trim() }),
+  });
+  const isFiltered = Object.keys(given).length > 0;
+  return (
+    <>
+      <PageHead
+        title="Attestations"
+        actions={
+          <>
+            <Link to="/verify" className="button">
+              Verify an export
+            </Link>
+            <ExportLink path="/v1/attestations/export" file="attestations.jsonl">
+              Export
+            </ExportLink>
+          </>
+        }
+      >
+        A signed record of every decision, newest first.
+      </PageHead>
+      <div className="filters">
+        <Select
+          label="Decision"
+          options={[
+            ['', 'All'],
+            ['PERMIT', 'Permit'],
+            ['BLOCK', 'Block'],
+            ['SUSPEND', 'Suspend'],
+          ]}
+          {...field('decision')}
+        />
+        <Select
+          label="Reason"
+          options={[['', 'All'], ...reasons.map((each) => [each, words(each)] as const)]}
+          {...field('reason')}
+        />
+        <TextField label="Agent id" {...field('agent_id')} />
+        <TextField label="Permission" placeholder="orders:create" {...field('permission_key')} />
+        <TextField label="Gate id" placeholder="gate_…" {...field('gate_id')} />
+        <TextField label="Passport id" placeholder="pass_…" {...field('passport_id')} />
+        <Select
+          label="Period"
+          value=""
+          onChange={(hours) =>
+            set({
+              since:
+                hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString(),
+            })
+          }
+          options={search['since'] === undefined ? periods : [['', 'Chosen'], ...periods.slice(1)]}
+        />
+        {isFiltered ? (
+          <Link to="/attestations" search={{}} className="button">
+            Clear
+          </Link>
+        ) : null}
+      </div>
+      <DataTable
+        label="Attestations"
+        source={source}
+        empty={
+          isFiltered ? (
+            <Empty
+              title="None match"
+              action={
+                <Link to="/attestations" search={{}}>
+                  Show all
+                </Link>
+              }
+            >
+              No decision has all of these properties.
+            </Empty>
+          ) : (
+            <Empty title="No decisions yet" action={<Link to="/gates">Try a gate</Link>}>
+              Each decision of a gate leaves a signed record here.
+            </Empty>
+          )
+        }
+        columns={[
+          {
+            head: 'Decision',
+            width: 'minmax(90px, 1.2fr)',
+            cell: (row) => (
+              <div className="two-lines">
+                <Link to={`/attestations/${row.id}`}>
+                  <Badge value={row.decision} />
+                </Link>
+                <span>{row.reason === null ? (row.test ? 'gate test' : '') : words(row.reason)}</span>
+              </div>
+            ),
+          },
+          { head: 'Agent', width: 'minmax(0, 1.3fr)', cell: (row) => <PassportName id={row.passport_id} /> },
+          {
+            head: 'Gate',
+            width: 'minmax(0, 1.3fr)',
+            isWideOnly: true,
+            cell: (row) => <GateName id={row.gate_id} />,
+          },
+          {
+            head: 'Permission',
+            width: 'minmax(0, 1.3fr)',
+            isWideOnly: true,
+            cell: (row) => <code>{row.permission_key ?? ''}</code>,
+          },
+          {
+            head: 'Amount',
+            width: '90px',
+            isNumber: true,
+            isWideOnly: true,
+            cell: (row) => (row.amount_micro_usd === null ? '' : microUsd(row.amount_micro_usd)),
+          },
+          { head: 'When', width: '96px', cell: (row) => <Ago at={row.timestamp} /> },
+        ]}
+      />
+    </>
+  );
+}

@@ -1,0 +1,86 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useState } from 'react';
+import { AgentTrustError } from '../api/client.ts';
+import { people } from '../api/people.ts';
+import { sessionKey } from '../api/session.tsx';
+import { onSubmit, useAction } from '../ui/action.ts';
+import { TextField } from '../ui/field.tsx';
+import { Problem } from '../ui/page.tsx';
+
+const codeOf = (error: unknown): string => (error instanceof AgentTrustError ? error.code : '');
+
+/** Shown in the place of any page, at its own address, so that the page comes after the login. */
+export function LogIn(): ReactNode {
+  const client = useQueryClient();
+  const [email, setEmail] = useState('');
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const login = useAction({
+    run: people.logIn,
+    onDone: (session) => {
+      client.removeQueries();
+      client.setQueryData(sessionKey, session);
+    },
+  });
+  useEffect(() => {
+    document.title = 'Log in · agent-trust';
+  }, []);
+  const error = codeOf(login.error);
+  const needsCode = error === 'totp_required' || code !== '';
+  const submit = () =>
+    login.mutate({ email: email.trim(), password, ...(code === '' ? {} : { totp_code: code.trim() }) });
+  return (
+    <main className="welcome" style={{ maxWidth: 'none' }}>
+      <form className="card" onSubmit={onSubmit(submit)}>
+        <div className="stack tight">
+          <img src="/console/icon.svg" alt="" width="36" height="36" />
+          <h1>Log in to agent-trust</h1>
+        </div>
+        <TextField
+          label="Email"
+          type="email"
+          name="email"
+          autoComplete="username"
+          required
+          value={email}
+          onChange={setEmail}
+        />
+        <TextField
+          label="Password"
+          type="password"
+          name="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onChange={setPassword}
+        />
+        {needsCode ? (
+          <TextField
+            label="Code of your authenticator app"
+            hint="Or one of your recovery codes."
+            name="totp_code"
+            autoComplete="one-time-code"
+            required
+            autoFocus
+            value={code}
+            onChange={setCode}
+          />
+        ) : null}
+        {error === 'login_failed' ? (
+          <p className="notice bad" role="alert">
+            The email, the password or the code is wrong.
+          </p>
+        ) : login.error !== null && error !== 'totp_required' ? (
+          <Problem error={login.error} />
+        ) : null}
+        <button type="submit" className="button primary large" disabled={login.isPending}>
+          {login.isPending ? 'Logging in…' : 'Log in'}
+        </button>
+        <p className="soft small">
+          No account yet? An owner or admin invites you. The first owner finds a link in the log of the
+          service.
+        </p>
+      </form>
+    </main>
+  );
+}

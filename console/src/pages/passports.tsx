@@ -1,0 +1,215 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { useAddress } from '../api/address.ts';
+import { api, type IssuedPassport, type PassportListItem } from '../api/client.ts';
+import { useOffsetList } from '../api/lists.ts';
+import { useSession } from '../api/session.tsx';
+import { onSubmit, useAction } from '../ui/action.ts';
+import { Badge, Tier } from '../ui/badge.tsx';
+import { Id, Secret } from '../ui/copy.tsx';
+import { DataTable } from '../ui/data-table.tsx';
+import { Dialog, DialogActions } from '../ui/dialog.tsx';
+import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
+import { count } from '../ui/format.ts';
+import { Empty, PageHead, Problem } from '../ui/page.tsx';
+import { Ago } from '../ui/time.tsx';
+
+const statuses = ['active', 'suspended', 'revoked', 'expired'] as const;
+const tiers = ['L1', 'L2', 'L3'] as const;
+
+export default function PassportsPage(): ReactNode {
+  const { search, set } = useAddress();
+  const { may } = useSession();
+  const status = statuses.find((each) => each === search['status']);
+  const tier = tiers.find((each) => each === search['trust_tier']);
+  const source = useOffsetList<PassportListItem>(['passports', 'list', status, tier], (page) =>
+    api.passports.list({
+      ...page,
+      ...(status === undefined ? {} : { status }),
+      ...(tier === undefined ? {} : { trust_tier: tier }),
+    }),
+  );
+  const isFiltered = status !== undefined || tier !== undefined;
+  const issue = may('passports:issue') ? (
+    <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
+      Issue a passport
+    </button>
+  ) : null;
+  return (
+    <>
+      <PageHead title="Passports" actions={issue}>
+        Signed identities of agents{source.total === null ? '' : `: ${count(source.total)}`}.
+      </PageHead>
+      <div className="filters">
+        <Select
+          label="Status"
+          value={status ?? ''}
+          onChange={(next) => set({ status: next })}
+          options={[['', 'All'], ...statuses.map((each) => [each, each] as const)]}
+        />
+        <Select
+          label="Trust tier"
+          value={tier ?? ''}
+          onChange={(next) => set({ trust_tier: next })}
+          options={[['', 'All'], ...tiers.map((each) => [each, each] as const)]}
+        />
+      </div>
+      <DataTable
+        label="Passports"
+        source={source}
+        empty={
+          isFiltered ? (
+            <Empty title="None match" action={<Link to="/passports">Show all</Link>}>
+              No passport has this status and tier.
+            </Empty>
+          ) : (
+            <Empty title="No passports yet" action={issue}>
+              An agent needs a passport before a gate lets it do anything.
+            </Empty>
+          )
+        }
+        columns={[
+          {
+            head: 'Agent',
+            width: 'minmax(0, 2fr)',
+            cell: (row) => (
+              <div className="two-lines">
+                <Link to={`/passports/${row.passport_id}`}>{row.agent_name}</Link>
+                <span>{row.agent_id}</span>
+              </div>
+            ),
+          },
+          { head: 'Status', width: '110px', cell: (row) => <Badge value={row.status} /> },
+          { head: 'Tier', width: '56px', isWideOnly: true, cell: (row) => <Tier tier={row.trust_tier} /> },
+          {
+            head: 'May do',
+            width: 'minmax(0, 2fr)',
+            isWideOnly: true,
+            cell: (row) => <code title={row.permissions.join(', ')}>{row.permissions.join(', ')}</code>,
+          },
+          { head: 'Issued', width: '110px', isWideOnly: true, cell: (row) => <Ago at={row.issued_at} /> },
+          { head: 'Ends', width: '110px', isWideOnly: true, cell: (row) => <Ago at={row.expires_at} /> },
+        ]}
+      />
+      {search['new'] === '1' ? <IssueDialog onClose={() => set({ new: undefined })} /> : null}
+    </>
+  );
+}
+
+const listOf = (text: string): string[] => text.split(/[\s,]+/).filter((each) => each !== '');
+
+function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
+  const [agentId, setAgentId] = useState('');
+  const [agentName, setAgentName] = useState('');
+  const [permissions, setPermissions] = useState('');
+  const [days, setDays] = useState('90');
+  const [tier, setTier] = useState('L1');
+  const [issuer, setIssuer] = useState('');
+  const { may } = useSession();
+  const issuers = useQuery({
+    queryKey: ['issuers', 'choice'],
+    queryFn: () => api.issuers.list({ limit: 200 }),
+    enabled: may('issuers:read'),
+  });
+  const issue = useAction({
+    run: () =>
+      api.passports.issue({
+        agent_id: agentId.trim(),
+        permissions: listOf(permissions),
+        expires_in_days: Number(days),
+        trust_tier: tiers.find((each) => each === tier) ?? 'L1',
+        ...(agentName.trim() === '' ? {} : { agent_name: agentName.trim() }),
+        ...(issuer === '' ? {} : { issuer_id: issuer }),
+      }),
+    changes: ['passports'],
+  });
+  if (issue.data !== undefined) return <IssuedDialog issued={issue.data} onClose={onClose} />;
+  return (
+    <Dialog title="Issue a passport" onClose={onClose}>
+      <form className="stack" onSubmit={onSubmit(() => issue.mutate(undefined))}>
+        <TextField
+          label="Agent id"
+          hint="Your own identifier. An agent can have one active passport at a time."
+          required
+          maxLength={128}
+          value={agentId}
+          onChange={setAgentId}
+        />
+        <TextField
+          label="Name"
+          hint="For people. Default: the agent id."
+          maxLength={200}
+          value={agentName}
+          onChange={setAgentName}
+        />
+        <TextArea
+          label="Permissions"
+          hint="Such as orders:create, or orders:* for the whole area. Separate them by spaces or lines."
+          rows={2}
+          value={permissions}
+          onChange={setPermissions}
+        />
+        <div className="form-grid">
+          <TextField
+            label="Valid for days"
+            type="number"
+            min={1}
+            max={3650}
+            required
+            value={days}
+            onChange={setDays}
+          />
+          <Select
+            label="Trust tier"
+            value={tier}
+            onChange={setTier}
+            options={[
+              ['L1', 'L1, lowest'],
+              ['L2', 'L2'],
+              ['L3', 'L3, highest'],
+            ]}
+          />
+          {issuers.data === undefined || issuers.data.total < 2 ? null : (
+            <Select
+              label="Issuer"
+              value={issuer}
+              onChange={setIssuer}
+              options={[
+                ['', 'Default'],
+                ...issuers.data.items.map(({ issuer_id, name }) => [issuer_id, name] as const),
+              ]}
+            />
+          )}
+        </div>
+        {issue.error === null ? null : <Problem error={issue.error} />}
+        <DialogActions onCancel={onClose} submit="Issue" isBusy={issue.isPending} />
+      </form>
+    </Dialog>
+  );
+}
+
+/** The one moment at which the token and the private key can be seen. */
+function IssuedDialog({ issued, onClose }: { readonly issued: IssuedPassport; onClose(): void }): ReactNode {
+  const [isKept, setKept] = useState(false);
+  return (
+    <Dialog title={`Passport of ${issued.agent_name}`} onClose={onClose} className="wide" isLocked={!isKept}>
+      <p className="notice warn">Copy both now. The service keeps neither, and nobody can show them again.</p>
+      <Secret label="Passport token" text={issued.jwt}>
+        The agent shows it with each request. Whoever has it can act as the agent.
+      </Secret>
+      {issued.private_key === undefined ? null : (
+        <Secret label="Private key" text={issued.private_key}>
+          Proves later that the agent is the one the passport was issued to.
+        </Secret>
+      )}
+      <Id id={issued.passport_id} what="passport id" />
+      <Check label="I have stored them in a safe place" checked={isKept} onChange={setKept} />
+      <div className="actions">
+        <button type="button" className="button primary" disabled={!isKept} onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,236 @@
+import { type ReactNode, useState } from 'react';
+import { useAddress } from '../api/address.ts';
+import { useOffsetList } from '../api/lists.ts';
+import { type Invitation, people, type Role, roles, type User } from '../api/people.ts';
+import { useSession } from '../api/session.tsx';
+import { onSubmit, useAction } from '../ui/action.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Secret } from '../ui/copy.tsx';
+import { DataTable } from '../ui/data-table.tsx';
+import { Dialog, DialogActions } from '../ui/dialog.tsx';
+import { Select, TextField } from '../ui/field.tsx';
+import { words } from '../ui/format.ts';
+import { Empty, PageHead, Problem } from '../ui/page.tsx';
+import { Ago, Time } from '../ui/time.tsx';
+
+const roleWords: Readonly<Record<Role, string>> = {
+  owner: 'everything, people and signing keys included',
+  admin: 'everything that the owner leaves to admins',
+  approver: 'look at gates and agents, and answer approvals',
+  auditor: 'read records, audit and settings; change nothing',
+  read_only: 'look at passports, gates and records; change nothing',
+};
+
+export default function PeoplePage(): ReactNode {
+  const { search, set } = useAddress();
+  const { session } = useSession();
+  const source = useOffsetList<User>(['people', 'list'], (page) => people.list(page));
+  const [changed, setChanged] = useState<User | null>(null);
+  const [link, setLink] = useState<Invitation | null>(null);
+  const invite = (
+    <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
+      Invite somebody
+    </button>
+  );
+  return (
+    <>
+      <PageHead title="People" actions={invite}>
+        Who may use this console, and for what.
+      </PageHead>
+      <DataTable
+        label="People"
+        source={source}
+        empty={
+          <Empty title="Nobody yet" action={invite}>
+            Invite the people who approve requests and read records.
+          </Empty>
+        }
+        columns={[
+          {
+            head: 'Person',
+            width: 'minmax(0, 2fr)',
+            cell: (row) => (
+              <div className="two-lines">
+                <span>
+                  {row.name}
+                  {row.user_id === session.user.user_id ? ' (you)' : ''}
+                </span>
+                <span>{row.email}</span>
+              </div>
+            ),
+          },
+          { head: 'Role', width: '96px', cell: (row) => words(row.role) },
+          { head: 'Status', width: '100px', isWideOnly: true, cell: (row) => <Badge value={row.status} /> },
+          {
+            head: 'Second factor',
+            width: '110px',
+            isWideOnly: true,
+            cell: (row) => (row.totp_enabled ? 'on' : 'off'),
+          },
+          {
+            head: 'Last login',
+            width: '110px',
+            isWideOnly: true,
+            cell: (row) => <Ago at={row.last_login_at} />,
+          },
+          {
+            head: 'Actions',
+            width: '84px',
+            cell: (row) => (
+              <button
+                type="button"
+                className="button small"
+                aria-label={`Change ${row.email}`}
+                onClick={() => setChanged(row)}
+              >
+                Change
+              </button>
+            ),
+          },
+        ]}
+      />
+      {search['new'] === '1' ? (
+        <InviteDialog
+          onClose={() => set({ new: undefined })}
+          onInvited={(invitation) => {
+            set({ new: undefined });
+            setLink(invitation);
+          }}
+        />
+      ) : null}
+      {changed === null ? null : (
+        <ChangeDialog user={changed} onClose={() => setChanged(null)} onInvited={setLink} />
+      )}
+      {link === null ? null : <LinkDialog invitation={link} onClose={() => setLink(null)} />}
+    </>
+  );
+}
+
+function RoleChoice({ value, onChange }: { readonly value: Role; onChange(role: Role): void }): ReactNode {
+  const { session } = useSession();
+  // Nobody gives a role above their own.
+  const given = roles.slice(roles.indexOf(session.user.role));
+  return (
+    <Select
+      label="Role"
+      hint={`May ${roleWords[value]}.`}
+      value={value}
+      onChange={(next) => onChange(roles.find((each) => each === next) ?? 'read_only')}
+      options={given.map((role) => [role, words(role)] as const)}
+    />
+  );
+}
+
+function InviteDialog({
+  onClose,
+  onInvited,
+}: {
+  onClose(): void;
+  onInvited(invitation: Invitation): void;
+}): ReactNode {
+  const [email, setEmail] = useState('');
+  const [role, setRole] = useState<Role>('approver');
+  const invite = useAction({
+    run: () => people.invite({ email: email.trim(), role }),
+    changes: ['people'],
+    onDone: onInvited,
+  });
+  return (
+    <Dialog title="Invite somebody" onClose={onClose}>
+      <form className="stack" onSubmit={onSubmit(() => invite.mutate(undefined))}>
+        <TextField label="Email" type="email" required value={email} onChange={setEmail} />
+        <RoleChoice value={role} onChange={setRole} />
+        {invite.error === null ? null : <Problem error={invite.error} />}
+        <DialogActions onCancel={onClose} submit="Make the link" isBusy={invite.isPending} />
+      </form>
+    </Dialog>
+  );
+}
+
+function LinkDialog({
+  invitation,
+  onClose,
+}: {
+  readonly invitation: Invitation;
+  onClose(): void;
+}): ReactNode {
+  return (
+    <Dialog title={`Invitation of ${invitation.user.email}`} onClose={onClose} className="wide">
+      <p>
+        Send this link yourself, by a way that only this person reads. It works once, until{' '}
+        <Time at={invitation.expires_at} />.
+      </p>
+      <Secret label="Link" text={invitation.invitation_url ?? ''}>
+        It cannot be shown again; a new one can be made under People.
+      </Secret>
+      <div className="actions">
+        <button type="button" className="button primary" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function ChangeDialog({
+  user,
+  onClose,
+  onInvited,
+}: {
+  readonly user: User;
+  onClose(): void;
+  onInvited(invitation: Invitation): void;
+}): ReactNode {
+  const [role, setRole] = useState<Role>(user.role);
+  const changes = ['people'];
+  const id = user.user_id;
+  const save = useAction({
+    run: (change: { readonly role?: Role; readonly status?: 'active' | 'disabled' }) =>
+      people.update(id, change),
+    changes,
+    done: 'Saved. Their sessions have ended.',
+    onDone: onClose,
+  });
+  const invite = useAction({
+    run: () => people.inviteAgain(id),
+    changes,
+    onDone: (invitation) => {
+      onClose();
+      onInvited(invitation);
+    },
+  });
+  const remove = useAction({ run: () => people.remove(id), changes, done: 'Removed.', onDone: onClose });
+  const error = save.error ?? invite.error ?? remove.error;
+  return (
+    <Dialog title={user.name} onClose={onClose}>
+      <form className="stack" onSubmit={onSubmit(() => save.mutate({ role }))}>
+        <RoleChoice value={role} onChange={setRole} />
+        {error === null ? null : <Problem error={error} />}
+        <DialogActions
+          onCancel={onClose}
+          submit="Save the role"
+          isBusy={save.isPending || role === user.role}
+        />
+      </form>
+      <div className="row">
+        {user.status === 'disabled' ? (
+          <button type="button" className="button" onClick={() => save.mutate({ status: 'active' })}>
+            Enable
+          </button>
+        ) : (
+          <button type="button" className="button danger" onClick={() => save.mutate({ status: 'disabled' })}>
+            Disable
+          </button>
+        )}
+        {user.status === 'invited' ? (
+          <button type="button" className="button" onClick={() => invite.mutate(undefined)}>
+            New link
+          </button>
+        ) : null}
+        <button type="button" className="button danger" onClick={() => remove.mutate(undefined)}>
+          Remove
+        </button>
+      </div>
+    </Dialog>
+  );
+}

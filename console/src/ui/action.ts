@@ -1,0 +1,32 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { FormEvent } from 'react';
+import { toast } from './toast.tsx';
+
+/**
+ * A change of something. `changes` names the lists that are out of date afterwards; `done` is said to the
+ * reader.
+ */
+export function useAction<Input, Output>(options: {
+  run(input: Input): Promise<Output>;
+  readonly changes?: readonly string[];
+  readonly done?: string | undefined;
+  onDone?(output: Output, input: Input): void;
+}) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: options.run,
+    onSuccess: (output, input) => {
+      for (const name of options.changes ?? []) void client.invalidateQueries({ queryKey: [name] });
+      if (options.done !== undefined) toast(options.done);
+      options.onDone?.(output, input);
+    },
+  });
+}
+
+/** `onSubmit` of a form that is sent by script. */
+export const onSubmit =
+  (then: () => void) =>
+  (event: FormEvent): void => {
+    event.preventDefault();
+    then();
+  };

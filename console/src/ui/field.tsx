@@ -1,0 +1,139 @@
+import { type InputHTMLAttributes, type ReactNode, useId } from 'react';
+
+interface Labelled {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly fault?: string | null | undefined;
+}
+
+function useLabelled({ label, hint, fault }: Labelled) {
+  const id = useId();
+  const described = [hint === undefined ? null : `${id}-hint`, fault ? `${id}-fault` : null].filter(Boolean);
+  return {
+    control: {
+      id,
+      className: 'input',
+      ...(described.length === 0 ? {} : { 'aria-describedby': described.join(' ') }),
+      ...(fault ? { 'aria-invalid': true as const } : {}),
+    },
+    around: (control: ReactNode) => (
+      <div className="field">
+        <label htmlFor={id}>{label}</label>
+        {control}
+        {hint === undefined ? null : (
+          <span className="hint" id={`${id}-hint`}>
+            {hint}
+          </span>
+        )}
+        {fault ? (
+          <span className="fault" id={`${id}-fault`}>
+            {fault}
+          </span>
+        ) : null}
+      </div>
+    ),
+  };
+}
+
+type Native = Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'>;
+
+export function TextField({
+  label,
+  hint,
+  fault,
+  value,
+  onChange,
+  ...native
+}: Labelled & Native & { readonly value: string; onChange(value: string): void }): ReactNode {
+  const { control, around } = useLabelled({ label, hint, fault });
+  return around(
+    <input
+      type="text"
+      autoComplete="off"
+      {...native}
+      {...control}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />,
+  );
+}
+
+export function TextArea({
+  label,
+  hint,
+  fault,
+  value,
+  onChange,
+  isCode = false,
+  rows,
+}: Labelled & {
+  readonly value: string;
+  onChange(value: string): void;
+  readonly isCode?: boolean;
+  readonly rows?: number;
+}): ReactNode {
+  const { control, around } = useLabelled({ label, hint, fault });
+  return around(
+    <textarea
+      {...control}
+      className={isCode ? 'input code' : 'input'}
+      spellCheck={!isCode}
+      {...(rows === undefined ? {} : { rows })}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />,
+  );
+}
+
+export function Select({
+  label,
+  hint,
+  fault,
+  value,
+  onChange,
+  options,
+}: Labelled & {
+  readonly value: string;
+  onChange(value: string): void;
+  readonly options: readonly (readonly [value: string, label: string])[];
+}): ReactNode {
+  const { control, around } = useLabelled({ label, hint, fault });
+  return around(
+    <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
+      {options.map(([each, text]) => (
+        <option key={each} value={each}>
+          {text}
+        </option>
+      ))}
+    </select>,
+  );
+}
+
+export function Check({
+  label,
+  hint,
+  checked,
+  onChange,
+  disabled = false,
+}: {
+  readonly label: ReactNode;
+  readonly hint?: string;
+  readonly checked: boolean;
+  onChange(checked: boolean): void;
+  readonly disabled?: boolean;
+}): ReactNode {
+  return (
+    <label className="check">
+      <input
+        type="checkbox"
+        checked={checked}
+        disabled={disabled}
+        onChange={(event) => onChange(event.target.checked)}
+      />
+      <span>
+        {label}
+        {hint === undefined ? null : <span className="soft small"> {hint}</span>}
+      </span>
+    </label>
+  );
+}
