@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export const lanes = {
   pure: ['unit', 'property', 'pii'],
   service: ['api', 'database'],
-  process: ['clients', 'contract', 'e2e', 'faults', 'io', 'upgrade'],
+  process: ['clients', 'console', 'contract', 'e2e', 'faults', 'io', 'upgrade'],
 } as const;
 
 const filesIn = (folders: readonly string[]) => folders.map((folder) => `test/${folder}/**/*.test.ts`);

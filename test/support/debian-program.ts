@@ -28,6 +28,11 @@ export const debianPrograms = {
     modules: ['fastapi', 'uvicorn', 'flask'],
     otherwise: '',
   },
+  chromium: {
+    commands: ['chromium'],
+    package: 'chromium',
+    otherwise: ', or set CHROMIUM_PATH to a Chromium or Chrome to use',
+  },
   promtool: { commands: ['promtool'], package: 'prometheus', otherwise: '' },
   nginx: { commands: ['nginx'], package: 'nginx', otherwise: '' },
   caddy: { commands: ['caddy'], package: 'caddy', otherwise: '' },

@@ -7,6 +7,7 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { buildConsole } from './build-console.ts';
 import { compilePrograms } from './compile-programs.ts';
 import { type DebianProgramName, debianPrograms, findDebianProgram } from './debian-program.ts';
 
@@ -21,7 +22,7 @@ declare module 'vitest' {
  * What one run of vitest shares between its files. Each is started when the first file asks for it: most
  * files need neither.
  */
-export type SharedService = 'postgres' | 'programs' | DebianProgramName;
+export type SharedService = 'postgres' | 'programs' | 'console' | DebianProgramName;
 export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
 
 /**
@@ -33,6 +34,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   let postgres: Promise<EmbeddedPostgres> | null = null;
   const found: Partial<Record<DebianProgramName, Promise<string>>> = {};
   let programs: Promise<string> | null = null;
+  let builtConsole: Promise<string> | null = null;
   const start = (name: string): Promise<string> => {
     if (isDebianProgram(name)) {
       found[name] ??= findDebianProgram(name);
@@ -41,6 +43,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     if (name === 'programs') {
       programs ??= compilePrograms();
       return programs;
+    }
+    if (name === 'console') {
+      builtConsole ??= buildConsole(join(folder, 'console'));
+      return builtConsole;
     }
     if (name !== 'postgres') return Promise.reject(new Error(`no service ${name}`));
     postgres ??= startTemplate(folder);

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import { holdsScope, parseScope, type Scope } from '../../../shared/model/scopes.ts';
 import { AgentTrustError, type Mode, onSessionEnd, setMode } from './client.ts';
 import { followEvents } from './live.ts';
@@ -32,6 +32,37 @@ const readSession = (): Promise<Session | null> =>
     throw error;
   });
 
+/**
+ * Ends the session of whoever left the desk. The service cannot see that by itself: an open page asks for
+ * news all the time, and each request counts as use.
+ */
+function useIdleEnd(session: Session | null | undefined, readAtMs: number, end: () => void): void {
+  const idleMs = session ? Date.parse(session.idle_expires_at) - readAtMs : null;
+  const latest = useRef(end);
+  latest.current = end;
+  const usedAtMs = useRef(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new session begins with its login
+  useEffect(() => {
+    usedAtMs.current = Date.now();
+  }, [session?.session_id]);
+  useEffect(() => {
+    // A clock of this machine that is off by as much must not log anybody out at once.
+    if (idleMs === null || idleMs < 60_000) return;
+    const note = () => {
+      usedAtMs.current = Date.now();
+    };
+    const kinds = ['pointerdown', 'keydown', 'wheel', 'touchstart'];
+    for (const kind of kinds) addEventListener(kind, note, { passive: true });
+    const timer = setInterval(() => {
+      if (Date.now() - usedAtMs.current > idleMs) latest.current();
+    }, 10_000);
+    return () => {
+      clearInterval(timer);
+      for (const kind of kinds) removeEventListener(kind, note);
+    };
+  }, [idleMs]);
+}
+
 /** Shows `children` to whoever is logged in, and `otherwise` to everybody else. */
 export function WithSession({
   children,
@@ -55,6 +86,10 @@ export function WithSession({
   useEffect(() => onSessionEnd(() => client.setQueryData(sessionKey, null)), [client]);
   const isLoggedIn = session !== null && session !== undefined;
   useEffect(() => (isLoggedIn ? followEvents(client, mode) : undefined), [client, mode, isLoggedIn]);
+  useIdleEnd(session, query.dataUpdatedAt, () => {
+    void people.logOut().catch(() => undefined);
+    client.setQueryData(sessionKey, null);
+  });
   const state = useMemo<SessionState | null>(() => {
     if (!session) return null;
     const held = session.scopes.map(parseScope).filter((scope) => scope !== null);

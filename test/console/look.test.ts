@@ -1,0 +1,150 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { screenshot, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { until } from '../support/until.ts';
+
+/** What somebody may call a thing who wants the console to run it. */
+const hostile = {
+  gate: 'Orders API <img src=x onerror=alert(1)>',
+  agent: '<script>alert(1)</script>',
+  webhook: '"><svg onload=alert(1)>',
+  issuer: 'javascript:alert(1)',
+  template: "{{constructor.constructor('alert(1)')()}}",
+};
+
+let world: TestConsole;
+let sidecar: TestSidecar;
+/** Every page by its name and address, with something on each. */
+let pages: readonly (readonly [name: string, path: string])[];
+
+beforeAll(async () => {
+  world = await startConsole({ outbound: { allowPrivate: true } });
+  sidecar = await startTestSidecar({ api: world.api });
+  pages = await fill();
+});
+afterAll(async () => {
+  await sidecar?.close();
+  sidecar?.removeFolder();
+  await world?.close();
+});
+
+async function fill(): Promise<typeof pages> {
+  const { api } = world;
+  const post = async (url: string, body: object) => (await api.call({ url: `/v1${url}`, body })).body;
+  const { gate_id: gate } = await api.createGate({
+    name: hostile.gate,
+    description: 'What the shop sells to agents',
+    constraints: {
+      allowed_domains: ['*.example.com'],
+      spend_limits: { per_transaction_usd: 50, daily_usd: 500 },
+      rate_limits: { requests_per_minute: 60, per: 'passport' },
+      approvals: { above_usd: 20 },
+      pii_controls: { mode: 'redact' },
+    },
+  });
+  const { gate_id: priced } = await api.createGate({ name: 'Search' });
+  for (const price_cents of [5, 7]) {
+    const pricing = { model: 'per_call', price_cents };
+    const permissions = [
+      { key: 'orders:create', display_name: hostile.agent, pricing, category: 'orders' },
+      { key: 'orders:refund', requires_approval: true },
+    ];
+    await post(`/gates/${priced}/catalog`, { permissions });
+  }
+  const passport = await api.issuePassport({
+    agent_id: 'buyer-1',
+    agent_name: hostile.agent,
+    permissions: ['orders:*'],
+    metadata: { note: hostile.webhook },
+  });
+  await api.createIssuer({ name: hostile.issuer });
+  await post('/templates', { name: hostile.template, constraints: { approvals: { above_usd: 1 } } });
+  const hook = await post('/webhooks', {
+    url: 'http://127.0.0.1:9/hook',
+    events: ['approval.requested'],
+    description: hostile.webhook,
+  });
+  const delivery = await post(`/webhooks/${hook.webhook_id}/test`, {});
+  await sidecar.caughtUp();
+  const request = { permission_key: 'orders:create', domain: 'shop.example.com' };
+  const check = (more: object) => sidecar.check(gate, passport.jwt, { ...request, ...more });
+  await check({ amount: 12.5 });
+  await check({ amount: 51 });
+  await check({ amount: 5, domain: 'evil.example.org' });
+  const { approval_id: approval } = (await check({ amount: 30 })).body;
+  const records = async () => (await api.call({ url: '/v1/attestations' })).body.attestations;
+  await until(async () => (await records()).length >= 3, { what: 'three records' });
+  const [record] = await records();
+  const pass = `/passports/${passport.passport_id}`;
+  return [
+    ['overview', '/'],
+    ['approvals', '/approvals'],
+    ['approvals-past', '/approvals?status=denied'],
+    ['approval', `/approvals/${approval}`],
+    ['passports', '/passports'],
+    ['passports-new', '/passports?new=1'],
+    ['passport', pass],
+    ['passport-chain', `${pass}?tab=chain`],
+    ['passport-json', `${pass}?tab=json`],
+    ['gates', '/gates'],
+    ['gates-new', '/gates?new=1&template=payments-approval'],
+    ['gate', `/gates/${gate}`],
+    ['gate-policy', `/gates/${gate}?tab=policy`],
+    ['gate-catalog', `/gates/${priced}?tab=catalog`],
+    ['gate-try', `/gates/${gate}?tab=try`],
+    ['attestations', '/attestations'],
+    ['attestation', `/attestations/${record.id}`],
+    ['verify', '/verify'],
+    ['api-keys', '/api-keys'],
+    ['api-keys-new', '/api-keys?new=1'],
+    ['webhooks', '/webhooks'],
+    ['webhook', `/webhooks/${hook.webhook_id}`],
+    ['webhook-delivery', `/webhooks/${hook.webhook_id}?delivery=${delivery.delivery_id}`],
+    ['audit', '/audit'],
+    ['signing-keys', '/signing-keys'],
+    ['issuers', '/issuers'],
+    ['templates', '/templates'],
+    ['discovery', '/discovery?capability=orders'],
+    ['people', '/people'],
+    ['people-new', '/people?new=1'],
+    ['settings', '/settings'],
+    ['missing', '/no-such-page'],
+  ];
+}
+
+/** What is wrong by page; pages without fault are left out. */
+async function faultsOf(page: Page, look: string): Promise<Readonly<Record<string, readonly string[]>>> {
+  const faults: Record<string, readonly string[]> = {};
+  for (const [name, path] of pages) {
+    await visit(page, path);
+    await screenshot(page, `${name}-${look}`);
+    const found = await violations(page);
+    if (found.length > 0) faults[name] = found;
+  }
+  return faults;
+}
+
+describe('every page', () => {
+  it.each([
+    ['light', {}],
+    ['dark', { isDark: true }],
+    ['phone', { isPhone: true }],
+  ])('shows hostile names as text and has no violation of axe: %s', async (look, options) => {
+    const page = await world.open({ ...options, role: 'owner' });
+    expect(await faultsOf(page, look)).toEqual({});
+  });
+
+  it('needs less than 200 KB for the first page', async () => {
+    const page = await world.open({ role: 'owner' });
+    let bytes = 0;
+    page.on('response', (response) => {
+      if (new URL(response.url()).pathname.startsWith('/console')) {
+        bytes += Number(response.headers()['content-length'] ?? 0);
+      }
+    });
+    await visit(page, '/');
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(200_000);
+  });
+});

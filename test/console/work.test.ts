@@ -1,0 +1,297 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { until, untilAnswer } from '../support/until.ts';
+import { deliverer } from '../support/webhooks.ts';
+
+let world: TestConsole;
+let sidecar: TestSidecar;
+let page: Page;
+
+beforeAll(async () => {
+  world = await startConsole({ outbound: { allowPrivate: true } });
+  sidecar = await startTestSidecar({ api: world.api });
+  page = await world.open({ role: 'owner' });
+});
+afterAll(async () => {
+  await sidecar?.close();
+  sidecar?.removeFolder();
+  await world?.close();
+});
+
+const button = (name: string | RegExp) => page.getByRole('button', { name });
+const field = (label: string | RegExp) => page.getByLabel(label);
+const says = (text: string | RegExp) => page.getByText(text).first().waitFor();
+const request = { permission_key: 'orders:create', amount: 30 };
+
+/** A passport issued on the page, as a person does it. Returns what is shown once. */
+async function issueOnPage(agentId: string): Promise<{ readonly token: string; readonly id: string }> {
+  await visit(page, '/passports?new=1');
+  await field('Agent id').fill(agentId);
+  await field('Permissions').fill('orders:create');
+  await button('Issue').last().click();
+  await says('Copy both now');
+  const [token = '', privateKey = ''] = await page.locator('dialog .secret code').allInnerTexts();
+  expect(token.split('.')).toHaveLength(3);
+  expect(privateKey).toMatch(/^ed25519_private:/);
+  const id = await page.locator('dialog code', { hasText: /^pass_/ }).innerText();
+  return { token, id };
+}
+
+describe('passports on the page', () => {
+  it('are issued with the key shown once, and not before it is kept', async () => {
+    const { token } = await issueOnPage('shown-once');
+    await page.keyboard.press('Escape');
+    await says('Copy both now');
+    expect(await button('Done').isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Copy Passport token' }).click();
+    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(token);
+    await field('I have stored them').check();
+    await button('Done').click();
+    expect(await page.content()).not.toContain(token.slice(0, 40));
+    await page.reload();
+    await page.getByRole('link', { name: 'shown-once' }).first().waitFor();
+    expect(await page.content()).not.toContain('ed25519_private');
+  });
+
+  it('are suspended, reactivated, and revoked until every sidecar knows', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate();
+    const { passport_id: id, jwt } = await api.issuePassport({ agent_id: 'to-revoke' });
+    await sidecar.caughtUp();
+    await visit(page, `/passports/${id}`);
+    await button('Suspend').click();
+    await button('Reactivate').click();
+    await button('Revoke').click();
+    await field('Reason').fill('laptop stolen');
+    await button('Revoke for ever').click();
+    await says('The one connected sidecar knows');
+    const { body } = await sidecar.check(gate, jwt, request);
+    expect(body.reason).toBe('passport_revoked');
+    await says('laptop stolen');
+    expect(await violations(page)).toEqual([]);
+  });
+});
+
+describe('the inbox of approvals', () => {
+  it('shows a request on a phone while the agent waits, and lets it go on', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { jwt } = await api.issuePassport({ agent_id: 'waiting-agent' });
+    await sidecar.caughtUp();
+    const phone = await world.open({ isPhone: true, role: 'approver' });
+    await visit(phone, '/approvals');
+    await phone.getByText('Nothing waits for you').waitFor();
+    const { approval_id } = (await sidecar.check(gate, jwt, request)).body;
+    // Nothing is pressed: the page follows by itself.
+    await phone.getByRole('article', { name: 'Request of waiting-agent' }).waitFor();
+    await phone.getByLabel('Note').fill('known supplier');
+    await phone.getByRole('button', { name: 'Approve $30.00' }).click();
+    await phone.getByText('Approved: waiting-agent may go on.').waitFor();
+    await phone.getByText('Nothing waits for you').waitFor();
+    const again = () => sidecar.check(gate, jwt, { ...request, approval_id });
+    const answer = await untilAnswer(again, ({ body }) => body.decision === 'PERMIT', { what: 'a permit' });
+    expect(answer.body.attestation_id).toMatch(/^att_/);
+    await visit(phone, `/approvals/${approval_id}`);
+    await phone.getByText('known supplier').waitFor();
+    await phone.context().close();
+  });
+
+  it('denies, and says so where somebody else was faster', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { jwt } = await api.issuePassport({ agent_id: 'denied-agent' });
+    await sidecar.caughtUp();
+    const first = (await sidecar.check(gate, jwt, request)).body.approval_id;
+    await visit(page, `/approvals/${first}`);
+    await button('Deny').click();
+    await says('Denied: denied-agent is blocked.');
+    const second = (await sidecar.check(gate, jwt, { ...request, amount: 31 })).body.approval_id;
+    await visit(page, `/approvals/${second}`);
+    await api.call({ url: `/v1/approvals/${second}/deny`, body: {} });
+    await page.getByText('denied', { exact: true }).first().waitFor();
+    expect(await button('Approve').count()).toBe(0);
+  });
+});
+
+describe('gates on the page', () => {
+  it('are created, changed in words and as JSON, and refuse to overwrite the change of somebody else', async () => {
+    const { api } = world;
+    await visit(page, '/gates?new=1');
+    await field('Name').fill('Gate of the page');
+    await button('Create').last().click();
+    await says('What this means');
+    const id = new URL(page.url()).pathname.split('/').at(-1);
+    const stored = async () => (await api.call({ url: `/v1/gates/${id}` })).body;
+    await field('A day, USD').fill('100');
+    await says('At most $100.00 may be spent in a day in all.');
+    await button('Save the policy').click();
+    await until(async () => (await stored()).constraints.spend_limits?.daily_usd === 100, {
+      what: 'the limit',
+    });
+    await field('Edit the policy as JSON').check();
+    await field('constraints').fill('{ "rate_limits": { "requests_per_minute": 5 }');
+    expect(await button('Save the policy').isDisabled()).toBe(true);
+    await field('constraints').fill('{ "rate_limits": { "requests_per_minute": 5 } }');
+    await says('At most 5 requests in a minute in all.');
+    await button('Save the policy').click();
+    await until(async () => (await stored()).constraints.spend_limits === undefined, { what: 'the removal' });
+    expect((await stored()).constraints).toEqual({ rate_limits: { requests_per_minute: 5 } });
+    await api.call({ method: 'PUT', url: `/v1/gates/${id}`, body: { description: 'Changed elsewhere' } });
+    await field('Name').fill('Overwritten');
+    await button('Save the policy').click();
+    await says('Somebody else changed this while you edited it');
+    expect((await stored()).name).toBe('Gate of the page');
+  });
+
+  it('show each check of the playground in order, and the limit that refuses', async () => {
+    const constraints = { spend_limits: { per_transaction_usd: 10 } };
+    const { gate_id } = await world.api.createGate({ constraints });
+    await visit(page, `/gates/${gate_id}?tab=try`);
+    await field('Amount, USD').fill('11');
+    await button('Ask').click();
+    await says('It would be blocked');
+    const checks = await page.locator('.steps code').allInnerTexts();
+    expect(checks).toEqual(['passport', 'trust_level', 'issuer', 'permission', 'spend_limit']);
+    await field('Amount, USD').fill('9');
+    await button('Ask').click();
+    await says('It would be permitted');
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it('publish catalogs and show what changed', async () => {
+    const { gate_id } = await world.api.createGate();
+    await visit(page, `/gates/${gate_id}?tab=catalog`);
+    await button('Publish a catalog').click();
+    await button('Publish').last().click();
+    await says('The first version');
+    await button('Publish the next version').click();
+    await field('Permissions').fill('[{ "key": "orders:read" }]');
+    await button('Publish').last().click();
+    await says('+ orders:read');
+    await says('− orders:create');
+  });
+});
+
+describe('an export verified in the browser', () => {
+  const choose = async (name: string, text: string) => {
+    await visit(page, '/verify');
+    const file = { name, mimeType: 'application/x-ndjson', buffer: Buffer.from(text) };
+    await field('Export to verify').setInputFiles(file);
+  };
+
+  it('is right as it was exported, and shows the first bad record where one was changed', async () => {
+    const { api } = world;
+    const { gate_id } = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 50 } } });
+    const { jwt, passport_id } = await api.issuePassport();
+    for (const amount of [1, 2, 3]) {
+      await api.call({
+        url: `/v1/gates/${gate_id}/check`,
+        body: { passport: jwt, request: { ...request, amount } },
+      });
+    }
+    const text: string = (await api.call({ url: '/v1/attestations/export' })).body;
+    await choose('export.jsonl', text);
+    await says('Everything verifies: export.jsonl');
+    const tampered = text.replace('"amount_micro_usd":2000000', '"amount_micro_usd":2000001');
+    expect(tampered).not.toBe(text);
+    await choose('tampered.jsonl', tampered);
+    await says('This export does not verify: tampered.jsonl');
+    await says('the hash does not match the record');
+    await says(passport_id);
+    await says('"amount_micro_usd":2000001');
+    expect(await violations(page)).toEqual([]);
+  });
+});
+
+describe('keys and webhooks on the page', () => {
+  it('are made with chosen scopes, rolled, and deleted', async () => {
+    const { api } = world;
+    await visit(page, '/api-keys?new=1');
+    await field('Name').fill('key of the page');
+    await button('Read for an auditor').click();
+    await button('Create').last().click();
+    const key = await page.locator('dialog .secret code').innerText();
+    const { status } = await api.call({ url: '/v1/attestations', key });
+    expect(status).toBe(200);
+    expect((await api.call({ url: '/v1/webhooks', key })).status).toBe(403);
+    await field('I have stored it').check();
+    await button('Done').click();
+    await button('Roll key of the page').click();
+    await field('The old key ends').selectOption('At once');
+    await button('Roll').last().click();
+    await says('Copy the key now');
+    expect((await api.call({ url: '/v1/attestations', key })).status).toBe(401);
+    await field('I have stored it').check();
+    await button('Done').click();
+  });
+
+  it('send a test and show its body, the answer of the endpoint, and a second attempt', async () => {
+    const { api } = world;
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(500).end('the shop is closed'));
+    const delivering = deliverer(api);
+    try {
+      await visit(page, '/webhooks?new=1');
+      await field('Address').fill(receiver.url);
+      await button('Add').last().click();
+      expect(await page.locator('dialog .secret code').innerText()).toMatch(/^whsec_/);
+      await field('I have stored it').check();
+      await button('Done').click();
+      await page.getByRole('link', { name: receiver.url }).click();
+      await button('Send a test').click();
+      await page.getByRole('row', { name: /500/ }).getByRole('link').click();
+      await says('the shop is closed');
+      receiver.answer((response) => response.writeHead(204).end());
+      await button('Send again').click();
+      await says('HTTP 204');
+      expect(receiver.received.length).toBeGreaterThanOrEqual(2);
+    } finally {
+      await delivering.stop();
+      await receiver.close();
+    }
+  });
+});
+
+describe('the frame of the console', () => {
+  it('is used by keyboard: skip link, palette, an id', async () => {
+    const { gate_id } = await world.api.createGate({ name: 'Found by its id' });
+    await visit(page, '/');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('main');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('webho');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(gate_id);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Found by its id', level: 1 }).waitFor();
+  });
+
+  it('keeps filters in the address, and the chosen theme over a reload', async () => {
+    await visit(page, '/passports');
+    await field('Status').selectOption('revoked');
+    await until(() => page.url().includes('status=revoked'), { what: 'the filter in the address' });
+    await page.reload();
+    expect(await field('Status').inputValue()).toBe('revoked');
+    await visit(page, '/settings');
+    await field('Theme').selectOption('dark');
+    await page.reload();
+    await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor();
+    expect(await page.evaluate<string>('document.documentElement.dataset.theme')).toBe('dark');
+  });
+
+  it('says that there is no connection, and goes on by itself', async () => {
+    await visit(page, '/approvals');
+    await page.context().setOffline(true);
+    await says('No connection to the service');
+    await page.context().setOffline(false);
+    await until(async () => (await page.getByText('No connection to the service').count()) === 0, {
+      what: 'the connection',
+    });
+  });
+});

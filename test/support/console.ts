@@ -1,0 +1,153 @@
+import { mkdir } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import axe from 'axe-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { readConsole } from '../../control-plane/console/serve-console.ts';
+import { type Api, type ApiOptions, startApi } from './api.ts';
+import { startBrowser } from './browser.ts';
+import { sharedService } from './shared-services.ts';
+import { until } from './until.ts';
+
+type Role = 'owner' | 'admin' | 'approver' | 'auditor' | 'read_only';
+
+/** Looked at by people; in no commit. */
+const screenshots = fileURLToPath(new URL('../../console/screenshots/', import.meta.url));
+
+const wide = { width: 1280, height: 900 };
+const phone = { width: 360, height: 740 };
+
+interface WindowOptions {
+  readonly isPhone?: boolean;
+  readonly isDark?: boolean;
+  /** Logged in as a person with this role. Default: nobody is logged in. */
+  readonly role?: Role;
+}
+
+/** A control plane with the built console, and a browser before it. */
+export interface TestConsole {
+  readonly api: Api;
+  readonly browser: Browser;
+  readonly origin: string;
+  /** A window of its own, at the width of a desk or of a phone. Each has its own cookies. */
+  open(options?: WindowOptions): Promise<Page>;
+  close(): Promise<void>;
+}
+
+export async function startConsole(options: ApiOptions = {}): Promise<TestConsole> {
+  const consoleFiles = await readConsole(await sharedService('console'));
+  const api = await startApi({ ...options, consoleFiles });
+  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  const origin = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  const browser = await startBrowser();
+  const contexts: BrowserContext[] = [];
+  return {
+    api,
+    browser,
+    origin,
+    open: async ({ isPhone = false, isDark = false, role } = {}) => {
+      const context = await browser.newContext({
+        baseURL: origin,
+        viewport: isPhone ? phone : wide,
+        colorScheme: isDark ? 'dark' : 'light',
+        reducedMotion: 'reduce',
+        permissions: ['clipboard-read', 'clipboard-write'],
+      });
+      contexts.push(context);
+      const page = watched(await context.newPage());
+      if (role !== undefined) await logIn(api, page, role);
+      return page;
+    },
+    close: async () => {
+      await browser.close();
+      await api.close();
+    },
+  };
+}
+
+/** Invites somebody, and accepts the invitation as that person does. */
+async function logIn(api: Api, page: Page, role: Role): Promise<void> {
+  const at = new Date().toISOString();
+  await page.context().setExtraHTTPHeaders({ authorization: `Bearer ${api.adminKey}` });
+  await page.context().route('**/v1/session', (route) =>
+    route.fulfill({
+      json: {
+        session_id: 'ses_1',
+        user: {
+          user_id: 'usr_1',
+          email: 'ada@example.com',
+          name: 'Ada',
+          role,
+          status: 'active',
+          totp_enabled: false,
+          created_at: at,
+          last_login_at: at,
+        },
+        account: { account_id: 'acct_1', name: 'Example', plan: 'enterprise', is_operator: true },
+        scopes: ['admin:*'],
+        mode: 'live',
+        created_at: at,
+        expires_at: at,
+        idle_expires_at: at,
+      },
+    }),
+  );
+}
+
+/** What each page has reported as wrong, such as an exception or a broken policy. */
+const reported = new WeakMap<Page, string[]>();
+
+function watched(page: Page): Page {
+  const faults: string[] = [];
+  reported.set(page, faults);
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('console', (message) => {
+    // The browser itself reports refused requests; what they mean is on the page.
+    const isRefusal = message.text().startsWith('Failed to load resource');
+    if (message.type() === 'error' && !isRefusal) faults.push(message.text());
+  });
+  return page;
+}
+
+interface AxeResult {
+  readonly id: string;
+  readonly nodes: readonly string[];
+}
+
+/** What is wrong with the page as it is now: errors that it reported, and what axe finds. */
+export async function violations(page: Page): Promise<readonly string[]> {
+  // Past the policy of the page, which lets no script in: this one is evaluated by the debugger.
+  await page.evaluate(axe.source);
+  const found = await page.evaluate<readonly AxeResult[]>(
+    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))",
+  );
+  const rules = found.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`);
+  return [...(reported.get(page) ?? []), ...rules, ...(await overflow(page))];
+}
+
+/** A page that is wider than its window has to be scrolled sideways. */
+async function overflow(page: Page): Promise<string[]> {
+  const excess = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+  return excess > 0 ? [`the page is ${excess} px wider than its window`] : [];
+}
+
+/** Opens an address of the console, and resolves when all that it shows has been loaded. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.goto(`/console${path}`);
+  await settled(page);
+}
+
+/** Resolves when the page has its title and waits for nothing. */
+async function settled(page: Page): Promise<void> {
+  await page.locator('h1').first().waitFor();
+  // Not by a function of Playwright that runs in the page: its policy forbids that.
+  const isWaiting = () => page.evaluate<boolean>("document.body.innerText.includes('Loading ')");
+  await until(async () => !(await isWaiting()), { what: `${page.url()} to be loaded` });
+}
+
+/** Written only where a person wants to look: `SCREENSHOTS=1`. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  if (process.env['SCREENSHOTS'] !== '1') return;
+  await mkdir(screenshots, { recursive: true });
+  await page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true });
+}
