@@ -30,6 +30,8 @@ export interface Contest {
   readonly contenders: readonly Contender[];
   readonly skipped?: Table['skipped'];
   readonly notes?: readonly string[];
+  /** Notes about what the load has left behind. */
+  readonly afterwards?: () => readonly string[];
 }
 
 /** Servers under the load of wrk, in turns, after a round for the compiler of Node that does not count. */
@@ -61,7 +63,12 @@ export async function contest(
     return installation;
   };
   try {
-    const { contenders, skipped = [], notes = [] } = await prepare({ folder, say, installed, atEnd });
+    const {
+      contenders,
+      skipped = [],
+      notes = [],
+      afterwards,
+    } = await prepare({ folder, say, installed, atEnd });
     for (const contender of contenders) await mustPermit(contender);
     const sides = contenders.map((contender) => contender.side?.(sideOf(contender)) ?? sideOf(contender));
     for (const side of sides) await side.measure(secondsEach);
@@ -69,7 +76,12 @@ export async function contest(
     for (const contender of contenders) await mustPermit(contender);
     const ours = contenders[0]?.name ?? '';
     const lines = contenders.map((contender) => tableLine(contender, figures, ours));
-    return { ...base, lines, skipped, notes: [...generatorNotes, ...about.notes, ...notes] };
+    return {
+      ...base,
+      lines,
+      skipped,
+      notes: [...generatorNotes, ...about.notes, ...notes, ...(afterwards?.() ?? [])],
+    };
   } finally {
     for (const stop of stops.toReversed()) await stop();
     rmSync(folder, { recursive: true, force: true });

@@ -22,5 +22,6 @@ export interface Row {
   readonly seconds: { readonly full: number; readonly quick: number };
   /** Runs only where it is named. */
   readonly onlyByName?: true;
-  readonly run: (options: BenchOptions) => Promise<Measured>;
+  /** Several tables where it asks the same of several things. */
+  readonly run: (options: BenchOptions) => Promise<Measured | readonly Measured[]>;
 }

@@ -1,8 +1,10 @@
 import { cold } from './cold.ts';
 import { decide } from './decide.ts';
 import { discover } from './discover.ts';
+import { diverse } from './diverse.ts';
 import { exportOf } from './export.ts';
 import { garbage } from './garbage.ts';
+import { growth } from './growth.ts';
 import { keyed } from './keyed.ts';
 import { latency } from './latency.ts';
 import { leases } from './leases.ts';
@@ -32,6 +34,13 @@ export const rows: readonly Row[] = [
     targets: ['P1', 'P2', 'P3', 'P4'],
     seconds: { full: 150, quick: 25 },
     run: warm,
+  },
+  {
+    name: 'diverse',
+    describe: 'warm decisions about 1,000 passports, 50 gates and bodies of many shapes',
+    targets: [],
+    seconds: { full: 90, quick: 14 },
+    run: diverse,
   },
   {
     name: 'cold',
@@ -200,5 +209,13 @@ export const rows: readonly Row[] = [
     targets: [],
     seconds: { full: 60, quick: 6 },
     run: pii,
+  },
+  {
+    name: 'growth',
+    describe: 'throughput and memory as gates, passports, revocations, requests and limits grow',
+    targets: [],
+    seconds: { full: 1500, quick: 240 },
+    onlyByName: true,
+    run: growth,
   },
 ];

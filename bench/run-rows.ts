@@ -39,10 +39,10 @@ export async function runRows(
     try {
       if (performance.now() - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
-      const table = await runRow(row, { isQuick, say, endPrograms });
-      const measured = verdictsOf(table);
-      write(table);
-      failures.push(...failedSides(table).map((side) => `${row.name}: ${side}`));
+      const tables = await runRow(row, { isQuick, say, endPrograms });
+      for (const table of tables) write(table);
+      const measured = tables.flatMap(verdictsOf);
+      failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
       verdicts.push(...measured, ...missing(row, measured, 'not measured here: see what was skipped'));
     } catch (error) {
       say(`${row.name} FAILED: ${error instanceof Error ? error.stack : String(error)}`);
@@ -57,7 +57,10 @@ export async function runRows(
 }
 
 /** Rejects as the row does, or once it has taken too long and its programs were ended. */
-async function runRow(row: Row, { isQuick, say, endPrograms }: Omit<RunOptions, 'write'>): Promise<Measured> {
+async function runRow(
+  row: Row,
+  { isQuick, say, endPrograms }: Omit<RunOptions, 'write'>,
+): Promise<readonly Measured[]> {
   const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
   const secondsMax = Math.max(rowSecondsMin, expectedS * patience);
   const measured = row.run({ isQuick, say });
@@ -65,7 +68,7 @@ async function runRow(row: Row, { isQuick, say, endPrograms }: Omit<RunOptions, 
   const tooLong = pause(secondsMax * 1_000, 'too long' as const, { signal: hasEnded.signal });
   try {
     const first = await Promise.race([measured, tooLong]);
-    if (first !== 'too long') return first;
+    if (first !== 'too long') return [first].flat();
   } finally {
     tooLong.catch(() => undefined);
     hasEnded.abort();

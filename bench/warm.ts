@@ -130,6 +130,7 @@ async function attempt(
 /** The gate, a passport for it, and the request that it permits. */
 export async function benchGate(
   installation: Installation,
+  agentId = 'bench-agent',
 ): Promise<{ readonly gateId: string; readonly passport: string; readonly request: object }> {
   const gate = await installation.api('POST', '/gates', {
     name: 'bench',
@@ -137,7 +138,7 @@ export async function benchGate(
     constraints: { allowed_domains: [domain], spend_limits: { per_transaction_usd: perTransactionUsd } },
   });
   const passport = await installation.api('POST', '/passports', {
-    agent_id: 'bench-agent',
+    agent_id: agentId,
     permissions: ['orders:create'],
   });
   return { gateId: String(gate['gate_id']), passport: String(passport['jwt']), request };
@@ -249,12 +250,16 @@ async function passportKeys(installation: Installation): Promise<string> {
   });
 }
 
+const waitingBytes = 'agent_trust_sidecar_spool_bytes';
 const shippedMsMax = 180_000;
 
 /** Until the control plane has counted every decision that the sidecar has made, at these gates. */
 export async function allShipped(installation: Installation, gateIds: readonly string[]): Promise<void> {
   const decided = await installation.sidecarMetric('agent_trust_sidecar_decisions_total');
   const deadline = performance.now() + shippedMsMax;
+  // Asked of the sidecar, because each question to the control plane takes from what is waited for.
+  while (performance.now() < deadline && (await installation.sidecarMetric(waitingBytes)) > 0)
+    await pause(50);
   for (;;) {
     let taken = 0;
     for (const gateId of gateIds) {

@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { must } from '../shared/errors/assert.ts';
+import { diverseRequest } from './bodies.ts';
+import { contest } from './contest.ts';
+import { mustPermit } from './contestant.ts';
+import { issuePassports } from './passports.ts';
+import { measuredCore, peer, start } from './programs.ts';
+import type { Sent } from './raw-requests.ts';
+import type { BenchOptions } from './row.ts';
+import type { Table } from './table.ts';
+import { targets } from './targets.ts';
+import { allShipped, benchGate } from './warm.ts';
+import type { Load } from './wrk.ts';
+
+const passports = 1_000;
+const gates = 50;
+const requests = 20_000;
+
+/** Row `warm` with the traffic of many agents, beside the same with one request again and again. */
+export const diverse = (options: BenchOptions): Promise<Table> =>
+  contest(
+    options,
+    {
+      row: 'diverse',
+      title: 'Warm decisions about diverse traffic, on one core',
+      notes: [
+        `Diverse: ${requests.toLocaleString('en-US')} requests in turn, of ${passports.toLocaleString('en-US')} passports at ${gates} gates, with bodies of 200 shapes, some of them with characters beyond ASCII. The bare server gets the same bytes.`,
+      ],
+    },
+    async (scene) => {
+      const installation = await scene.installed();
+      const made = [];
+      for (let i = 0; i < gates; i += 1) made.push(await benchGate(installation, `bench-${i}`));
+      const { gateId, passport, request } = must(made[0], 'there are gates');
+      const gateIds = made.map((each) => each.gateId);
+      const tokens = await issuePassports(installation, passports);
+      const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
+      const sentTo = (origin: string, gate: string, body: object): Sent => ({
+        ...{ url: `${origin}/v1/gates/${gate}/check`, headers, body: JSON.stringify(body) },
+      });
+      // 1,000 passports and 50 gates in turn would meet in pairs: a stride of 7 makes them all meet.
+      const manyTo = (origin: string) =>
+        Array.from({ length: requests }, (_, i) =>
+          sentTo(origin, must(gateIds[(i * 7 + Math.floor(i / passports)) % gates], 'a gate'), {
+            passport: must(tokens[i % passports], 'a passport'),
+            request: diverseRequest(i),
+          }),
+        );
+      const load = (name: string, first: Sent, variety?: readonly Sent[]): Load => ({
+        ...first,
+        scriptPath: join(scene.folder, `${name}.lua`),
+        ...(variety !== undefined && { variety }),
+      });
+      const many = manyTo(installation.sidecarOrigin);
+      const one = load('one', sentTo(installation.sidecarOrigin, gateId, { passport, request }));
+      const answer = await mustPermit({ name: 'the sidecar', load: one });
+      const bare = start({
+        core: measuredCore,
+        command: [...peer('bare-uws'), answer.body, answer.requestId],
+      });
+      scene.atEnd(() => bare.stop());
+      const [, port] = await bare.find(/^port (\d+)$/m);
+      const sameToBare = manyTo(`http://127.0.0.1:${port}`);
+      const finish = () => allShipped(installation, gateIds);
+      return {
+        contenders: [
+          {
+            ...{ name: 'diverse traffic', program: installation.sidecar, finish, target: null },
+            load: load('many', must(many[0], 'a request'), many),
+            ...{ does: 'as row `warm`', doesNot: '' },
+          },
+          {
+            ...{ name: 'bare uWebSockets.js, diverse', program: bare, finish: null },
+            load: load('bare', must(sameToBare[0], 'a request'), sameToBare),
+            ...{ does: 'as row `warm`', doesNot: 'as row `warm`' },
+            target: { name: 'P2 with diverse traffic', wanted: targets.P2.wanted },
+          },
+          {
+            ...{ name: 'one request again and again', program: installation.sidecar, finish, load: one },
+            ...{ does: 'as row `warm`', doesNot: '' },
+            target: { name: 'no cliff', wanted: 0.8 },
+          },
+        ],
+      };
+    },
+  );
