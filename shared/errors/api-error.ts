@@ -9,10 +9,16 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   /** The field or parameter at fault, as the caller spelled it: `constraints.spend_limits.daily_usd`. */
   readonly param: string | null;
+  readonly #retryAfterS: number | null;
 
   constructor(
     code: ErrorCode,
-    options: { readonly message?: string; readonly param?: string; readonly cause?: unknown } = {},
+    options: {
+      readonly message?: string;
+      readonly param?: string;
+      readonly cause?: unknown;
+      readonly retryAfterS?: number;
+    } = {},
   ) {
     super(
       options.message ?? catalogue[code].message,
@@ -20,6 +26,7 @@ export class ApiError extends Error {
     );
     this.code = code;
     this.param = options.param ?? null;
+    this.#retryAfterS = options.retryAfterS ?? null;
   }
 
   get status(): number {
@@ -27,11 +34,11 @@ export class ApiError extends Error {
   }
 
   /**
-   * Of a 503, for the header `Retry-After`: in so many seconds the same call may succeed (contract §5). Null:
-   * no header.
+   * For the header `Retry-After`: in so many seconds the same call may succeed (contract §5); 1 for every
+   * 503. Null: no header.
    */
   get retryAfterS(): number | null {
-    return this.status === 503 ? 1 : null;
+    return this.#retryAfterS ?? (this.status === 503 ? 1 : null);
   }
 }
 
