@@ -28,6 +28,8 @@ import { installOpenApi } from './openapi/install-openapi.ts';
 import { installDatabaseFigures } from './operations/database-figures.ts';
 import { operationsRoutes } from './operations/routes.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
+import { peopleRoutes } from './people/routes.ts';
+import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
 import { snapshotExporter } from './storage/snapshot-export.ts';
@@ -96,6 +98,8 @@ export function build(deps: Deps): FastifyInstance {
     async (v1) => {
       v1.register(accountRoutes(deps));
       v1.register(apiKeyRoutes(deps));
+      v1.register(peopleRoutes(deps));
+      v1.register(sessionRoutes(deps));
       v1.register(issuerRoutes(deps));
       v1.register(passportRoutes(deps));
       v1.register(templateRoutes(deps));

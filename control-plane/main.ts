@@ -8,6 +8,7 @@ import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../shared/crypto/seal.ts';
 import { must } from '../shared/errors/assert.ts';
 import { limits } from '../shared/model/limits.ts';
+import { secondMs } from '../shared/model/time.ts';
 import { CarriedClock } from '../shared/runtime/carried-clock.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import { lockDataDir } from '../shared/runtime/data-dir-lock.ts';
@@ -29,6 +30,9 @@ import { readConsole } from './console/serve-console.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
+import { inviteFirstOwner } from './people/invite-first-owner.ts';
+import { loginAttempts } from './people/login-attempts.ts';
+import { passwordHasher } from './people/passwords.ts';
 import { recordProjections } from './record-projections.ts';
 import { followSigningKeys } from './signing/follow-signing-keys.ts';
 import { loadSigningKeys } from './signing/load-signing-keys.ts';
@@ -59,6 +63,11 @@ export interface RunningControlPlane {
   readonly bus: Bus;
   /** See ensureFirstAccount. */
   readonly adminKeyFile: string | null;
+  /**
+   * A secret: whoever opens it becomes the first owner (docs/people.md). Shown once to the person who starts
+   * the program, and never logged. Null: the operator's account has users.
+   */
+  readonly firstOwnerLink: string | null;
   /** See EmbeddedPostgres. */
   readonly relocation: string | null;
   /** The key with which a sidecar in the same process connects. */
@@ -148,12 +157,16 @@ async function startAll(
     sealer: masterSealer,
     outbound,
     consoleFiles: await readConsole(consoleFolder),
+    passwords: passwordHasher(random),
+    loginAttempts: loginAttempts(clock),
+    sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
     opensToolsToKeys: settings.MCP_API_KEYS,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
     replicaId: Buffer.from(random.bytes(8)).toString('hex'),
   };
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
+  const firstOwnerLink = await inviteFirstOwner(deps);
 
   const databaseClock = followDatabaseClock({ ...deps, clock });
   started.add('clock of the database', () => databaseClock.stop());
@@ -172,6 +185,7 @@ async function startAll(
     origin,
     bus,
     adminKeyFile,
+    firstOwnerLink,
     relocation,
     sidecarKey: () => ensureSidecarKey(deps, dataDir),
     startDraining: () => {

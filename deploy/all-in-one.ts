@@ -58,7 +58,7 @@ export async function startAllInOne(
 /** For the person who has just started it: where things are, and a first decision to paste into a shell. */
 function welcome(settings: SettingValues, controlPlane: RunningControlPlane): string {
   const sidecar = originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT });
-  const { adminKeyFile, relocation } = controlPlane;
+  const { adminKeyFile, firstOwnerLink, relocation } = controlPlane;
   const key = whereTheKeyIs(adminKeyFile, settings);
   return `
 agent-trust is ready.
@@ -67,7 +67,7 @@ agent-trust is ready.
   sidecar        ${sidecar}
   data           ${resolve(settings.DATA_DIR)}
   admin key      ${key.description}
-${relocation === null ? '' : `\n  ${relocation}\n`}
+${firstOwnerLink === null ? '' : `  first owner    ${firstOwnerLink}\n`}${relocation === null ? '' : `\n  ${relocation}\n`}
 To paste into a shell:
 
 # your gates, none yet at the first start

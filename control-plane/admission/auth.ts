@@ -1,9 +1,9 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
-import { type ApiKeyId, isId } from '../../shared/model/ids.ts';
+import { type ApiKeyId, isId, type RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
@@ -12,44 +12,71 @@ import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
+import {
+  authenticateSession,
+  callerOfSession,
+  readMode,
+  sessionUseNotes,
+} from '../sessions/authenticate-session.ts';
+import { readCookie, sessionCookie } from '../sessions/cookies.ts';
+import type { SessionDeps } from '../sessions/deps.ts';
+import { isReading, refuseCrossSite } from '../sessions/refuse-cross-site.ts';
 
 /**
- * Who calls: bearer API keys (contract §2). Runs before the body is read: whoever may not call learns nothing
- * about what they sent. An address that does not exist answers 404 to everybody. A key is looked up for every
- * request, so that deletion, expiry and suspension bind at once. What the key may do is the part of
+ * Who calls: bearer API keys (contract §2), or people by the cookie of their browser session
+ * (docs/people.md). Runs before the body is read: whoever may not call learns nothing about what they sent.
+ * An address that does not exist answers 404 to everybody. A key and a session are looked up for every
+ * request, so that deletion, expiry and suspension bind at once. What the caller may do is the part of
  * `installScopes`.
+ *
+ * A request with an `Authorization` header is that of a key, whatever else it carries: the header is sent on
+ * purpose, a cookie by itself. Where the key is not valid, the cookie does not take its place.
  */
 export function installAuth(
   app: FastifyInstance,
-  deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys'>,
+  deps: Pick<
+    SessionDeps,
+    'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys' | 'sessionTimes'
+  >,
 ): void {
-  const noteUse = keyUseNotes(app, deps);
+  const noteKey = keyUseNotes(app, deps);
+  const noteSession = sessionUseNotes(app, deps);
+  const { origin } = new URL(deps.baseUrl);
   app.decorateRequest('caller', null);
+  app.decorateRequest('browserSession', null);
   app.decorate('routeScopes', []);
   app.addHook('onRoute', ({ method, url, config }) => {
     const scope = config?.scope;
     assert(scope !== undefined, `${url} declares its scope`);
-    for (const each of [method].flat()) app.routeScopes.push({ method: each, url, scope });
+    const credential = config?.credential ?? null;
+    for (const each of [method].flat()) app.routeScopes.push({ method: each, url, scope, credential });
   });
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) throw new ApiError('route_not_found');
-    const { scope, credential } = request.routeOptions.config;
+    const { headers, method } = request;
+    const { scope, credential, beginsSession } = request.routeOptions.config;
+    if (beginsSession === true) refuseCrossSite(headers, origin);
     if (scope === null && credential === undefined) return;
     // Answers to somebody, some of them with secrets: nothing in between may keep one.
     reply.header('cache-control', 'no-store');
     const nowMs = deps.clock.now();
-    const { authorization } = request.headers;
+    if (isOfPerson(request)) {
+      if (!isReading(method)) refuseCrossSite(headers, origin);
+      const session = await authenticateSession(deps, headers, nowMs);
+      noteSession(session, nowMs);
+      request.browserSession = session;
+      request.caller = callerOfSession(session, { mode: readMode(headers), requestId: requestIdOf(request) });
+      return;
+    }
+    const { authorization } = headers;
     const { key, actor } =
       credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
         ? await authenticate(deps, authorization, nowMs)
         : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
-    noteUse(key, nowMs);
-    const requestId = request.id;
-    assert(isId('req', requestId), 'every request has an id of ours');
+    noteKey(key, nowMs);
     request.caller = {
       accountId: key.accountId,
-      keyId: key.keyId,
       mode: key.mode,
       scopes: key.scopes,
       expiresAtMs: key.expiresAtMs,
@@ -57,9 +84,26 @@ export function installAuth(
       isOperator: key.isOperatorAccount && key.mode === 'live',
       planLimits: key.planLimits,
       actor,
-      requestId,
+      person: null,
+      requestId: requestIdOf(request),
     };
   });
+}
+
+/**
+ * Whether the request is to be taken for one of a browser session: the route takes nothing else, or it
+ * carries the cookie and no key. Never the calls of sidecars and tools.
+ */
+function isOfPerson({ headers, routeOptions }: FastifyRequest): boolean {
+  const { scope, credential } = routeOptions.config;
+  if (credential !== undefined) return credential === 'session';
+  const hasCookie = readCookie(headers, sessionCookie) !== null;
+  return hasCookie && headers.authorization === undefined && scope !== 'sidecars:connect';
+}
+
+function requestIdOf({ id }: FastifyRequest): RequestId {
+  assert(isId('req', id), 'every request has an id of ours');
+  return id;
 }
 
 /** A key that may be used, and how the audit names whoever used it. */
@@ -69,7 +113,7 @@ interface Authenticated {
 }
 
 /**
- * Whether the caller's key holds what the route declares. After `installAuth`, and like it before the body is
+ * Whether the caller holds what the route declares. After `installAuth`, and like it before the body is
  * read.
  */
 export function installScopes(app: FastifyInstance): void {
@@ -77,7 +121,7 @@ export function installScopes(app: FastifyInstance): void {
     const { scope, operatorOnly } = request.routeOptions.config;
     if (scope === null) return;
     const required = must(scope, 'a route declares its scope');
-    const { scopes, mode, isOperator } = callerOf(request);
+    const { scopes, mode, isOperator, person } = callerOf(request);
     // A sidecar serves both modes, so what it is told and what it reports is live.
     if (required === 'sidecars:connect' && mode !== 'live') {
       throw new ApiError('insufficient_scope', {
@@ -91,7 +135,10 @@ export function installScopes(app: FastifyInstance): void {
     }
     if (!holdsScope(scopes, required)) {
       throw new ApiError('insufficient_scope', {
-        message: `This endpoint requires an API key with the scope ${required}.`,
+        message:
+          person === null
+            ? `This endpoint requires an API key with the scope ${required}.`
+            : `Your role does not include the scope ${required}, which this endpoint requires.`,
       });
     }
   });

@@ -29,7 +29,7 @@ export async function rollApiKey(
     // An expired key has nothing left to hand on.
     if (old === null || isExpired(old, nowMs)) throw new ApiError('api_key_not_found');
     refuseMoreThanHeld(caller, old.scopes);
-    if (keyId !== caller.keyId) refuseToOutlive(caller, old);
+    if (keyId !== caller.actor.id) refuseToOutlive(caller, old);
     const issued = makeIssuedKey(deps, { ...old, expiresAtMs: old.ownExpiresAtMs });
     await addApiKey(tx, change, issued.apiKey);
     await retireApiKey(tx, change, old, { nowMs, overlapMs });

@@ -44,7 +44,7 @@ export async function resolveApproval(
       ...locked,
       ...resolution,
       resolvedAtMs: nowMs,
-      resolvedBy: caller.keyId,
+      resolvedBy: caller.actor.id,
       expiresAtMs:
         resolution.status === 'approved' ? ((nowMs + locked.expiresInMs) as UnixMillis) : locked.expiresAtMs,
     };

@@ -20,6 +20,9 @@ export interface AuditedChange {
   readonly after: AuditState | null;
 }
 
+/** What the audit keeps of whoever makes a change. */
+export type AuditedCaller = Pick<Caller, 'accountId' | 'mode' | 'actor' | 'requestId'>;
+
 export interface Changed<T> {
   readonly result: T;
   /**
@@ -40,7 +43,7 @@ export interface Changed<T> {
  */
 export const administer = <T>(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,
-  caller: Caller,
+  caller: AuditedCaller,
   work: (tx: Transaction, change: WriteChange) => Promise<Changed<T>>,
 ): Promise<T> =>
   changeTransaction(deps, async (tx, change) => {

@@ -19,7 +19,7 @@ import { insertAuditEntry } from './audit-store.ts';
 export async function appendAuditEntry(
   tx: Transaction,
   deps: Pick<SigningDeps, 'clock' | 'random' | 'signingKeys'>,
-  { accountId, mode, actor, requestId }: Caller,
+  { accountId, mode, actor, requestId }: Pick<Caller, 'accountId' | 'mode' | 'actor' | 'requestId'>,
   change: Pick<AuditFacts, 'operation' | 'target' | 'before' | 'after'>,
 ): Promise<void> {
   const head = await lockHead(tx, { accountId, mode });

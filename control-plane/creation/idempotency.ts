@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { type AuditedChange, administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { AnswerBody } from '../http/answer-secrets.ts';
-import { callerOf } from '../http/caller.ts';
+import { type Caller, callerOf } from '../http/caller.ts';
 import { type ErrorReplies, toApiError } from '../http/error-reply.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
@@ -60,7 +60,7 @@ export function installIdempotency(
     if (idempotencyKey === null) return;
     const path = url.split('?', 1)[0];
     const fingerprint = contentHash({ method, path, body });
-    request.keyed = { keyId: callerOf(request).keyId, idempotencyKey, fingerprint };
+    request.keyed = { callerId: idOf(callerOf(request)), idempotencyKey, fingerprint };
   });
 
   app.addHook('onRoute', (route) => {
@@ -78,6 +78,10 @@ export function installIdempotency(
     };
   });
 }
+
+/** Of a key, which has one mode; of a person in the mode of the request. */
+const idOf = ({ actor, person, mode }: Caller): string =>
+  person === null ? actor.id : `${actor.id} ${mode}`;
 
 /** 1 to `limits.idempotencyKeyCharsMax` characters of visible ASCII. Null: none was sent. */
 function readIdempotencyKey(header: string | string[] | undefined): string | null {
@@ -113,6 +117,8 @@ export interface Creation<Created> {
   readonly render: (made: Created) => AnswerBody;
   /** How the audit describes it. */
   readonly audit: (made: Created) => AuditedChange;
+  /** In whose chain; absent: the caller's. */
+  readonly caller?: Caller;
 }
 
 /**
@@ -125,23 +131,19 @@ export const creator =
   async <Created>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, afterCommit, render, audit }: Creation<Created>,
+    { create, afterCommit, render, audit, caller = callerOf(request) }: Creation<Created>,
   ): Promise<FastifyReply> => {
     const { keyed } = request;
     let after = async (): Promise<void> => undefined;
-    const outcome = await administer(
-      deps,
-      callerOf(request),
-      async (tx, change): Promise<Changed<Outcome>> => {
-        const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
-        if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
-        const made = await create(tx, change);
-        if (afterCommit !== undefined) after = () => afterCommit(made);
-        const answer: Answer = { status: 201, body: render(made) };
-        if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
-        return { result: { answer, isReplayed: false }, audited: audit(made) };
-      },
-    );
+    const outcome = await administer(deps, caller, async (tx, change): Promise<Changed<Outcome>> => {
+      const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
+      if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
+      const made = await create(tx, change);
+      if (afterCommit !== undefined) after = () => afterCommit(made);
+      const answer: Answer = { status: 201, body: render(made) };
+      if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
+      return { result: { answer, isReplayed: false }, audited: audit(made) };
+    });
     await after();
     return sendOutcome(reply, outcome);
   };

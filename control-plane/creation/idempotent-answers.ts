@@ -1,6 +1,5 @@
 import { nonceBytes } from '../../shared/crypto/seal.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
@@ -17,7 +16,8 @@ import { creationLimits } from './limits.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {
-  readonly keyId: ApiKeyId;
+  /** Whose idempotency key it is. */
+  readonly callerId: string;
   readonly idempotencyKey: string;
   /** `sha256:…` of method, path and body. */
   readonly fingerprint: string;
@@ -60,7 +60,7 @@ export async function storeAnswer(
   const body = withoutSecrets(answer.body, tokenSeal(deps, request).seal);
   await tx`
     INSERT INTO idempotent_answers (key_id, idempotency_key, fingerprint, status, body, created_at_ms)
-    VALUES (${request.keyId}, ${request.idempotencyKey}, ${request.fingerprint}, ${answer.status},
+    VALUES (${request.callerId}, ${request.idempotencyKey}, ${request.fingerprint}, ${answer.status},
       ${JSON.stringify(body)}, ${deps.clock.now()})`;
 }
 
@@ -78,16 +78,16 @@ interface AnswerRow {
  */
 async function lockAndRead(
   tx: Transaction,
-  { keyId, idempotencyKey }: KeyedRequest,
+  { callerId, idempotencyKey }: KeyedRequest,
   expiredSinceMs: number,
 ): Promise<AnswerRow | null> {
   try {
     const [, , , , , rows] = await Promise.all([
       tx`SELECT set_config('lock_timeout', ${String(limits.idempotencyWaitMsMax)}, true)`,
-      tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${keyId} ${idempotencyKey}`}, ${advisoryLockSeeds.idempotencyKeys}))`,
+      tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${callerId} ${idempotencyKey}`}, ${advisoryLockSeeds.idempotencyKeys}))`,
       tx`
         DELETE FROM idempotent_answers
-        WHERE key_id = ${keyId} AND idempotency_key = ${idempotencyKey} AND created_at_ms <= ${expiredSinceMs}`,
+        WHERE key_id = ${callerId} AND idempotency_key = ${idempotencyKey} AND created_at_ms <= ${expiredSinceMs}`,
       tx`
         DELETE FROM idempotent_answers WHERE ctid = ANY (ARRAY(
           SELECT ctid FROM idempotent_answers WHERE created_at_ms <= ${expiredSinceMs}
@@ -95,7 +95,7 @@ async function lockAndRead(
       tx`SET LOCAL lock_timeout TO DEFAULT`,
       tx<AnswerRow[]>`
         SELECT fingerprint, status, body FROM idempotent_answers
-        WHERE key_id = ${keyId} AND idempotency_key = ${idempotencyKey}`,
+        WHERE key_id = ${callerId} AND idempotency_key = ${idempotencyKey}`,
     ]);
     return rows[0] ?? null;
   } catch (error) {
@@ -107,5 +107,5 @@ async function lockAndRead(
   }
 }
 
-const tokenSeal = ({ sealer, random }: AnswerDeps, { keyId, idempotencyKey }: KeyedRequest) =>
-  textSeal(sealer, `idempotent_answers/${keyId}/${idempotencyKey}`, () => random.bytes(nonceBytes));
+const tokenSeal = ({ sealer, random }: AnswerDeps, { callerId, idempotencyKey }: KeyedRequest) =>
+  textSeal(sealer, `idempotent_answers/${callerId}/${idempotencyKey}`, () => random.bytes(nonceBytes));

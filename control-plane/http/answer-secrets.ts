@@ -5,10 +5,10 @@ import { assert } from '../../shared/errors/assert.ts';
 export type AnswerBody = Readonly<Record<string, unknown>>;
 
 /**
- * What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret (contract
- * §12).
+ * What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret, the link of
+ * an invitation (contract §12).
  */
-const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret']);
+const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret', 'invitation_url']);
 /** The first key of a new account: it lies one object deeper than the others. */
 const inner = 'api_key';
 /** The token of a passport: a bearer credential, yet of no use to its caller if a replay lacked it. */

@@ -525,6 +525,67 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       created_at: '2026-11-20T10:36:42.013Z',
     },
   ],
+  User: [
+    {
+      user_id: 'usr_01m8w8f9n2k4m6p8r0t2v4x6z8',
+      email: 'ada@example.com',
+      name: 'Ada Lovelace',
+      role: 'owner',
+      status: 'active',
+      totp_enabled: true,
+      created_at: '2026-11-20T10:36:42.050Z',
+      last_login_at: '2026-11-22T08:01:12.345Z',
+    },
+  ],
+  InvitedUser: [
+    {
+      user: {
+        user_id: 'usr_01m8w8f9q3m5n7p9r1s3t5v7w9',
+        email: 'grace@example.com',
+        name: 'Grace Hopper',
+        role: 'approver',
+        status: 'invited',
+        totp_enabled: false,
+        created_at: '2026-11-22T08:02:00.001Z',
+        last_login_at: null,
+      },
+      invitation_url: 'https://trust.example.com/console/invitation#token=…',
+      expires_at: '2026-11-29T08:02:00.001Z',
+    },
+  ],
+  UserDeletion: [
+    {
+      user_id: 'usr_01m8w8f9q3m5n7p9r1s3t5v7w9',
+      deleted: true,
+      deleted_at: '2026-11-22T08:03:00.000Z',
+    },
+  ],
+  Session: [
+    {
+      session_id: 'sess_01m8w8f9t4n6p8q0r2s4t6v8w0',
+      user: {
+        user_id: 'usr_01m8w8f9n2k4m6p8r0t2v4x6z8',
+        email: 'ada@example.com',
+        name: 'Ada Lovelace',
+        role: 'owner',
+        status: 'active',
+        totp_enabled: true,
+        created_at: '2026-11-20T10:36:42.050Z',
+        last_login_at: '2026-11-22T08:01:12.345Z',
+      },
+      account: {
+        account_id: 'acct_01m7w8f9mxd7aj8qf10kgr0dgg',
+        name: 'Globex',
+        plan: 'pro',
+        is_operator: false,
+      },
+      scopes: ['admin:*'],
+      mode: 'live',
+      created_at: '2026-11-22T08:01:12.345Z',
+      expires_at: '2026-11-22T20:01:12.345Z',
+      idle_expires_at: '2026-11-22T08:31:12.345Z',
+    },
+  ],
   Jwks: [
     {
       keys: [

@@ -138,7 +138,7 @@ function completeAnswer(
   const { text, route } = known;
   const names: HeaderName[] = [
     'X-Request-Id',
-    ...(route.scope === null ? [] : rateLimitHeaders),
+    ...(route.scope === null && !route.needsSession ? [] : rateLimitHeaders),
     ...(route.isIdempotent ? (['Idempotent-Replayed'] as const) : []),
     ...(text.headers ?? []),
   ];
@@ -146,9 +146,12 @@ function completeAnswer(
   return {
     description: statusTexts[status] ?? 'The answer.',
     headers: headerReferences(names),
-    content: Object.fromEntries(contents.map(([type, schema]) => [type, { schema: publish(schema) }])),
+    ...(status === '204' ? {} : { content: contentIn(contents, publish) }),
   };
 }
+
+const contentIn = (contents: readonly (readonly [string, Schema])[], publish: PublishSchema) =>
+  Object.fromEntries(contents.map(([type, schema]) => [type, { schema: publish(schema) }]));
 
 const contentsOf = (answer: Answer | Reference): (readonly [type: string, Schema])[] =>
   'content' in answer
@@ -163,5 +166,6 @@ const unchanged: Answer = {
 const statusTexts: Readonly<Record<string, string>> = {
   200: 'Success.',
   201: 'Created.',
+  204: 'Success. There is no body.',
   503: 'This process is not ready.',
 };

@@ -53,8 +53,17 @@ import {
   VerificationAnswer,
 } from '../../shared/wire/passport.ts';
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
+import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
 import { TemplateAnswer, TemplateCreation } from '../../shared/wire/template.ts';
+import {
+  InvitationAcceptance,
+  InvitedUserAnswer,
+  UserAnswer,
+  UserDeletion,
+  UserInvitation,
+  UserUpdate,
+} from '../../shared/wire/user.ts';
 import {
   DeliveryAnswer,
   NewWebhookAnswer,
@@ -138,6 +147,17 @@ export const namedSchemas = {
   Account: AccountAnswer,
   NewAccount: NewAccountAnswer,
   AccountPage: PageAnswer(AccountAnswer),
+  Login,
+  SessionAccount: SessionAccountAnswer,
+  Session: SessionAnswer,
+  SessionListItem,
+  UserInvitation,
+  UserUpdate,
+  User: UserAnswer,
+  UserPage: PageAnswer(UserAnswer),
+  InvitedUser: InvitedUserAnswer,
+  InvitationAcceptance,
+  UserDeletion,
   WebhookCreation,
   WebhookUpdate,
   WebhookTest,

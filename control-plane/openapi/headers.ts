@@ -29,6 +29,10 @@ export const headers = {
   },
   ETag: { description: 'Version of the representation (RFC 9110 §8.8.3).', schema: text },
   'Content-Disposition': { description: 'A name for the file (RFC 6266).', schema: text },
+  'Set-Cookie': {
+    description: 'Sets, or removes, the cookie of the session (RFC 6265).',
+    schema: text,
+  },
   'Cache-Control': { description: 'How long the answer may be cached (RFC 9111).', schema: text },
 } as const satisfies Readonly<Record<string, Header>>;
 

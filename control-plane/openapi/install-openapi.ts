@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions }
 import { assert, must } from '../../shared/errors/assert.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { sessionCookie } from '../sessions/cookies.ts';
 import { completeDocument, type DescribedOperation } from './complete-document.ts';
 import type { Document } from './document.ts';
 import { type OperationText, operations } from './operations.ts';
@@ -52,6 +53,7 @@ const operationKey = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): st
 const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['route'] => ({
   method: must([route.method].flat()[0], 'a route has a method'),
   scope: route.config?.scope ?? null,
+  needsSession: route.config?.credential === 'session',
   isIdempotent: route.config?.creates === true,
   own: text.errors ?? [],
 });
@@ -119,13 +121,20 @@ function describedSchema(
     tags: [tag],
     summary,
     description: [description, demandOf(config)].filter((part) => part !== undefined).join('\n\n'),
-    security: typeof config?.scope === 'string' ? [{ apiKey: [config.scope] }] : [],
+    security: securityOf(config),
     // The pages call the first of them.
     ...(tag === 'Enforcement' ? { servers: [controlPlaneServer(baseUrl), sidecarServer(gateHost)] } : {}),
   };
 }
 
+/** A session opens whatever a key opens, as far as its role goes; some operations take nothing else. */
+function securityOf(config: RouteOptions['config']): Record<string, string[]>[] {
+  if (config?.credential === 'session') return [{ session: [] }];
+  return typeof config?.scope === 'string' ? [{ apiKey: [config.scope] }, { session: [] }] : [];
+}
+
 function demandOf(config: RouteOptions['config']): string {
+  if (config?.credential === 'session') return 'Needs a browser session.';
   if (typeof config?.scope !== 'string') return 'Public: needs no key.';
   const whose = config.operatorOnly === true ? 'a live key of the operator' : 'a key';
   return `Needs ${whose} with the scope \`${config.scope}\`.`;
@@ -163,6 +172,14 @@ const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
         scheme: 'bearer',
         bearerFormat: 'at_live_… or at_test_…',
         description: 'An API key. Its scopes say what it may do; live and test keys see separate data.',
+      },
+      session: {
+        type: 'apiKey' as const,
+        in: 'cookie',
+        name: sessionCookie,
+        description:
+          'A browser session. The role of its user says what it may do, `X-Agent-Trust-Mode` (`live`, `test`; default `live`) in which world. Every ' +
+          'change needs `X-Agent-Trust-Console: 1` and comes from a page of this service. Beside an API key it counts for nothing.',
       },
     },
   },

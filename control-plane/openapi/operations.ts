@@ -32,6 +32,15 @@ export interface OperationText {
 /** Public, and still a question to the database. */
 const ofPublicReads = ['invalid_request', 'internal_error', 'overloaded', 'service_unavailable'] as const;
 
+/** Public, and they begin a session. */
+const ofLogins = [
+  ...ofPublicReads,
+  'invalid_json',
+  'body_too_large',
+  'cross_site_request',
+  'account_suspended',
+] as const;
+
 /**
  * Every public operation, by method and route. A route that is missing here is left out of the document, and
  * test/api/openapi.test.ts says so: only what sidecars call (`/v1/sync/*`) is meant to be missing.
@@ -333,6 +342,88 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'API keys',
     summary: 'Delete an API key at once',
     errors: ['api_key_not_found'],
+  },
+
+  'POST /v1/session': {
+    id: 'logIn',
+    tag: 'People',
+    summary: 'Log in: begin a browser session',
+    description:
+      'Answers with the session and sets its cookie. `login_failed` says nothing about what is wrong; `totp_required` asks for the same again ' +
+      'with `totp_code`. Send it as every change of a session: with `X-Agent-Trust-Console: 1`, from a page of this service. See docs/people.md.',
+    errors: [...ofLogins, 'login_failed', 'totp_required', 'rate_limited'],
+    headers: ['Set-Cookie'],
+  },
+  'GET /v1/session': {
+    id: 'getSession',
+    tag: 'People',
+    summary: 'Get the session of this request: who is logged in, and what they may do',
+  },
+  'DELETE /v1/session': {
+    id: 'logOut',
+    tag: 'People',
+    summary: 'Log out: end the session of this request',
+    headers: ['Set-Cookie'],
+  },
+  'GET /v1/sessions': {
+    id: 'listSessions',
+    tag: 'People',
+    summary: 'List sessions, newest first',
+    description: 'Your own; with `user_id` those of another user, which owners and admins may see.',
+    errors: ['insufficient_scope', 'user_not_found'],
+  },
+  'DELETE /v1/sessions/:id': {
+    id: 'endSession',
+    tag: 'People',
+    summary: 'End a session',
+    description: 'Your own; owners and admins may end those of others too.',
+    errors: ['insufficient_scope', 'session_not_found'],
+  },
+  'POST /v1/users': {
+    id: 'inviteUser',
+    tag: 'People',
+    summary: 'Invite a user',
+    description:
+      '`invitation_url` is shown this once: send it to the user, who opens it within 7 days and chooses a password. You give no role that may do ' +
+      'more than you may.',
+    errors: ['email_conflict'],
+  },
+  'GET /v1/users': { id: 'listUsers', tag: 'People', summary: 'List users, newest first' },
+  'GET /v1/users/:id': {
+    id: 'getUser',
+    tag: 'People',
+    summary: 'Get a user',
+    errors: ['user_not_found'],
+  },
+  'POST /v1/users/:id/invitation': {
+    id: 'renewInvitation',
+    tag: 'People',
+    summary: 'Make a new invitation for a user who has not accepted yet',
+    description: 'The earlier link ends. `invitation_url` is shown this once.',
+    errors: ['user_not_found', 'user_state_conflict'],
+  },
+  'PATCH /v1/users/:id': {
+    id: 'updateUser',
+    tag: 'People',
+    summary: 'Change name, role or status of a user',
+    description:
+      'Only what is present changes. A new role and `disabled` end all sessions of the user. The last active owner stays one.',
+    errors: ['user_not_found', 'last_owner'],
+  },
+  'DELETE /v1/users/:id': {
+    id: 'deleteUser',
+    tag: 'People',
+    summary: 'Delete a user with all of their sessions',
+    errors: ['user_not_found', 'last_owner'],
+  },
+  'POST /v1/invitations/accept': {
+    id: 'acceptInvitation',
+    tag: 'People',
+    summary: 'Accept an invitation: choose a password and log in',
+    description:
+      '`token` is what follows `#token=` in the link, which works once. The link of a first owner needs `email` too. Send it like a login.',
+    errors: [...ofLogins, 'invitation_not_found'],
+    headers: ['Set-Cookie'],
   },
 
   'POST /v1/webhooks': {

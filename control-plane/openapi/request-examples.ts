@@ -7,9 +7,13 @@ import type { Example } from './document.ts';
 export const exampleIds = {
   issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
   gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',
+  invitationToken: 'Gq0VYtZ1pW8n3cKx5RmJ7uLbT2dFhS4aQeXoNvBiCyM',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
-const { issuerId, gateId, token } = exampleIds;
+const { issuerId, gateId, invitationToken, token } = exampleIds;
+
+/** Of the user who logs in in the examples. */
+export const exampleLogin = { email: 'ada@example.com', password: 'correct horse battery' } as const;
 
 const decisionRequest = { permission_key: 'orders:create', amount: 12.5, domain: 'shop.example.com' };
 
@@ -199,6 +203,26 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   updateAccount: { suspension: { value: { status: 'suspended' } }, plan: { value: { plan: 'teams' } } },
+  logIn: {
+    password: { value: exampleLogin },
+    code: {
+      summary: 'With the code of an authenticator app',
+      value: { ...exampleLogin, totp_code: '492039' },
+    },
+  },
+  inviteUser: {
+    approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
+  },
+  updateUser: { role: { value: { role: 'admin' } }, disabled: { value: { status: 'disabled' } } },
+  acceptInvitation: {
+    invited: {
+      value: {
+        token: invitationToken,
+        name: 'Grace Hopper',
+        password: 'a long sentence that I can remember',
+      },
+    },
+  },
   rotateSigningKey: {
     rotation: { value: { purpose: 'passport' } },
     compromise: { summary: 'The private key leaked', value: { purpose: 'passport', compromised: true } },

@@ -4,31 +4,36 @@ import type { Scope } from '../../shared/model/scopes.ts';
 /** What of a route decides which errors it can answer. */
 export interface RouteFacts {
   readonly method: string;
-  /** Null: public. */
+  /** Null: public, or for whoever has a session. */
   readonly scope: Scope | null;
+  /** Whether it needs a browser session, and no key opens it. */
+  readonly needsSession: boolean;
   /** Whether an `Idempotency-Key` counts here. */
   readonly isIdempotent: boolean;
   /** Those of this operation in particular. */
   readonly own: readonly ErrorCode[];
 }
 
-/** Of every call that authenticates: each of them asks the database at least for the key. */
+/** Of every call that authenticates: each of them asks the database at least for the key or the session. */
 const ofCallers: readonly ErrorCode[] = [
+  'invalid_request',
   'unauthorized',
-  'insufficient_scope',
   'account_suspended',
   'rate_limited',
   'internal_error',
   'overloaded',
   'service_unavailable',
 ];
-const ofBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large'];
+/** A browser session makes each of them from our own pages only. */
+const ofChanges: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'cross_site_request'];
 
 /** The codes that an operation can answer, by status in ascending order. */
 export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly ErrorCode[]> {
+  const authenticates = route.scope !== null || route.needsSession;
   const codes = new Set<ErrorCode>([
-    ...(route.scope === null ? [] : (['invalid_request', ...ofCallers] as const)),
-    ...(route.scope === null || route.method === 'GET' ? [] : ofBodies),
+    ...(authenticates ? ofCallers : []),
+    ...(route.scope === null ? [] : (['insufficient_scope'] as const)),
+    ...(authenticates && route.method !== 'GET' ? ofChanges : []),
     ...(route.isIdempotent ? (['idempotency_conflict'] as const) : []),
     ...route.own,
   ]);

@@ -36,6 +36,10 @@ export const lockOrder = [
   // The key of a call, before anything that the call does.
   'idempotencyKeys',
   'accounts',
+  // A person with all owners, in the order of their ids; then what is theirs.
+  'users',
+  'invitations',
+  'sessions',
   'issuers',
   'passports',
   'api_keys',

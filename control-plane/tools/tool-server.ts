@@ -122,7 +122,7 @@ const textOf = (answer: object) => ({ type: 'text' as const, text: JSON.stringif
 export const toAuthInfo = (toolCaller: ToolCaller): AuthInfo => ({
   // The token itself is nobody's business behind this point.
   token: '',
-  clientId: toolCaller.caller.keyId,
+  clientId: toolCaller.caller.actor.id,
   scopes: [...toolCaller.caller.scopes],
   extra: { toolCaller },
 });

@@ -13,11 +13,17 @@ export const catalogue = {
     status: 401,
     message: 'The API key is missing or not valid. Send it as "Authorization: Bearer <API_KEY>".',
   },
+  login_failed: { status: 401, message: 'Email, password or code is wrong.' },
+  totp_required: { status: 401, message: 'This login also needs a code: send it as totp_code.' },
   insufficient_scope: {
     status: 403,
     message: 'The API key lacks the scope that this endpoint requires.',
   },
   account_suspended: { status: 403, message: 'The account of this API key is suspended.' },
+  cross_site_request: {
+    status: 403,
+    message: 'A change with a browser session must come from the console, with X-Agent-Trust-Console: 1.',
+  },
   passport_not_found: { status: 404, message: 'No such passport.' },
   gate_not_found: { status: 404, message: 'No such gate.' },
   catalog_not_found: { status: 404, message: 'This gate has no published catalog.' },
@@ -29,6 +35,12 @@ export const catalogue = {
   delivery_not_found: { status: 404, message: 'No such delivery.' },
   api_key_not_found: { status: 404, message: 'No such API key.' },
   account_not_found: { status: 404, message: 'No such account.' },
+  user_not_found: { status: 404, message: 'No such user.' },
+  session_not_found: { status: 404, message: 'No such session.' },
+  invitation_not_found: {
+    status: 404,
+    message: 'This invitation does not exist, was used, was replaced or has expired.',
+  },
   route_not_found: { status: 404, message: 'No such endpoint.' },
   agent_id_conflict: {
     status: 409,
@@ -39,6 +51,9 @@ export const catalogue = {
     message: 'The status of the passport does not allow this.',
   },
   approval_already_resolved: { status: 409, message: 'The approval is already resolved.' },
+  email_conflict: { status: 409, message: 'This email address already belongs to a user of the account.' },
+  last_owner: { status: 409, message: 'This is the last active owner of the account.' },
+  user_state_conflict: { status: 409, message: 'The state of the user does not allow this.' },
   idempotency_conflict: {
     status: 409,
     message: 'This idempotency key was used for a different request.',

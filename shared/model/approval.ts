@@ -1,4 +1,4 @@
-import type { ApiKeyId, ApprovalId, GateId, PassportId } from './ids.ts';
+import type { ApprovalId, GateId, PassportId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 import { secondMs, type UnixMillis } from './time.ts';
@@ -34,7 +34,8 @@ export interface Approval {
   readonly createdAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis;
   readonly resolvedAtMs: UnixMillis | null;
-  readonly resolvedBy: ApiKeyId | null;
+  /** The id of the API key or of the person. */
+  readonly resolvedBy: string | null;
   readonly note: string | null;
 }
 

@@ -3,8 +3,8 @@ import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 
 /**
- * Who made a change. `id` names it: today an API key, directly or through an access token that is bound to
- * it. Readers must take a `type` that they do not know: people with logins of their own are to come.
+ * Who made a change. `id` names it: an API key, directly or through an access token that is bound to it, or a
+ * person (`user`). Readers must take a `type` that they do not know.
  */
 export interface Actor {
   readonly type: string;
@@ -45,6 +45,14 @@ export const auditedOperations = [
   'createAccount',
   'updateAccount',
   'rotateSigningKey',
+  'logIn',
+  'logOut',
+  'endSession',
+  'inviteUser',
+  'renewInvitation',
+  'acceptInvitation',
+  'updateUser',
+  'deleteUser',
 ] as const;
 export type AuditedOperation = (typeof auditedOperations)[number];
 

@@ -12,8 +12,10 @@ export type GateId = Branded<string, 'GateId'>;
 export type IssuerId = Branded<string, 'IssuerId'>;
 export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
+export type SessionId = Branded<string, 'SessionId'>;
 export type SidecarId = Branded<string, 'SidecarId'>;
 export type TemplateId = Branded<string, 'TemplateId'>;
+export type UserId = Branded<string, 'UserId'>;
 export type WebhookId = Branded<string, 'WebhookId'>;
 
 /** Every kind of id with its type. The prefix of the text is the key of this map. */
@@ -29,8 +31,10 @@ interface IdTypes {
   readonly key: ApiKeyId;
   readonly pass: PassportId;
   readonly req: RequestId;
+  readonly sess: SessionId;
   readonly side: SidecarId;
   readonly tmpl: TemplateId;
+  readonly usr: UserId;
   readonly wh: WebhookId;
 }
 

@@ -162,6 +162,20 @@ export const settings = {
     doc: '1: API keys open /mcp too, for clients without OAuth. A model that can read its configuration can then read a key.',
     read: yesOrNo,
   }),
+  SESSION_IDLE_S: setting({
+    of: ['control-plane'],
+    default: '1800',
+    unit: 's',
+    doc: 'A browser session ends so long after its last request.',
+    read: wholeNumber({ min: 60, max: 86_400 }),
+  }),
+  SESSION_MAX_S: setting({
+    of: ['control-plane'],
+    default: '43200',
+    unit: 's',
+    doc: 'A browser session ends so long after its login, whatever happens.',
+    read: wholeNumber({ min: 60, max: 2_592_000 }),
+  }),
   FORWARD_AUTH_TRUST: setting({
     of: ['sidecar'],
     default: 'loopback',

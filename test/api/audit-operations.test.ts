@@ -21,7 +21,9 @@ afterAll(() => tools.close());
 
 /** Takes note of the secrets that an answer gives away, this once. */
 function noteSecrets(answer: unknown): void {
-  const found = JSON.stringify(answer).matchAll(/"(?:private_key|key|secret|jwt)":"([^"]{20,})"/g);
+  const found = JSON.stringify(answer).matchAll(
+    /"(?:private_key|key|secret|jwt|invitation_url)":"(?:[^"#]*#token=)?([^"]{20,})"/g,
+  );
   for (const [, secret = ''] of found) secrets.push(secret);
 }
 
@@ -69,9 +71,12 @@ describe('every operation of the document that changes something', () => {
       noteSecrets(reply.body);
       const entries = await entriesOf(reply.headers['x-request-id']);
       expect(entries).toHaveLength(1);
-      expect(entries[0]).toMatchObject({ operation, actor_type: 'api_key', actor_client_id: null });
-      expect(entries[0]?.actor_id).toMatch(/^key_/);
-      expect(`${call.url} ${JSON.stringify(reply.body)}`).toContain(entries[0]?.target);
+      // Without a key it is a person who acts.
+      const actorType = call.key === null ? 'user' : 'api_key';
+      expect(entries[0]).toMatchObject({ operation, actor_type: actorType, actor_client_id: null });
+      expect(entries[0]?.actor_id).toMatch(call.key === null ? /^usr_/ : /^key_/);
+      if (operation === 'logOut') expect(entries[0]?.target).toMatch(/^sess_/);
+      else expect(`${call.url} ${JSON.stringify(reply.body)}`).toContain(entries[0]?.target);
     },
   );
 

@@ -101,7 +101,8 @@ describe('operations', () => {
       const route = api.app.routeScopes.find(
         ({ method, url }) => `${method} ${url}` === key.replaceAll(/\{(\w+)\}/g, ':$1'),
       );
-      expect(operation.security, key).toEqual(route?.scope == null ? [] : [{ apiKey: [route.scope] }]);
+      const keyed = route?.scope == null ? [] : [{ apiKey: [route.scope] }, { session: [] }];
+      expect(operation.security, key).toEqual(route?.credential === 'session' ? [{ session: [] }] : keyed);
     }
     expect(new Set(all.flatMap((each) => each.tags))).toEqual(names);
   });

@@ -23,7 +23,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'approvals:read': ['GET /approvals', 'GET /approvals/x'],
   'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
   'attestations:read': ['GET /attestations', 'GET /attestations/x', 'GET /attestations/export'],
-  'audit:read': ['GET /audit', 'GET /audit/export'],
+  'audit:read': ['GET /audit', 'GET /audit/export', 'GET /users', 'GET /users/x'],
   'issuers:create': ['POST /issuers'],
   'issuers:read': ['GET /issuers', 'GET /issuers/x'],
   'issuers:update': ['PUT /issuers/x'],
@@ -35,6 +35,10 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /api-keys/x',
     'POST /api-keys/x/roll',
     'DELETE /api-keys/x',
+    'POST /users',
+    'POST /users/x/invitation',
+    'PATCH /users/x',
+    'DELETE /users/x',
   ],
   'webhooks:manage': [
     'POST /webhooks',
@@ -85,6 +89,12 @@ const publicOperations = [
   'GET /v1/discover',
   'GET /v1/gates/x/catalog',
 ];
+
+/** What begins a session, and so can need none. */
+const beginSessions = ['POST /session', 'POST /invitations/accept'];
+
+/** What a browser session opens and no key. */
+const ofSessions = ['GET /session', 'DELETE /session', 'GET /sessions', 'DELETE /sessions/x'];
 
 /** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
 const elsewhere = /^\/(?:docs|mcp|oauth|\.well-known\/oauth)/;
@@ -137,6 +147,17 @@ it.each(publicOperations)('%s needs no key', async (operation) => {
   expect([401, 403]).not.toContain((await callOf(operation, null)).status);
 });
 
+it.each(beginSessions)('%s needs no key, and a page of ours', async (operation) => {
+  expectError(await callOf(operation, null), 'cross_site_request');
+});
+
+it.each(ofSessions)('%s takes no key', async (operation) => {
+  expectError(
+    await callOf(operation, api.adminKey),
+    operation.startsWith('GET') ? 'unauthorized' : 'cross_site_request',
+  );
+});
+
 describe('the table', () => {
   const normal = (operation: string): string => {
     const [method = '', path = ''] = operation.split(' ');
@@ -144,7 +165,8 @@ describe('the table', () => {
   };
 
   it('has every route, and nothing that is none', () => {
-    const listed = [...rows.map(({ operation }) => operation), ...publicOperations].map(normal);
+    const keyless = [...publicOperations, ...beginSessions, ...ofSessions];
+    const listed = [...rows.map(({ operation }) => operation), ...keyless].map(normal);
     const routes = api.app.routeScopes
       .filter(({ method, url }) => method !== 'HEAD' && !elsewhere.test(url))
       .map(({ method, url }) => `${method} ${url}`);
@@ -157,7 +179,8 @@ describe('the table', () => {
       api.app.routeScopes.map(({ method, url, scope }) => [`${method} ${url}`, scope]),
     );
     for (const { operation, scope } of rows) expect(declared.get(normal(operation)), operation).toBe(scope);
-    for (const operation of publicOperations) expect(declared.get(normal(operation)), operation).toBe(null);
+    for (const operation of [...publicOperations, ...beginSessions, ...ofSessions])
+      expect(declared.get(normal(operation)), operation).toBe(null);
   });
 
   it('accepts every scope', () => {

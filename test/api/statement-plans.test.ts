@@ -20,7 +20,6 @@ import { trimChanges } from '../../control-plane/sync/feed-store.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type {
   AccountId,
-  ApiKeyId,
   ApprovalId,
   AttestationId,
   GateId,
@@ -235,7 +234,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
   'claiming a key of the API': (sql) =>
     sql.begin((tx) =>
       claimAnswer(tx, api.deps, {
-        keyId: 'key_1' as ApiKeyId,
+        callerId: 'key_1',
         idempotencyKey: `key ${++calls}`,
         fingerprint: '',
       }),

@@ -5,7 +5,7 @@ import { requestExamples } from '../../control-plane/openapi/request-examples.ts
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type Api, type Call, type Reply, startApi } from '../support/api.ts';
+import { type Api, type Call, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
 import { answerOf, operationsOf } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 import { codedError, faultySql } from '../support/faulty-sql.ts';
@@ -43,16 +43,28 @@ let good: GoodCalls;
 let suspendedKey: string;
 let exhaustedKey: string;
 let uselessKey: string;
+/** People of those accounts, and one of the operator. */
+let suspendedPerson: LoggedIn;
+let suspendedLink: string;
+let exhaustedPerson: LoggedIn;
+let reader: LoggedIn;
 
 beforeAll(async () => {
   api = await startApi({ wrapSql: database.wrap });
   good = goodCalls(api);
   const suspended = await api.createAccount();
   suspendedKey = suspended.key;
+  suspendedPerson = await api.createUser({}, suspendedKey);
+  suspendedLink = await inviteFor(suspendedKey);
   const url = `/v1/accounts/${suspended.accountId}`;
   await api.call({ method: 'PUT', url, body: { status: 'suspended' } });
-  exhaustedKey = (await api.createAccount({ limits: { requests_per_day: 1 } })).key;
+  const exhausted = await api.createAccount();
+  exhaustedKey = exhausted.key;
+  exhaustedPerson = await api.createUser({}, exhaustedKey);
+  const limits = { requests_per_day: 1 };
+  await api.call({ method: 'PUT', url: `/v1/accounts/${exhausted.accountId}`, body: { limits } });
   await api.call({ url: '/v1/gates', key: exhaustedKey });
+  reader = await api.createUser({ role: 'read_only' });
   uselessKey = (await api.createKey({ scopes: ['osgate:read'] })).key;
 });
 afterAll(() => api.close());
@@ -132,14 +144,41 @@ const prefixes = {
   'api-keys': 'key',
   accounts: 'acct',
   webhooks: 'wh',
+  users: 'usr',
+  sessions: 'sess',
 };
 
 type Refusal = (operation: Documented) => Promise<Reply>;
 
-const withKey =
-  (key: () => string | null): Refusal =>
-  async ({ id }) =>
-    api.call({ ...(await goodCall(id)), key: key() });
+/** With that key in place of a key, and that session in place of a session. */
+const as =
+  (key: () => string | null, person: () => Pick<LoggedIn, 'headers'>): Refusal =>
+  async ({ id }) => {
+    const call = await goodCall(id);
+    if (call.key !== null) return api.call({ ...call, key: key() });
+    return api.call({ ...call, headers: person().headers });
+  };
+
+const inviteFor = async (key: string): Promise<string> => {
+  const body = { email: 'invited@example.com', role: 'read_only' };
+  const reply = await api.call({ url: '/v1/users', key, body });
+  return new URL(reply.body.invitation_url).hash.slice('#token='.length);
+};
+
+/** As a page of another site would send it, with the cookie that the browser adds by itself. */
+const fromElsewhere: Refusal = async ({ id }) => {
+  const { headers: _, ...call } = await goodCall(id);
+  return api.call({ ...call, key: null, headers: { cookie: String(reader.headers['cookie']) } });
+};
+
+/** A change that would leave an account without an owner. */
+const ofLastOwner =
+  (method: string, body?: object): Refusal =>
+  async () => {
+    const { key } = await api.createAccount();
+    const { userId } = await api.createUser({}, key);
+    return api.call({ method, url: `/v1/users/${userId}`, key, body });
+  };
 
 const withBody =
   (body: unknown): Refusal =>
@@ -195,12 +234,78 @@ const withKeyOfAnother: Refusal = async ({ id }) => {
   return asking(2);
 };
 
+const inUnknownMode = (call: Call): Promise<Reply> =>
+  api.call({ ...call, headers: { ...call.headers, 'x-agent-trust-mode': 'dead' } });
+
 /** How each code is produced, for an operation of its own or for every one that has it. */
 const ownRefusals: Readonly<Record<string, Refusal>> = {
-  unauthorized: withKey(() => null),
-  insufficient_scope: withKey(() => uselessKey),
-  account_suspended: withKey(() => suspendedKey),
-  rate_limited: withKey(() => exhaustedKey),
+  unauthorized: as(
+    () => null,
+    () => ({ headers: fromConsole }),
+  ),
+  insufficient_scope: as(
+    () => uselessKey,
+    () => reader,
+  ),
+  'listSessions insufficient_scope': async () =>
+    api.call({ url: `/v1/sessions?user_id=${suspendedPerson.userId}`, key: null, headers: reader.headers }),
+  'endSession insufficient_scope': async ({ id }) => {
+    const { headers } = await api.createUser({ role: 'admin' });
+    return api.call({ ...(await goodCall(id)), headers });
+  },
+  account_suspended: as(
+    () => suspendedKey,
+    () => suspendedPerson,
+  ),
+  'logIn account_suspended': async ({ id }) => {
+    const { email, password } = suspendedPerson;
+    const accountId = (
+      await api.deps.sql`SELECT account_id FROM users WHERE user_id = ${suspendedPerson.userId}`
+    )[0];
+    return api.call({
+      ...(await goodCall(id)),
+      body: { email, password, account_id: accountId?.['account_id'] },
+    });
+  },
+  'acceptInvitation account_suspended': async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { ...(call.body as object), token: suspendedLink } });
+  },
+  rate_limited: as(
+    () => exhaustedKey,
+    () => exhaustedPerson,
+  ),
+  'logIn rate_limited': async ({ id }) => {
+    const call = {
+      ...(await goodCall(id)),
+      body: { email: 'somebody@example.com', password: 'not the password' },
+    };
+    for (let tries = 0; tries < 10; tries++) expectError(await api.call(call), 'login_failed');
+    return api.call(call);
+  },
+  cross_site_request: fromElsewhere,
+  login_failed: async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { ...(call.body as object), password: 'not the password' } });
+  },
+  totp_required: async ({ id }) => {
+    const { userId, email, password } = await api.createUser();
+    await api.deps.sql`UPDATE users SET totp_sealed = '', totp_confirmed_at_ms = 1 WHERE user_id = ${userId}`;
+    return api.call({ ...(await goodCall(id)), body: { email, password } });
+  },
+  invitation_not_found: async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { ...(call.body as object), token: 'nothing' } });
+  },
+  'listSessions user_not_found': withUrl(`/v1/sessions?user_id=usr_${'0'.repeat(26)}`),
+  email_conflict: async ({ id }) => {
+    const call = await goodCall(id);
+    expect((await api.call(call)).status).toBe(201);
+    return api.call(call);
+  },
+  'updateUser last_owner': ofLastOwner('PATCH', { status: 'disabled' }),
+  'deleteUser last_owner': ofLastOwner('DELETE'),
+  user_state_conflict: async () => api.call({ method: 'POST', url: `/v1/users/${reader.userId}/invitation` }),
   internal_error: failing(new InvariantError('what a test breaks')),
   overloaded: failing(codedError('PostgresError', '53300')),
   service_unavailable: failing(codedError('Error', 'ECONNREFUSED')),
@@ -213,6 +318,8 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     if (method === 'GET') return api.call({ ...call, url: `${path}?limit=none` });
     return api.call({ ...call, body: { nonsense: true } });
   },
+  'getSession invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
+  'logOut invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'exportAttestations invalid_request': withUrl('/v1/attestations/export?format=xml'),
   idempotency_conflict: async ({ id }) => {
     const first = await goodCall(id);

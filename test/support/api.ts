@@ -9,6 +9,8 @@ import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
+import { loginAttempts } from '../../control-plane/people/login-attempts.ts';
+import { passwordHasher } from '../../control-plane/people/passwords.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
@@ -16,7 +18,8 @@ import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
+import type { Role } from '../../shared/model/user.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
@@ -44,6 +47,26 @@ export interface Reply {
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
+/** A user with a browser session. */
+export interface LoggedIn {
+  readonly userId: string;
+  readonly email: string;
+  readonly password: string;
+  readonly sessionId: string;
+  /** Of every request of their browser, as our own pages make it. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What a browser adds to a change that one of our own pages makes. */
+export const fromConsole = { 'x-agent-trust-console': '1', 'sec-fetch-site': 'same-origin' } as const;
+
+/** The cookies that an answer sets, as the next request carries them. */
+export const cookiesOf = ({ headers }: Pick<Reply, 'headers'>): string =>
+  [headers['set-cookie']]
+    .flat()
+    .map((each) => String(each).split(';', 1)[0])
+    .join('; ');
+
 /** A control plane in this process, on a fresh database. */
 export interface Api {
   readonly app: FastifyInstance;
@@ -61,6 +84,8 @@ export interface Api {
   issuePassport(body?: object, key?: string): Promise<Reply['body']>;
   createGate(body?: object, key?: string): Promise<Reply['body']>;
   createIssuer(body?: object, key?: string): Promise<Reply['body']>;
+  /** Somebody who has accepted an invitation and is logged in, of the account whose admin key is given. */
+  createUser(wanted?: { readonly email?: string; readonly role?: Role }, key?: string): Promise<LoggedIn>;
   /** What has been told to the sidecars in this feed: `global`, or the id of an account. Oldest first. */
   changes(feedId: string): Promise<readonly { readonly kind: string; readonly body: Reply['body'] }[]>;
   /** Moves the control plane's clock forward. */
@@ -116,6 +141,9 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     consoleFiles: options.consoleFiles ?? new Map(),
+    passwords: passwordHasher(random),
+    loginAttempts: loginAttempts(clock),
+    sessionTimes: { idleMs: 30 * minuteMs, totalMs: 12 * hourMs },
     baseUrl: 'http://127.0.0.1:8080/v1',
     opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',
@@ -161,6 +189,29 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     return reply.body;
   };
 
+  let users = 0;
+  const createUser: Api['createUser'] = async ({ email, role = 'owner' } = {}, key = adminKey) => {
+    users += 1;
+    const address = email ?? `user-${users}@example.com`;
+    const password = `the password of user ${users}`;
+    const invited = await create('/v1/users', { email: address, role }, key);
+    const token = new URL(invited.invitation_url).hash.slice('#token='.length);
+    const reply = await call({
+      url: '/v1/invitations/accept',
+      key: null,
+      headers: fromConsole,
+      body: { token, name: 'Somebody', password },
+    });
+    if (reply.status !== 200) throw new Error(`accepting: ${JSON.stringify(reply.body)}`);
+    return {
+      userId: reply.body.user.user_id,
+      email: address,
+      password,
+      sessionId: reply.body.session_id,
+      headers: { ...fromConsole, cookie: cookiesOf(reply) },
+    };
+  };
+
   let agents = 0;
   return {
     app,
@@ -184,6 +235,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     createGate: (body = {}, key = adminKey) =>
       create('/v1/gates', { name: 'Orders', trust_level: 'L1', ...body }, key),
     createIssuer: (body = {}, key = adminKey) => create('/v1/issuers', { name: 'Acme', ...body }, key),
+    createUser,
     changes: (feedId) => sql`SELECT kind, body FROM changes WHERE feed_id = ${feedId} ORDER BY revision`,
     advance: (durationMs) => {
       aheadMs += durationMs;

@@ -12,12 +12,12 @@ export function callerOfAccount(
   const keyId = random.newId('key', nowMs);
   return {
     accountId,
-    keyId,
     mode: 'live',
     scopes: [],
     expiresAtMs: null,
     madeKeysEndWith: null,
     isOperator: false,
+    person: null,
     planLimits: { requestsPerMinute: null, requestsPerDay: null },
     actor: { type: 'api_key', id: keyId, clientId: null },
     requestId: random.newId('req', nowMs),

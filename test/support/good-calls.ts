@@ -1,6 +1,6 @@
-import { exampleIds } from '../../control-plane/openapi/request-examples.ts';
+import { exampleIds, exampleLogin } from '../../control-plane/openapi/request-examples.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { Api, Call } from './api.ts';
+import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
 
 /**
@@ -41,7 +41,56 @@ export function goodCalls(api: Api): GoodCalls {
     return `/v1/gates/${gate_id}/catalog`;
   };
 
+  let visitor: Promise<LoggedIn> | null = null;
+  /** Of a session that others use too. */
+  const visit = (): Promise<LoggedIn> => {
+    visitor ??= api.createUser();
+    return visitor;
+  };
+  const withSession = async (call: Call): Promise<Call> => ({
+    ...call,
+    key: null,
+    headers: (await visit()).headers,
+  });
+  const freshUser = async () => {
+    const body = { email: `${fresh('user').replaceAll(' ', '-')}@example.com`, role: 'read_only' };
+    return (await api.call({ url: '/v1/users', body })).body;
+  };
+  const userUrl = async (): Promise<string> => `/v1/users/${(await freshUser()).user.user_id}`;
+  let example: Promise<unknown> | null = null;
+
   return {
+    logIn: async () => {
+      // The user of the examples, who is invited once.
+      example ??= inviteWith(api, exampleLogin);
+      await example;
+      return { url: '/v1/session', body: exampleLogin, key: null, headers: fromConsole };
+    },
+    getSession: () => withSession({ url: '/v1/session' }),
+    logOut: async () => {
+      const { headers } = await logInAgain(api, await visit());
+      return { method: 'DELETE', url: '/v1/session', key: null, headers };
+    },
+    listSessions: () => withSession({ url: '/v1/sessions' }),
+    endSession: async () => {
+      const { sessionId } = await logInAgain(api, await visit());
+      return withSession({ method: 'DELETE', url: `/v1/sessions/${sessionId}` });
+    },
+    inviteUser: async () => ({
+      url: '/v1/users',
+      body: { email: `${fresh('user').replaceAll(' ', '-')}@example.com`, role: 'auditor' },
+    }),
+    listUsers: get('/v1/users'),
+    getUser: async () => ({ url: await userUrl() }),
+    renewInvitation: async () => ({ method: 'POST', url: `${await userUrl()}/invitation` }),
+    updateUser: async () => ({ method: 'PATCH', url: await userUrl(), body: { name: fresh('name') } }),
+    deleteUser: async () => ({ method: 'DELETE', url: await userUrl() }),
+    acceptInvitation: async () => ({
+      url: '/v1/invitations/accept',
+      key: null,
+      headers: fromConsole,
+      body: { token: tokenOf(await freshUser()), name: fresh('name'), password: fresh('long password') },
+    }),
     issuePassport: async () => ({
       url: '/v1/passports',
       body: { agent_id: fresh('agent'), permissions: [] },
@@ -150,6 +199,33 @@ export function goodCalls(api: Api): GoodCalls {
   };
 }
 
+const tokenOf = ({ invitation_url }: { readonly invitation_url: string }): string =>
+  new URL(invitation_url).hash.slice('#token='.length);
+
+async function inviteWith(
+  api: Api,
+  { email, password }: { readonly email: string; readonly password: string },
+): Promise<void> {
+  const { body } = await api.call({ url: '/v1/users', body: { email, role: 'read_only' } });
+  const accepted = { token: tokenOf(body), name: 'Ada', password };
+  await api.call({ url: '/v1/invitations/accept', key: null, headers: fromConsole, body: accepted });
+}
+
+/** The same user in another browser. */
+export async function logInAgain(
+  api: Api,
+  { email, password }: Pick<LoggedIn, 'email' | 'password'>,
+): Promise<Pick<LoggedIn, 'sessionId' | 'headers'>> {
+  const reply = await api.call({
+    url: '/v1/session',
+    key: null,
+    headers: fromConsole,
+    body: { email, password },
+  });
+  if (reply.status !== 200) throw new Error(`login: ${JSON.stringify(reply.body)}`);
+  return { sessionId: reply.body.session_id, headers: { ...fromConsole, cookie: cookiesOf(reply) } };
+}
+
 /** The body of an example with ids and tokens of this API in it. */
 export async function liveExample(api: Api, example: unknown): Promise<unknown> {
   let text = JSON.stringify(example);
@@ -158,6 +234,10 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
   };
   await put(exampleIds.issuerId, async () => (await api.createIssuer()).issuer_id);
   await put(exampleIds.gateId, async () => (await api.createGate()).gate_id);
+  await put(exampleIds.invitationToken, async () => {
+    const body = { email: `example-${Date.now()}@example.com`, role: 'read_only' };
+    return tokenOf((await api.call({ url: '/v1/users', body })).body);
+  });
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
   return JSON.parse(text);
 }

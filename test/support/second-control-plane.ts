@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { build } from '../../control-plane/app.ts';
 import type { Deps } from '../../control-plane/deps.ts';
@@ -11,6 +12,7 @@ import type { Api, Reply } from './api.ts';
 export interface SecondControlPlane {
   /** It hears of changed keys when somebody follows or reloads them here. */
   readonly deps: Deps;
+  readonly app: FastifyInstance;
   /** As `Api.call`, with the operator's admin key. */
   call(url: string, body?: unknown): Promise<Reply>;
   close(): Promise<void>;
@@ -27,6 +29,7 @@ export async function secondControlPlane(api: Api): Promise<SecondControlPlane> 
   await app.ready();
   return {
     deps,
+    app,
     call: async (url, body) => {
       const response = await app.inject({
         method: body === undefined ? 'GET' : 'POST',

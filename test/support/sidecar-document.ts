@@ -29,7 +29,9 @@ export function sidecarDocument(published: Document): Document {
   };
   const responses = Object.entries(published.components.responses).map(([name, answer]) => [
     name,
-    name === 'Unavailable' ? unavailable(answer) : { ...answer, headers: ownHeaders(answer.headers) },
+    name === 'Unavailable'
+      ? unavailable(answer)
+      : withoutSessions({ ...answer, headers: ownHeaders(answer.headers) }),
   ]);
   const components = {
     ...published.components,
@@ -94,13 +96,32 @@ const withMetricsFailure = (operation: Operation): Operation => ({
  * A sidecar counts no plan limit: it answers no 429, and none of the headers about them. It is the only
  * server of its document.
  */
-function withoutPlanLimits({ servers: _, ...operation }: Operation): Operation {
+function withoutPlanLimits({ servers: _, security, ...operation }: Operation): Operation {
   const { 429: __, ...responses } = operation.responses;
   const own = Object.entries(responses).map(([status, answer]): [string, Answer | Reference] => [
     status,
     '$ref' in answer ? answer : { ...answer, headers: ownHeaders(answer.headers) },
   ]);
-  return { ...operation, responses: Object.fromEntries(own) };
+  const withKeys = security.filter((each) => !('session' in each));
+  return { ...operation, security: withKeys, responses: Object.fromEntries(own) };
+}
+
+/** No browser session opens a sidecar, so none of its requests can come from another site. */
+function withoutSessions(answer: Answer): Answer {
+  const code = 'cross_site_request';
+  const codes = answer['x-error-codes'] ?? [];
+  const media = answer.content?.['application/json'];
+  if (!codes.includes(code) || media === undefined) return answer;
+  const { [code]: _, ...examples } = media.examples ?? {};
+  return {
+    ...answer,
+    description: answer.description
+      .split('\n\n')
+      .filter((line) => !line.startsWith(`\`${code}\``))
+      .join('\n\n'),
+    content: { 'application/json': { ...media, examples } },
+    'x-error-codes': codes.filter((each) => each !== code),
+  };
 }
 
 const ownHeaders = (headers: Answer['headers']): Answer['headers'] =>
@@ -256,7 +277,9 @@ function onlyReferred(paths: Document['paths'], components: Components): Compone
     Object.fromEntries(Object.entries(all).filter(([name]) => used.has(`${kind}/${name}`)));
   return {
     // Named by `security`, which is no reference.
-    securitySchemes: components.securitySchemes,
+    securitySchemes: Object.fromEntries(
+      Object.entries(components.securitySchemes).filter(([name]) => name !== 'session'),
+    ),
     headers: kept('headers', components.headers),
     responses: kept('responses', components.responses),
     schemas: kept('schemas', components.schemas),

@@ -101,6 +101,7 @@ export interface Media {
 export interface Operation {
   readonly operationId: string;
   readonly summary: string;
+  readonly tags?: readonly string[];
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: Media & { readonly required?: boolean };
@@ -112,6 +113,71 @@ export interface ApiDocument {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
+/**
+ * The part of the document that programs use. Users and sessions are left out, with what only they speak of:
+ * most of those operations need the cookie of a browser, and the package has a bound of its size.
+ */
+export function forPrograms(document: ApiDocument): ApiDocument {
+  const paths = Object.fromEntries(
+    Object.entries(document.paths).map(([path, item]) => [
+      path,
+      Object.fromEntries(Object.entries(item).filter(([, { tags }]) => tags?.includes('People') !== true)),
+    ]),
+  );
+  const { schemas } = document.components;
+  const whole = referredFrom(document.paths, schemas);
+  const used = referredFrom(paths, schemas);
+  const kept = Object.entries(schemas).filter(([name]) => used.has(name) || !whole.has(name));
+  const withCodes = kept.map(([name, schema]): [string, Schema] => [name, withoutBrowserCodes(schema)]);
+  return {
+    ...document,
+    paths,
+    components: { ...document.components, schemas: Object.fromEntries(withCodes) },
+  };
+}
+
+/** Error codes that a program with a key is never answered. */
+const browserCodes: ReadonlySet<unknown> = new Set([
+  'login_failed',
+  'totp_required',
+  'cross_site_request',
+  'user_not_found',
+  'session_not_found',
+  'invitation_not_found',
+  'email_conflict',
+  'last_owner',
+  'user_state_conflict',
+]);
+
+function withoutBrowserCodes(schema: Schema): Schema {
+  const { enum: values, properties } = schema;
+  return {
+    ...schema,
+    ...(values === undefined ? {} : { enum: values.filter((value) => !browserCodes.has(value)) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, each]) => [name, withoutBrowserCodes(each)]),
+          ),
+        }),
+  };
+}
+
+/** The names of the schemas to which this leads, directly and by others. */
+function referredFrom(from: unknown, schemas: Readonly<Record<string, Schema>>): ReadonlySet<string> {
+  const found = new Set<string>();
+  const open: unknown[] = [from];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const [, name = ''] of JSON.stringify(next).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      if (found.has(name)) continue;
+      found.add(name);
+      open.push(schemas[name]);
+    }
+  }
+  return found;
+}
+
 interface Method {
   readonly resource: string;
   readonly declaration: string;
@@ -119,7 +185,8 @@ interface Method {
 }
 
 /** The text of `src/generated/api.ts`. */
-export function generateApi(document: ApiDocument): string {
+export function generateApi(published: ApiDocument): string {
+  const document = forPrograms(published);
   const schemas = Object.entries(document.components.schemas).map(([name, schema]) => declare(name, schema));
   const found = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([verb, operation]) => methodOf(document, path, verb, operation)),

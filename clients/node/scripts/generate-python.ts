@@ -3,7 +3,14 @@
  * by its operationId in snake_case, and the types of what goes in and comes out. Pure, as `generate-api.ts`
  * beside it; `test/clients/generated.test.ts` holds both of their files against the document.
  */
-import type { ApiDocument, Media, Operation, Parameter, Schema } from './generate-api.ts';
+import {
+  type ApiDocument,
+  forPrograms,
+  type Media,
+  type Operation,
+  type Parameter,
+  type Schema,
+} from './generate-api.ts';
 
 /** As in the client for Node.js: names that mean something else in a program, and one that both widen. */
 const renamed: Readonly<Record<string, string>> = {
@@ -16,7 +23,8 @@ const renamed: Readonly<Record<string, string>> = {
 const columns = 108;
 
 /** The text of `clients/python/agent_trust/_operations.py`. */
-export function generatePython(document: ApiDocument): string {
+export function generatePython(published: ApiDocument): string {
+  const document = forPrograms(published);
   const types = new Types();
   for (const [name, schema] of Object.entries(document.components.schemas)) types.declare(name, schema);
   const methods = Object.entries(document.paths).flatMap(([path, operations]) =>

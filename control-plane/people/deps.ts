@@ -1,0 +1,8 @@
+import type { SessionDeps } from '../sessions/deps.ts';
+import type { LoginAttempts } from './login-attempts.ts';
+import type { Passwords } from './passwords.ts';
+
+export interface PeopleDeps extends SessionDeps {
+  readonly passwords: Passwords;
+  readonly loginAttempts: LoginAttempts;
+}

@@ -1,0 +1,70 @@
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { AccountId, UserId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { BaseDeps } from '../base/deps.ts';
+import { peopleLimits } from './limits.ts';
+
+const tokenBytes = 32;
+
+/** An invitation at the only moment at which its link is known. */
+export interface NewInvitation {
+  /** A secret: it makes whoever opens it the user. The token is in the fragment, which no server is sent. */
+  readonly url: string;
+  readonly expiresAtMs: UnixMillis;
+}
+
+export interface Invitation {
+  readonly accountId: AccountId;
+  /** Null: of a first owner. */
+  readonly userId: UserId | null;
+}
+
+/** Makes a link; the one that the user had before ends. */
+export async function makeInvitation(
+  tx: Transaction,
+  { random, clock, baseUrl }: Pick<BaseDeps, 'random' | 'clock' | 'baseUrl'>,
+  { accountId, userId }: Invitation,
+): Promise<NewInvitation> {
+  const token = Buffer.from(random.bytes(tokenBytes)).toString('base64url');
+  const nowMs = clock.now();
+  const expiresAtMs = (nowMs + peopleLimits.invitationMs) as UnixMillis;
+  await tx`DELETE FROM invitations WHERE user_id = ${userId}`;
+  await tx`
+    INSERT INTO invitations (token_hash, account_id, user_id, created_at_ms, expires_at_ms)
+    VALUES (${hashToken(token)}, ${accountId}, ${userId}, ${nowMs}, ${expiresAtMs})`;
+  return { url: `${new URL(baseUrl).origin}/console/invitation#token=${token}`, expiresAtMs };
+}
+
+/** Whoever asks may still be too late: `takeInvitation` says so. */
+export async function findInvitation(
+  sql: Database,
+  token: string,
+  nowMs: UnixMillis,
+): Promise<Invitation | null> {
+  const [row] = await sql<Invitation[]>`
+    SELECT account_id AS "accountId", user_id AS "userId" FROM invitations
+    WHERE token_hash = ${hashToken(token)} AND expires_at_ms > ${nowMs}`;
+  return row ?? null;
+}
+
+/** Uses the link up. False: somebody else has. */
+export async function takeInvitation(tx: Transaction, token: string, nowMs: UnixMillis): Promise<boolean> {
+  const taken = await tx`
+    DELETE FROM invitations WHERE token_hash = ${hashToken(token)} AND expires_at_ms > ${nowMs}`;
+  return taken.count > 0;
+}
+
+/** The links of a first owner: all, or all but the newest `peopleLimits.firstOwnerLinksMax - 1`. */
+export async function endFirstOwnerLinks(
+  tx: Transaction,
+  accountId: AccountId,
+  { kept }: { readonly kept: number },
+): Promise<void> {
+  await tx`
+    DELETE FROM invitations WHERE token_hash IN (
+      SELECT token_hash FROM invitations WHERE account_id = ${accountId} AND user_id IS NULL
+      ORDER BY created_at_ms DESC OFFSET ${kept})`;
+}
+
+const hashToken = (token: string): string => sha256Hex(token);

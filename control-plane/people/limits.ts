@@ -1,0 +1,30 @@
+import { dayMs, minuteMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const peopleLimits = {
+  /** Of one account: the list is shown whole to people, and no installation of ours has a tenth of it. */
+  usersPerAccountMax: 1_000,
+  invitationMs: 7 * dayMs,
+  /** Links of a first owner that work at once: every start of every replica makes one. */
+  firstOwnerLinksMax: 8,
+  /** One address may belong to users of several accounts; a login tries the password at so many of them. */
+  loginCandidatesMax: 4,
+  /**
+   * Tries of a wrong password: of one address as its owner mistypes it, of one network with everybody behind
+   * it, and of one account with all its people. A browser that has logged in before is counted by itself.
+   */
+  attemptsPerEmailMax: 10,
+  attemptsPerNetworkMax: 100,
+  attemptsPerAccountMax: 300,
+  attemptsPerDeviceMax: 10,
+  attemptWindowMs: 15 * minuteMs,
+  /** Keys of each of these counts that are remembered: 10 MB in all. */
+  attemptKeysMax: 20_000,
+  /**
+   * Hashes of passwords that are computed at once, 16 MB and a thread each, and those that wait: at 0.2 s
+   * each the last one waits for three seconds. Browsers that have logged in before have a lane of their own.
+   */
+  hashesAtOnceMax: 2,
+  hashesPerLaneMax: 1,
+  hashesWaitingMax: 16,
+} as const;

@@ -1,0 +1,116 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId, UserId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { User } from '../../shared/model/user.ts';
+import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { peopleLimits } from './limits.ts';
+
+/** A user with what proves who they are. */
+export interface UserWithSecrets extends User {
+  /** Null: no password was chosen yet. */
+  readonly passwordHash: string | null;
+}
+
+const columns = (sql: Database | Transaction) => sql`
+  user_id AS "userId", account_id AS "accountId", email, name, role, is_disabled AS "isDisabled",
+  accepted_at_ms AS "acceptedAtMs", totp_confirmed_at_ms IS NOT NULL AS "totpEnabled",
+  created_at_ms AS "createdAtMs", last_login_at_ms AS "lastLoginAtMs"`;
+
+const secretColumns = (sql: Database | Transaction) => sql`${columns(sql)}, password_hash AS "passwordHash"`;
+
+export async function findUser(sql: Database, accountId: AccountId, userId: UserId): Promise<User | null> {
+  const [user] = await sql<User[]>`
+    SELECT ${columns(sql)} FROM users WHERE user_id = ${userId} AND account_id = ${accountId}`;
+  return user ?? null;
+}
+
+export async function listUsers(sql: Database, accountId: AccountId, page: PageRequest): Promise<Page<User>> {
+  const counted = await sql<{ total: number }[]>`
+    SELECT count(*) AS total FROM users WHERE account_id = ${accountId}`;
+  const items = await sql<User[]>`
+    SELECT ${columns(sql)} FROM users WHERE account_id = ${accountId}
+    ORDER BY user_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
+  return { items, total: must(counted[0], 'a count has a row').total };
+}
+
+/** Who may log in with this address: the oldest first, so that nobody gets before them by being invited. */
+export const findLoginCandidates = (
+  sql: Database,
+  email: string,
+  accountId: string | null,
+): Promise<readonly UserWithSecrets[]> =>
+  sql<UserWithSecrets[]>`
+    SELECT ${secretColumns(sql)} FROM users
+    WHERE email = ${email} AND NOT is_disabled AND password_hash IS NOT NULL
+      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+    ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}`;
+
+export async function lockUser(
+  tx: Transaction,
+  accountId: AccountId,
+  userId: UserId,
+): Promise<UserWithSecrets | null> {
+  const [user] = await tx<UserWithSecrets[]>`
+    SELECT ${secretColumns(tx)} FROM users WHERE user_id = ${userId} AND account_id = ${accountId} FOR UPDATE`;
+  return user ?? null;
+}
+
+/**
+ * The user, locked with all owners of the account in the order of their ids, so that of two who take each
+ * other's role away one finds the other gone.
+ */
+export async function lockUserAndOwners(
+  tx: Transaction,
+  accountId: AccountId,
+  userId: UserId,
+): Promise<{ readonly user: UserWithSecrets | null; readonly otherActiveOwners: number }> {
+  const users = await tx<UserWithSecrets[]>`
+    SELECT ${secretColumns(tx)} FROM users
+    WHERE account_id = ${accountId} AND (user_id = ${userId} OR role = 'owner')
+    ORDER BY user_id FOR UPDATE`;
+  const isOther = (each: User): boolean =>
+    each.userId !== userId && each.role === 'owner' && !each.isDisabled && each.acceptedAtMs !== null;
+  return {
+    user: users.find((each) => each.userId === userId) ?? null,
+    otherActiveOwners: users.filter(isOther).length,
+  };
+}
+
+export async function countUsers(tx: Transaction, accountId: AccountId): Promise<number> {
+  const [row] = await tx<{ total: number }[]>`
+    SELECT count(*) AS total FROM users WHERE account_id = ${accountId}`;
+  return must(row, 'a count has a row').total;
+}
+
+/** False: the address is taken in this account. */
+export async function insertUser(tx: Transaction, user: User, passwordHash: string | null): Promise<boolean> {
+  const inserted = await tx`
+    INSERT INTO users (user_id, account_id, email, name, role, password_hash, accepted_at_ms, created_at_ms)
+    VALUES (${user.userId}, ${user.accountId}, ${user.email}, ${user.name}, ${user.role}, ${passwordHash},
+      ${user.acceptedAtMs}, ${user.createdAtMs})
+    ON CONFLICT (account_id, email) DO NOTHING`;
+  return inserted.count > 0;
+}
+
+export async function updateUserState(
+  tx: Transaction,
+  { userId, name, role, isDisabled, acceptedAtMs }: User,
+): Promise<void> {
+  await tx`
+    UPDATE users SET name = ${name}, role = ${role}, is_disabled = ${isDisabled}, accepted_at_ms = ${acceptedAtMs}
+    WHERE user_id = ${userId}`;
+}
+
+export async function setPassword(tx: Transaction, userId: UserId, passwordHash: string): Promise<void> {
+  await tx`UPDATE users SET password_hash = ${passwordHash} WHERE user_id = ${userId}`;
+}
+
+export async function noteLogin(tx: Transaction, userId: UserId, nowMs: UnixMillis): Promise<void> {
+  await tx`UPDATE users SET last_login_at_ms = ${nowMs} WHERE user_id = ${userId}`;
+}
+
+/** With their sessions and their invitation. */
+export async function removeUser(tx: Transaction, userId: UserId): Promise<void> {
+  await tx`DELETE FROM users WHERE user_id = ${userId}`;
+}

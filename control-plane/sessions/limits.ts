@@ -1,0 +1,15 @@
+import { dayMs, minuteMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const sessionsLimits = {
+  /** Browsers and profiles of one person; the longest unused one ends where there would be more. */
+  sessionsPerUserMax: 20,
+  /** Sessions that are over, removed for each new one: they go faster than they come. */
+  sessionsPerTrimMax: 10,
+  /** `last_seen_at` is written at most this often, and no more rarely than ten times before the idle end. */
+  seenWriteIntervalMsMax: minuteMs,
+  /** Of the name by which a browser calls itself: the part that tells one from another. */
+  userAgentCharsMax: 200,
+  /** Browsers bound the life of a cookie by 400 days. */
+  deviceCookieMs: 400 * dayMs,
+} as const;

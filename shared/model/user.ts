@@ -1,0 +1,78 @@
+import type { AccountId, UserId } from './ids.ts';
+import type { Scope } from './scopes.ts';
+import type { UnixMillis } from './time.ts';
+
+/** What a person may do, strongest first (docs/people.md). */
+export const roles = ['owner', 'admin', 'approver', 'auditor', 'read_only'] as const;
+export type Role = (typeof roles)[number];
+
+const reading = [
+  'passports:read',
+  'gates:read',
+  'issuers:read',
+  'templates:read',
+  'attestations:read',
+  'approvals:read',
+] as const satisfies readonly Scope[];
+
+/**
+ * The scopes of each role. Nobody gives a role of which they do not hold every scope, so `admin:*` alone
+ * makes owners.
+ */
+export const scopesOfRole = {
+  owner: ['admin:*'],
+  admin: [
+    'passports:issue',
+    'passports:read',
+    'passports:revoke',
+    'gates:create',
+    'gates:read',
+    'gates:update',
+    'gates:manage',
+    'issuers:create',
+    'issuers:read',
+    'issuers:update',
+    'templates:read',
+    'templates:create',
+    'osgate:read',
+    'osgate:manage',
+    'enforcement:check',
+    'attestations:read',
+    'audit:read',
+    'approvals:read',
+    'approvals:resolve',
+    'webhooks:manage',
+    'keys:manage',
+  ],
+  approver: [...reading, 'approvals:resolve'],
+  auditor: [...reading, 'audit:read'],
+  read_only: reading,
+} as const satisfies Readonly<Record<Role, readonly Scope[]>>;
+
+/** `invited`: has not accepted the invitation yet. `disabled` may have been either before. */
+export const userStatuses = ['invited', 'active', 'disabled'] as const;
+export type UserStatus = (typeof userStatuses)[number];
+
+/** A person of an account. What proves who they are is kept beside it and never leaves its room. */
+export interface User {
+  readonly userId: UserId;
+  readonly accountId: AccountId;
+  /** In lower case; unique in the account. */
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly isDisabled: boolean;
+  /** When the invitation was accepted; null: not yet. */
+  readonly acceptedAtMs: UnixMillis | null;
+  readonly totpEnabled: boolean;
+  readonly createdAtMs: UnixMillis;
+  readonly lastLoginAtMs: UnixMillis | null;
+}
+
+export const userStatusOf = ({
+  isDisabled,
+  acceptedAtMs,
+}: Pick<User, 'isDisabled' | 'acceptedAtMs'>): UserStatus => {
+  if (isDisabled) return 'disabled';
+  return acceptedAtMs === null ? 'invited' : 'active';
+};

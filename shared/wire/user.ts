@@ -1,0 +1,81 @@
+import { type Static, Type } from 'typebox';
+import { invalidRequest } from '../errors/api-error.ts';
+import { renderOptionalTime, renderTime } from '../model/time.ts';
+import { roles, type User, userStatuses, userStatusOf } from '../model/user.ts';
+import { closed, Name, nullable, plainText, Timestamp } from './fields.ts';
+
+/** RFC 5321 §4.5.3.1.3: the longest address that can be sent to. */
+const emailCharsMax = 254;
+/** Longer than any passphrase; what is hashed has a bound. */
+const passwordCharsMax = 256;
+/** NIST SP 800-63B-4 asks for 15 without and 8 with a second factor; length is the only rule here. */
+const passwordCharsMin = 12;
+
+const Email = plainText({ minLength: 3, maxLength: emailCharsMax });
+export const Password = Type.String({ minLength: 1, maxLength: passwordCharsMax });
+export const NewPassword = Type.String({ minLength: passwordCharsMin, maxLength: passwordCharsMax });
+const Role = Type.Enum(roles);
+
+export const UserAnswer = Type.Object({
+  user_id: Type.String(),
+  email: Type.String(),
+  name: Type.String(),
+  role: Role,
+  status: Type.Enum(userStatuses),
+  totp_enabled: Type.Boolean(),
+  created_at: Timestamp,
+  last_login_at: nullable(Timestamp),
+});
+
+/** `POST /users` */
+export const UserInvitation = closed({ email: Email, name: Type.Optional(Name), role: Role });
+
+/** With `invitation_url`, which is shown this once: a replay of the answer (contract §12) lacks it. */
+export const InvitedUserAnswer = Type.Object({
+  user: UserAnswer,
+  invitation_url: Type.Optional(Type.String()),
+  expires_at: Timestamp,
+});
+
+/** `PATCH /users/:id`: only what is present changes. */
+export const UserUpdate = closed({
+  name: Type.Optional(Name),
+  role: Type.Optional(Role),
+  status: Type.Optional(Type.Enum(['active', 'disabled'])),
+});
+
+export const UserDeletion = Type.Object({
+  user_id: Type.String(),
+  deleted: Type.Literal(true),
+  deleted_at: Timestamp,
+});
+
+/** `POST /invitations/accept`. The link of the first owner names nobody: there `email` is needed. */
+export const InvitationAcceptance = closed({
+  token: Type.String({ minLength: 1, maxLength: 128 }),
+  name: Name,
+  password: NewPassword,
+  email: Type.Optional(Email),
+});
+
+const emailPattern = /^[^\s@]{1,64}@[^\s@]+$/;
+
+/** In lower case, as it is kept and compared. Throws `invalid_request` for what is no address. */
+export function parseEmail(text: string): string {
+  const email = text.normalize('NFC').toLowerCase();
+  if (!emailPattern.test(email) || email.length > emailCharsMax) {
+    throw invalidRequest('email', 'email must be an email address.');
+  }
+  return email;
+}
+
+export const renderUser = (user: User): Static<typeof UserAnswer> => ({
+  user_id: user.userId,
+  email: user.email,
+  name: user.name,
+  role: user.role,
+  status: userStatusOf(user),
+  totp_enabled: user.totpEnabled,
+  created_at: renderTime(user.createdAtMs),
+  last_login_at: renderOptionalTime(user.lastLoginAtMs),
+});
