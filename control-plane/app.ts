@@ -28,6 +28,7 @@ import { installOpenApi } from './openapi/install-openapi.ts';
 import { installDatabaseFigures } from './operations/database-figures.ts';
 import { operationsRoutes } from './operations/routes.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
+import { ownRoutes } from './people/own-routes.ts';
 import { peopleRoutes } from './people/routes.ts';
 import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
@@ -100,6 +101,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(apiKeyRoutes(deps));
       v1.register(peopleRoutes(deps));
       v1.register(sessionRoutes(deps));
+      v1.register(ownRoutes(deps));
       v1.register(issuerRoutes(deps));
       v1.register(passportRoutes(deps));
       v1.register(templateRoutes(deps));

@@ -560,6 +560,13 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       deleted_at: '2026-11-22T08:03:00.000Z',
     },
   ],
+  TotpBegun: [
+    {
+      secret: 'JBSWY3DPEHPK3PXP…',
+      uri: 'otpauth://totp/agent-trust:ada%40example.com?secret=JBSWY3DPEHPK3PXP…&issuer=agent-trust',
+    },
+  ],
+  TotpConfirmed: [{ recovery_codes: ['Q7XA-…', 'M2KD-…'] }],
   Session: [
     {
       session_id: 'sess_01m8w8f9t4n6p8q0r2s4t6v8w0',

@@ -416,6 +416,33 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Delete a user with all of their sessions',
     errors: ['user_not_found', 'last_owner'],
   },
+  'POST /v1/users/me/password': {
+    id: 'changePassword',
+    tag: 'People',
+    summary: 'Change your own password',
+    description: 'Ends all of your sessions, and begins another one here.',
+    headers: ['Set-Cookie'],
+  },
+  'POST /v1/users/me/totp': {
+    id: 'beginTotp',
+    tag: 'People',
+    summary: 'Get a secret for your authenticator app',
+    description: 'No code is asked for until one was confirmed. `secret` is shown this once.',
+    errors: ['user_state_conflict'],
+  },
+  'POST /v1/users/me/totp/confirm': {
+    id: 'confirmTotp',
+    tag: 'People',
+    summary: 'Put your second factor in force, and get recovery codes',
+    description:
+      'From then on a login needs a code. Each recovery code works once; they are shown this once.',
+    errors: ['user_state_conflict'],
+  },
+  'DELETE /v1/users/me/totp': {
+    id: 'removeTotp',
+    tag: 'People',
+    summary: 'Remove your second factor',
+  },
   'POST /v1/invitations/accept': {
     id: 'acceptInvitation',
     tag: 'People',

@@ -8,9 +8,10 @@ export const exampleIds = {
   issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
   gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',
   invitationToken: 'Gq0VYtZ1pW8n3cKx5RmJ7uLbT2dFhS4aQeXoNvBiCyM',
+  totpCode: '492039',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
-const { issuerId, gateId, invitationToken, token } = exampleIds;
+const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
 
 /** Of the user who logs in in the examples. */
 export const exampleLogin = { email: 'ada@example.com', password: 'correct horse battery' } as const;
@@ -207,13 +208,22 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     password: { value: exampleLogin },
     code: {
       summary: 'With the code of an authenticator app',
-      value: { ...exampleLogin, totp_code: '492039' },
+      value: { ...exampleLogin, totp_code: totpCode },
     },
   },
   inviteUser: {
     approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
   },
   updateUser: { role: { value: { role: 'admin' } }, disabled: { value: { status: 'disabled' } } },
+  changePassword: {
+    change: {
+      value: {
+        current_password: exampleLogin.password,
+        new_password: 'a long sentence that I can remember',
+      },
+    },
+  },
+  confirmTotp: { code: { value: { code: totpCode } } },
   acceptInvitation: {
     invited: {
       value: {

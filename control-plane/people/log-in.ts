@@ -45,7 +45,8 @@ export async function logIn(
   return { ...begun, device };
 }
 
-function limited(waitMs: number | null): void {
+/** Throws `rate_limited` where there is a time to wait. */
+export function limited(waitMs: number | null): void {
   if (waitMs === null) return;
   throw new ApiError('rate_limited', {
     message: 'Too many logins were tried. Wait as long as Retry-After says.',

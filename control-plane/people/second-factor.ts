@@ -5,7 +5,7 @@ import type { UserId } from '../../shared/model/ids.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { textSeal } from '../http/answer-secrets.ts';
-import { findTotpStep } from './totp.ts';
+import { base32, findTotpStep, totpSecretBytes, totpUri } from './totp.ts';
 import type { UserWithSecrets } from './user-store.ts';
 
 interface SecondFactorRow {
@@ -44,6 +44,62 @@ export async function checkSecondFactor(
   return true;
 }
 
+/** What an authenticator app is given, before a code of it has shown that it arrived. */
+export interface PendingSecondFactor {
+  readonly secret: string;
+  readonly uri: string;
+}
+
+/** A new secret for a user without a second factor; an earlier one that was never confirmed ends. */
+export async function beginSecondFactor(
+  tx: Transaction,
+  deps: SealDeps,
+  { userId, email }: Pick<UserWithSecrets, 'userId' | 'email'>,
+): Promise<PendingSecondFactor> {
+  const secret = deps.random.bytes(totpSecretBytes);
+  await tx`UPDATE users SET totp_sealed = ${sealSecret(deps, userId, secret)} WHERE user_id = ${userId}`;
+  return { secret: base32(secret), uri: totpUri(secret, email) };
+}
+
+/**
+ * Puts the secret in force that a code of it has shown to have arrived, and returns the recovery codes, which
+ * are kept as hashes alone. Null: the code is not of the secret, or there is none.
+ */
+export async function confirmSecondFactor(
+  tx: Transaction,
+  deps: SealDeps & Pick<BaseDeps, 'clock'>,
+  userId: UserId,
+  code: string,
+): Promise<readonly string[] | null> {
+  const [row] = await tx<Pick<SecondFactorRow, 'totpSealed'>[]>`
+    SELECT totp_sealed AS "totpSealed" FROM users WHERE user_id = ${userId}`;
+  const sealed = must(row, 'the row is locked').totpSealed;
+  const nowMs = deps.clock.now();
+  const step = sealed === null ? null : findTotpStep(openSecret(deps, userId, sealed), code, nowMs);
+  if (step === null) return null;
+  const codes = Array.from({ length: recoveryCodes }, () => newRecoveryCode(deps));
+  await tx`
+    UPDATE users SET totp_confirmed_at_ms = ${nowMs}, totp_last_step = ${step},
+      recovery_code_hashes = ${codes.map(hashRecoveryCode)}
+    WHERE user_id = ${userId}`;
+  return codes;
+}
+
+export async function removeSecondFactor(tx: Transaction, userId: UserId): Promise<void> {
+  await tx`
+    UPDATE users SET totp_sealed = NULL, totp_confirmed_at_ms = NULL, totp_last_step = NULL,
+      recovery_code_hashes = '{}'
+    WHERE user_id = ${userId}`;
+}
+
+/** A sheet of paper holds them, and nobody loses a telephone so often. */
+const recoveryCodes = 10;
+const recoveryCodeBytes = 10;
+
+/** `ABCD-EFGH-IJKL-MNOP`: 80 bits. */
+const newRecoveryCode = ({ random }: Pick<BaseDeps, 'random'>): string =>
+  (base32(random.bytes(recoveryCodeBytes)).match(/.{4}/g) ?? []).join('-');
+
 /** Written in any case, with or without its hyphens. 80 bits of chance need no slow hash. */
 const hashRecoveryCode = (code: string): string => sha256Hex(code.replaceAll(/[\s-]/g, '').toUpperCase());
 
@@ -51,6 +107,9 @@ type SealDeps = Pick<BaseDeps, 'sealer' | 'random'>;
 
 const secretSeal = ({ sealer, random }: SealDeps, userId: UserId) =>
   textSeal(sealer, `users/${userId}/totp`, () => random.bytes(nonceBytes));
+
+const sealSecret = (deps: SealDeps, userId: UserId, secret: Uint8Array): string =>
+  secretSeal(deps, userId).seal(Buffer.from(secret).toString('base64url'));
 
 const openSecret = (deps: SealDeps, userId: UserId, sealed: string): Uint8Array =>
   Buffer.from(secretSeal(deps, userId).open(sealed), 'base64url');

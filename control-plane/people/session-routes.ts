@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { isId, type RequestId, type UserId } from '../../shared/model/ids.ts';
@@ -10,20 +10,13 @@ import { InvitationAcceptance, parseEmail } from '../../shared/wire/user.ts';
 import { administer } from '../audit/administer.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import { hashSessionToken } from '../sessions/authenticate-session.ts';
-import { expiredSessionCookie, renderDeviceCookie, renderSessionCookie } from '../sessions/cookies.ts';
+import { expiredSessionCookie } from '../sessions/cookies.ts';
 import { renderSession, renderSessionListItem } from '../sessions/render-session.ts';
-import {
-  deleteSession,
-  findPresentedSession,
-  findSessionOwner,
-  listSessions,
-} from '../sessions/session-store.ts';
+import { deleteSession, findSessionOwner, listSessions } from '../sessions/session-store.ts';
 import { acceptInvitation } from './accept-invitation.ts';
-import type { NewSession } from './begin-session.ts';
+import { sessionAnswerer } from './answer-session.ts';
 import type { PeopleDeps } from './deps.ts';
 import { logIn } from './log-in.ts';
-import { newDevice, readDevice } from './login-attempts.ts';
 import { administratorOfPeople, refuseHigherRole } from './own-people.ts';
 import { findUser } from './user-store.ts';
 
@@ -35,7 +28,7 @@ const ListQuery = Type.Object({ user_id: Type.Optional(Type.String()) });
 
 /** Logins and browser sessions (docs/people.md). */
 export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
-  const answerBegun = beginner(deps);
+  const answerBegun = sessionAnswerer(deps);
   return async (app) => {
     app.post(
       '/session',
@@ -151,27 +144,3 @@ const endSession = (
       audited: isEnded ? { operation, target: sessionId, before, after: null } : null,
     };
   });
-
-/** Answers with the session, its cookie, and the cookie by which this browser is known at its next login. */
-const beginner =
-  (deps: PeopleDeps) =>
-  async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { session, token }: NewSession,
-  ): Promise<Static<typeof SessionAnswer>> => {
-    const begun = must(
-      await findPresentedSession(deps.sql, hashSessionToken(token)),
-      'a session that was just begun is there',
-    );
-    if (begun.accountStatus === 'suspended') throw new ApiError('account_suspended');
-    const { email } = begun.user;
-    const isKnown = readDevice(deps, request.headers, email) !== null;
-    const cookies = [
-      renderSessionCookie(token),
-      ...(isKnown ? [] : [renderDeviceCookie(newDevice(deps, email))]),
-    ];
-    assert(session.sessionId === begun.sessionId, 'the cookie is that of the session');
-    reply.header('set-cookie', cookies).header('cache-control', 'no-store');
-    return renderSession(begun, 'live', deps.sessionTimes);
-  };

@@ -46,6 +46,16 @@ export const findLoginCandidates = (
       ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}`;
 
+export async function findUserWithSecrets(
+  sql: Database,
+  accountId: AccountId,
+  userId: UserId,
+): Promise<UserWithSecrets | null> {
+  const [user] = await sql<UserWithSecrets[]>`
+    SELECT ${secretColumns(sql)} FROM users WHERE user_id = ${userId} AND account_id = ${accountId}`;
+  return user ?? null;
+}
+
 export async function lockUser(
   tx: Transaction,
   accountId: AccountId,

@@ -128,10 +128,6 @@ export async function deleteSessionOfToken(tx: Transaction, tokenHash: string): 
 }
 
 /** Ends the sessions of a person, at once and everywhere: each request looks its session up. */
-export async function deleteSessionsOf(
-  tx: Transaction,
-  userId: UserId,
-  except: SessionId | null = null,
-): Promise<void> {
-  await tx`DELETE FROM sessions WHERE user_id = ${userId} AND session_id IS DISTINCT FROM ${except}`;
+export async function deleteSessionsOf(tx: Transaction, userId: UserId): Promise<void> {
+  await tx`DELETE FROM sessions WHERE user_id = ${userId}`;
 }

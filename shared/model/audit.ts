@@ -53,6 +53,10 @@ export const auditedOperations = [
   'acceptInvitation',
   'updateUser',
   'deleteUser',
+  'changePassword',
+  'beginTotp',
+  'confirmTotp',
+  'removeTotp',
 ] as const;
 export type AuditedOperation = (typeof auditedOperations)[number];
 

@@ -13,7 +13,7 @@ const passwordCharsMin = 12;
 
 const Email = plainText({ minLength: 3, maxLength: emailCharsMax });
 export const Password = Type.String({ minLength: 1, maxLength: passwordCharsMax });
-export const NewPassword = Type.String({ minLength: passwordCharsMin, maxLength: passwordCharsMax });
+const NewPassword = Type.String({ minLength: passwordCharsMin, maxLength: passwordCharsMax });
 const Role = Type.Enum(roles);
 
 export const UserAnswer = Type.Object({
@@ -57,6 +57,18 @@ export const InvitationAcceptance = closed({
   password: NewPassword,
   email: Type.Optional(Email),
 });
+
+/** `POST /users/me/password` */
+export const PasswordChange = closed({ current_password: Password, new_password: NewPassword });
+
+/** `POST /users/me/totp`: what an authenticator app needs, shown this once. */
+export const TotpBegunAnswer = Type.Object({ secret: Type.String(), uri: Type.String() });
+
+/** `POST /users/me/totp/confirm` */
+export const TotpConfirmation = closed({ code: Type.String({ maxLength: 16 }) });
+
+/** Shown this once: each lets its user in one time without the app. */
+export const TotpConfirmedAnswer = Type.Object({ recovery_codes: Type.Array(Type.String()) });
 
 const emailPattern = /^[^\s@]{1,64}@[^\s@]+$/;
 

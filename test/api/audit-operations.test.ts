@@ -75,7 +75,9 @@ describe('every operation of the document that changes something', () => {
       const actorType = call.key === null ? 'user' : 'api_key';
       expect(entries[0]).toMatchObject({ operation, actor_type: actorType, actor_client_id: null });
       expect(entries[0]?.actor_id).toMatch(call.key === null ? /^usr_/ : /^key_/);
-      if (operation === 'logOut') expect(entries[0]?.target).toMatch(/^sess_/);
+      // What they speak of is the session, or the person, of the request.
+      if (/^(?:logOut|changePassword|\w+Totp)$/.test(operation))
+        expect(entries[0]?.target).toMatch(/^(?:sess|usr)_/);
       else expect(`${call.url} ${JSON.stringify(reply.body)}`).toContain(entries[0]?.target);
     },
   );

@@ -94,7 +94,16 @@ const publicOperations = [
 const beginSessions = ['POST /session', 'POST /invitations/accept'];
 
 /** What a browser session opens and no key. */
-const ofSessions = ['GET /session', 'DELETE /session', 'GET /sessions', 'DELETE /sessions/x'];
+const ofSessions = [
+  'GET /session',
+  'DELETE /session',
+  'GET /sessions',
+  'DELETE /sessions/x',
+  'POST /users/me/password',
+  'POST /users/me/totp',
+  'POST /users/me/totp/confirm',
+  'DELETE /users/me/totp',
+];
 
 /** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
 const elsewhere = /^\/(?:docs|mcp|oauth|\.well-known\/oauth)/;

@@ -9,7 +9,7 @@ import { type Api, type Call, fromConsole, type LoggedIn, type Reply, startApi }
 import { answerOf, operationsOf } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 import { codedError, faultySql } from '../support/faulty-sql.ts';
-import { type GoodCalls, goodCalls, liveExample } from '../support/good-calls.ts';
+import { beginTotp, codeOf, type GoodCalls, goodCalls, liveExample } from '../support/good-calls.ts';
 
 /**
  * Every status of every operation of the document, and every code of every error, is produced here at least
@@ -289,9 +289,22 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     return api.call({ ...call, body: { ...(call.body as object), password: 'not the password' } });
   },
   totp_required: async ({ id }) => {
-    const { userId, email, password } = await api.createUser();
-    await api.deps.sql`UPDATE users SET totp_sealed = '', totp_confirmed_at_ms = 1 WHERE user_id = ${userId}`;
+    const person = await api.createUser();
+    const { email, password } = person;
+    const code = codeOf(await beginTotp(api, person), api.deps.clock.now());
+    const { headers } = person;
+    await api.call({ url: '/v1/users/me/totp/confirm', key: null, headers, body: { code } });
     return api.call({ ...(await goodCall(id)), body: { email, password } });
+  },
+  'beginTotp user_state_conflict': async () => {
+    const { headers = {}, ...confirm } = await goodCall('confirmTotp');
+    await api.call({ ...confirm, headers });
+    return api.call({ method: 'POST', url: '/v1/users/me/totp', key: null, headers });
+  },
+  'confirmTotp user_state_conflict': async ({ id }) => {
+    const call = await goodCall(id);
+    expect((await api.call(call)).status).toBe(200);
+    return api.call(call);
   },
   invitation_not_found: async ({ id }) => {
     const call = await goodCall(id);
@@ -319,6 +332,8 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     return api.call({ ...call, body: { nonsense: true } });
   },
   'getSession invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
+  'beginTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
+  'removeTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'logOut invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'exportAttestations invalid_request': withUrl('/v1/attestations/export?format=xml'),
   idempotency_conflict: async ({ id }) => {

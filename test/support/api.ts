@@ -85,7 +85,10 @@ export interface Api {
   createGate(body?: object, key?: string): Promise<Reply['body']>;
   createIssuer(body?: object, key?: string): Promise<Reply['body']>;
   /** Somebody who has accepted an invitation and is logged in, of the account whose admin key is given. */
-  createUser(wanted?: { readonly email?: string; readonly role?: Role }, key?: string): Promise<LoggedIn>;
+  createUser(
+    wanted?: { readonly email?: string; readonly role?: Role; readonly password?: string },
+    key?: string,
+  ): Promise<LoggedIn>;
   /** What has been told to the sidecars in this feed: `global`, or the id of an account. Oldest first. */
   changes(feedId: string): Promise<readonly { readonly kind: string; readonly body: Reply['body'] }[]>;
   /** Moves the control plane's clock forward. */
@@ -190,10 +193,13 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   };
 
   let users = 0;
-  const createUser: Api['createUser'] = async ({ email, role = 'owner' } = {}, key = adminKey) => {
+  const createUser: Api['createUser'] = async (
+    { email, role = 'owner', password: chosen } = {},
+    key = adminKey,
+  ) => {
     users += 1;
     const address = email ?? `user-${users}@example.com`;
-    const password = `the password of user ${users}`;
+    const password = chosen ?? `the password of user ${users}`;
     const invited = await create('/v1/users', { email: address, role }, key);
     const token = new URL(invited.invitation_url).hash.slice('#token='.length);
     const reply = await call({

@@ -1,4 +1,5 @@
 import { exampleIds, exampleLogin } from '../../control-plane/openapi/request-examples.ts';
+import { totpCode } from '../../control-plane/people/totp.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
@@ -85,6 +86,24 @@ export function goodCalls(api: Api): GoodCalls {
     renewInvitation: async () => ({ method: 'POST', url: `${await userUrl()}/invitation` }),
     updateUser: async () => ({ method: 'PATCH', url: await userUrl(), body: { name: fresh('name') } }),
     deleteUser: async () => ({ method: 'DELETE', url: await userUrl() }),
+    changePassword: async () => {
+      const { headers } = await api.createUser({ password: exampleLogin.password });
+      const body = { current_password: exampleLogin.password, new_password: fresh('password') };
+      return { url: '/v1/users/me/password', key: null, headers, body };
+    },
+    beginTotp: async () => {
+      const { headers } = await api.createUser({ role: 'read_only' });
+      return { method: 'POST', url: '/v1/users/me/totp', key: null, headers };
+    },
+    confirmTotp: async () => {
+      const person = await api.createUser({ role: 'read_only' });
+      const code = codeOf(await beginTotp(api, person), api.deps.clock.now());
+      return { url: '/v1/users/me/totp/confirm', key: null, headers: person.headers, body: { code } };
+    },
+    removeTotp: async () => {
+      const { headers } = await api.createUser({ role: 'read_only' });
+      return { method: 'DELETE', url: '/v1/users/me/totp', key: null, headers };
+    },
     acceptInvitation: async () => ({
       url: '/v1/invitations/accept',
       key: null,
@@ -202,6 +221,28 @@ export function goodCalls(api: Api): GoodCalls {
 const tokenOf = ({ invitation_url }: { readonly invitation_url: string }): string =>
   new URL(invitation_url).hash.slice('#token='.length);
 
+/** Of the secret that was begun last, for the examples. */
+let lastSecret: Uint8Array | null = null;
+
+/** Begins a second factor; its secret. */
+export async function beginTotp(api: Api, { headers }: Pick<LoggedIn, 'headers'>): Promise<Uint8Array> {
+  const reply = await api.call({ method: 'POST', url: '/v1/users/me/totp', key: null, headers });
+  if (reply.status !== 200) throw new Error(`totp: ${JSON.stringify(reply.body)}`);
+  lastSecret = readBase32(reply.body.secret);
+  return lastSecret;
+}
+
+/** The code that an authenticator app shows at that time. */
+export const codeOf = (secret: Uint8Array, nowMs: number): string =>
+  totpCode(secret, Math.floor(nowMs / 30_000));
+
+function readBase32(text: string): Uint8Array {
+  const bits = [...text]
+    .map((char) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(char).toString(2).padStart(5, '0'))
+    .join('');
+  return Uint8Array.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+}
+
 async function inviteWith(
   api: Api,
   { email, password }: { readonly email: string; readonly password: string },
@@ -238,6 +279,9 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
     const body = { email: `example-${Date.now()}@example.com`, role: 'read_only' };
     return tokenOf((await api.call({ url: '/v1/users', body })).body);
   });
+  await put(exampleIds.totpCode, async () =>
+    lastSecret === null ? exampleIds.totpCode : codeOf(lastSecret, api.deps.clock.now()),
+  );
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
   return JSON.parse(text);
 }

@@ -284,13 +284,19 @@ function answerOf(
 
 const jsonOf = ({ content }: Media): Schema | null => content?.['application/json']?.schema ?? null;
 
+/** Operations are named by text: the list of all would take more room in the package than it helps. */
+function withoutOperations({ name, schema }: Parameter): Schema {
+  const { enum: _, ...text } = schema;
+  return name === 'operation' ? text : schema;
+}
+
 const queryType = (parameters: readonly Parameter[]): string =>
   members(
     parameters.map((each) => ({
       name: each.name,
       isOptional: each.required !== true,
       schema: {
-        ...each.schema,
+        ...withoutOperations(each),
         ...(each.description === undefined ? {} : { description: each.description }),
       },
     })),

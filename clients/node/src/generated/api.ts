@@ -1997,7 +1997,7 @@ export interface AuditResource {
     /** Who made the change. */
     readonly actor?: string;
     /** The operation: an operationId of this document. */
-    readonly operation?: 'issuePassport' | 'issuePassportUnattended' | 'revokePassport' | 'suspendPassport' | 'reactivatePassport' | 'createGate' | 'updateGate' | 'deleteGate' | 'publishCatalog' | 'createIssuer' | 'updateIssuer' | 'createTemplate' | 'approveApproval' | 'denyApproval' | 'createApiKey' | 'rollApiKey' | 'deleteApiKey' | 'createWebhook' | 'updateWebhook' | 'deleteWebhook' | 'rollWebhookSecret' | 'testWebhook' | 'resendDelivery' | 'recoverWebhook' | 'createAccount' | 'updateAccount' | 'rotateSigningKey' | 'logIn' | 'logOut' | 'endSession' | 'inviteUser' | 'renewInvitation' | 'acceptInvitation' | 'updateUser' | 'deleteUser';
+    readonly operation?: string;
     /** Id of what was changed. */
     readonly target?: string;
     /** Only records from this time on. */
