@@ -1,4 +1,6 @@
-/** One call to a running program. Nothing is retried: a test sees what a client sees. */
+import { request } from 'undici';
+
+/** One call to a running program. Nothing is retried or redirected: a test sees what a client sees. */
 export interface Reply {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: answers are inspected member by member in tests
@@ -15,7 +17,8 @@ export async function call(
     readonly headers?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<Reply> {
-  const response = await fetch(url, {
+  // Not `fetch`, which takes four times the processor's time: many tests ask thousands of times.
+  const response = await request(url, {
     method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
     headers: {
       ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
@@ -24,7 +27,11 @@ export async function call(
     },
     body: options.body === undefined ? null : JSON.stringify(options.body),
   });
-  const text = await response.text();
-  const isJson = (response.headers.get('content-type') ?? '').startsWith('application/json');
-  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(response.headers)) {
+    for (const value of [values].flat()) headers.append(name, value);
+  }
+  const text = await response.body.text();
+  const isJson = (headers.get('content-type') ?? '').startsWith('application/json');
+  return { status: response.statusCode, body: isJson ? JSON.parse(text) : text, headers };
 }

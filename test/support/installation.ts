@@ -7,6 +7,7 @@ import { freePort } from './free-port.ts';
 import { call, type Reply } from './http-client.ts';
 import type { Program, Programs } from './programs.ts';
 import { temporaryFolder } from './temporary-folder.ts';
+import { until } from './until.ts';
 
 /**
  * Control planes and sidecars as separate processes on one database, as an operator would run them.
@@ -168,13 +169,12 @@ export async function installation(
 
 const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
 
-async function answering(url: string, program: Program): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    if (!program.isRunning) throw new Error(`the program ended before it was ready:\n${program.output()}`);
-    const response = await fetch(url).catch(() => null);
-    if (response?.ok === true) return;
-    if (performance.now() > deadline) throw new Error(`not ready after 60 s:\n${program.output()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+function answering(url: string, program: Program): Promise<void> {
+  const isReady = async (): Promise<boolean> => {
+    if (!program.isRunning) throw new Error('the program ended before it was ready');
+    return (await call(url).catch(() => null))?.status === 200;
+  };
+  return until(isReady, { what: `a program that is ready: ${url}` }).catch((error: unknown) => {
+    throw new Error(`${error instanceof Error ? error.message : error}\n${program.output()}`);
+  });
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { request } from 'undici';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -203,17 +204,17 @@ async function send(
 ): Promise<Reply> {
   const { method, headers, body } = options;
   const isRaw = typeof body === 'string' || body instanceof Uint8Array;
-  const response = await fetch(url, {
+  const response = await request(url, {
     method,
     headers,
     body: body === undefined ? null : isRaw ? Buffer.from(body) : JSON.stringify(body),
   });
-  const text = await response.text();
-  const isJson = (response.headers.get('content-type') ?? '').startsWith('application/json');
+  const text = await response.body.text();
+  const isJson = String(response.headers['content-type']).startsWith('application/json');
   return {
-    status: response.status,
+    status: response.statusCode,
     body: isJson && text !== '' ? JSON.parse(text) : text,
-    headers: Object.fromEntries(response.headers),
+    headers: response.headers,
   };
 }
 

@@ -53,7 +53,8 @@ export async function timeUntil(condition: () => boolean | Promise<boolean>, wha
     if (!holds) notYetAfterMs = afterMs;
     return holds;
   };
-  await until(look, { what });
+  // A longer pause would make what is measured look shorter than it was.
+  await until(look, { what, pauseMsMax: 5 });
   return { ms: notYetAfterMs, stalledMs: stalledMs() };
 }
 

@@ -1,19 +1,24 @@
+const pauseMsMin = 5;
+
 /**
- * Waits until the condition holds, looking every few milliseconds. Throws, naming `what`, when the time is
- * over: by default only so soon that it is told within the time of a test, for how fast a machine is says
- * nothing about the program.
+ * Waits until the condition holds, looking every 5 ms at first. Where a look asks another program, which
+ * takes time from what is waited for, the pauses grow to `pauseMsMax`, by default 25 ms. Throws, naming
+ * `what`, when the time is over: by default only so soon that it is told within the time of a test, for how
+ * fast a machine is says nothing about the program.
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  options: { readonly what: string; readonly timeoutMs?: number },
+  options: { readonly what: string; readonly timeoutMs?: number; readonly pauseMsMax?: number },
 ): Promise<void> {
-  const timeoutMs = options.timeoutMs ?? 60_000;
+  const { what, timeoutMs = 60_000, pauseMsMax = 25 } = options;
   const deadline = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) {
-      throw new Error(`waited ${timeoutMs} ms in vain: ${options.what}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  let pauseMs = pauseMsMin;
+  for (;;) {
+    const look = condition();
+    if (await look) return;
+    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (look instanceof Promise) pauseMs = Math.min(pauseMs * 1.25, pauseMsMax);
   }
 }
 
