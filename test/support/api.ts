@@ -156,7 +156,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   // Nothing is read from or written to the folder where the key is given.
   await ensureFirstAccount(deps, { dataDir: '/nowhere', adminApiKey: adminKey });
   const app = build(options.wrapSql === undefined ? deps : { ...deps, sql: options.wrapSql(sql) });
-  const held = holdAnswers(app);
+  const held = holdAnswers(app, () => documentText(app, deps));
   await app.ready();
 
   const call = async ({ method, url, key = adminKey, body, headers = {} }: Call): Promise<Reply> => {
@@ -264,11 +264,14 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
  * socket: a status, content type, error code or field that the document does not have fails the test, at the
  * call or when the API is closed.
  */
-function holdAnswers(app: FastifyInstance): { hold(answered: Answered): void; throwMisfit(): void } {
+function holdAnswers(
+  app: FastifyInstance,
+  text: () => string,
+): { hold(answered: Answered): void; throwMisfit(): void } {
   const misfits: unknown[] = [];
   let holder: ((answered: Answered) => void) | null = null;
   const hold = (answered: Answered): void => {
-    holder ??= answerHolderOf(JSON.stringify(app.swagger()));
+    holder ??= answerHolderOf(text());
     try {
       holder(answered);
     } catch (misfit) {
@@ -294,6 +297,18 @@ function holdAnswers(app: FastifyInstance): { hold(answered: Answered): void; th
     },
   };
 }
+
+/**
+ * The document of this API, generated once for all files of a worker and each set of what changes it: a
+ * quarter of what an API of a test takes. Bounded by the sets that tests use.
+ */
+function documentText(app: FastifyInstance, { baseUrl, gateHost, opensToolsToKeys }: Deps): string {
+  const key = JSON.stringify([baseUrl, gateHost, opensToolsToKeys]);
+  const text = documentTexts.get(key) ?? JSON.stringify(app.swagger());
+  documentTexts.set(key, text);
+  return text;
+}
+const documentTexts = new Map<string, string>();
 
 const pathOf = (url: string): string => url.split('?', 1)[0] ?? '';
 
