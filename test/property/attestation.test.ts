@@ -12,6 +12,7 @@ import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
 import { parseAttestation, renderAttestation } from '../../shared/wire/attestation.ts';
+import { codePoint } from '../support/arbitrary-text.ts';
 import { chainOf, keysetOf, sampleId, sampleKey } from '../support/sample-chains.ts';
 
 const key = sampleKey(1);
@@ -19,7 +20,7 @@ const keys = keysetOf(key);
 const id = <P extends IdPrefix>(prefix: P) => fc.nat(255).map((number) => sampleId(prefix, number));
 const orNull = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null });
 /** Any text but lone surrogates. */
-const text = fc.string({ unit: 'binary', maxLength: 40 });
+const text = fc.string({ unit: codePoint, maxLength: 40 });
 
 const origin: fc.Arbitrary<Pick<AttestationRecord, 'resolution' | 'refersTo' | 'sourceAccount'>> = fc.oneof(
   fc.record({ resolution: fc.constant(null), refersTo: fc.constant(null), sourceAccount: id('acct') }),

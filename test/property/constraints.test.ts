@@ -8,6 +8,7 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import { parseConstraints, renderConstraints } from '../../shared/wire/constraints.ts';
 import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/passport-claims.ts';
+import { grapheme } from '../support/arbitrary-text.ts';
 import { runs } from '../support/runs.ts';
 
 const id = <P extends Parameters<typeof makeId>[0]>(prefix: P) =>
@@ -98,9 +99,7 @@ const claims: fc.Arbitrary<PassportClaims> = fc.record({
   accountId: id('acct'),
   mode: fc.constantFrom('live', 'test'),
   agentId: fc.string({ minLength: 1, maxLength: 64 }),
-  agentName: fc
-    .string({ minLength: 1, maxLength: 64, unit: 'grapheme' })
-    .filter((name) => name.length <= 200),
+  agentName: fc.string({ minLength: 1, maxLength: 64, unit: grapheme }).filter((name) => name.length <= 200),
   permissions: fc.array(permission, { maxLength: 8 }),
   trustTier: fc.constantFrom('L1', 'L2', 'L3'),
   constraints: passportConstraints.map(passport),

@@ -1,6 +1,7 @@
 import fc, { type Arbitrary } from 'fast-check';
 import type { Document, Parameter, Schema } from '../../control-plane/openapi/document.ts';
 import { exampleIds } from '../../control-plane/openapi/request-examples.ts';
+import { codePoint, grapheme } from './arbitrary-text.ts';
 import { type DocumentedOperation, inlined, operationsOf } from './document.ts';
 
 /**
@@ -126,7 +127,7 @@ function stringOf(schema: Schema, name: string): Arbitrary<string> {
     return fc.stringMatching(new RegExp(schema['pattern']), { maxLength: 40 });
   const minLength = numberAt(schema, 'minLength', 0);
   return fc.string({
-    unit: 'grapheme',
+    unit: grapheme,
     minLength,
     maxLength: Math.min(numberAt(schema, 'maxLength', 20), 20),
   });
@@ -203,7 +204,7 @@ function change(value: unknown, way: readonly number[], by: Change): unknown {
 /** What no client would send as a body on purpose. */
 const garbage: Arbitrary<unknown> = fc.oneof(
   junk,
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: codePoint, maxLength: 60 }),
   fc.uint8Array({ maxLength: 60 }),
   fc.constantFrom(
     '{"a":1,"a":2}',
@@ -302,7 +303,7 @@ function pathOf(path: string): Arbitrary<string> {
     { weight: 1, arbitrary: known('gate') },
     {
       weight: 1,
-      arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map(encodeURIComponent),
+      arbitrary: fc.string({ unit: grapheme, minLength: 1, maxLength: 20 }).map(encodeURIComponent),
     },
     { weight: 1, arbitrary: fc.constantFrom('%00', '%ZZ', '..', '%2F', 'a'.repeat(600)) },
   );

@@ -8,6 +8,7 @@ import {
 } from '../../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../../shared/wire/sync.ts';
 import { attestLimits } from '../../../sidecar/attest/limits.ts';
+import { grapheme } from '../../support/arbitrary-text.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 import { spooledRecord } from '../../support/spooled-record.ts';
 
@@ -34,9 +35,7 @@ const anyRecord = fc
     ]),
     pii: fc.array(
       fc.record({
-        pointer: fc
-          .string({ unit: 'grapheme', maxLength: 40 })
-          .map((text) => `/${text.replaceAll('\0', '')}`),
+        pointer: fc.string({ unit: grapheme, maxLength: 40 }).map((text) => `/${text.replaceAll('\0', '')}`),
         type: fc.constantFrom('email', 'iban', 'unscanned'),
       }),
       { maxLength: 4 },

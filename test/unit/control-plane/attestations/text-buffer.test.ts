@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textBuffer } from '../../../../control-plane/attestations/text-buffer.ts';
+import { grapheme } from '../../../support/arbitrary-text.ts';
 
 describe('textBuffer', () => {
   it('puts texts together as UTF-8, whatever they hold and however often it has to grow', () => {
-    const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 40 });
+    const texts = fc.array(fc.string({ unit: grapheme, maxLength: 40 }), { maxLength: 40 });
     fc.assert(
       fc.property(texts, fc.integer({ min: 1, max: 64 }), (added, expectedBytes) => {
         const buffer = textBuffer(expectedBytes);
