@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { packWorker } from './pack-worker.ts';
 import { packTask, type VerifyJob } from './verify-task.ts';
 
 /**
@@ -30,9 +31,9 @@ export interface VerifyPool {
 const tasksPerThread = 2;
 
 const runsFromSource = import.meta.url.endsWith('.ts');
-const workerFile = fileURLToPath(
-  new URL(runsFromSource ? './verify-worker.ts' : './verify-worker.js', import.meta.url),
-);
+const workerFile = runsFromSource
+  ? await packWorker(new URL('./verify-worker.ts', import.meta.url))
+  : fileURLToPath(new URL('./verify-worker.js', import.meta.url));
 
 /** `threads`: from 1; each is a core's worth of verifications. */
 export function verifyPool(options: { readonly threads: number; readonly logger: Logger }): VerifyPool {
@@ -79,7 +80,7 @@ function startThreads(threads: number, logger: Logger): Piscina<Uint8Array, numb
     recordTiming: false,
     // Nothing of the settings reaches a thread that handles strangers' bytes.
     env: {},
-    execArgv: runsFromSource ? ['--import', 'tsx'] : [],
+    execArgv: [],
   });
   // A thread that dies while it has nothing to do: its tasks are not there to reject, and an unheard 'error'
   // ends the process.
