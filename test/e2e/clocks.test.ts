@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { compiledPrograms } from '../support/programs.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
@@ -16,17 +16,17 @@ import { until } from '../support/until.ts';
 const preload = `--import ${fileURLToPath(new URL('../support/wrong-clock.mjs', import.meta.url))}`;
 const clockAhead = (aheadMs: number) => ({ NODE_OPTIONS: preload, CLOCK_AHEAD_MS: String(aheadMs) });
 
-let database: Awaited<ReturnType<typeof testDatabaseServer>>;
+let database: TestDatabase;
 let world: Installation;
 
 beforeAll(async () => {
-  database = await testDatabaseServer();
+  database = await testDatabase();
   world = await installation(await compiledPrograms(), { databaseUrl: database.url });
   await world.startControlPlane();
 }, 120_000);
 afterAll(async () => {
   await world?.close();
-  await database?.stop();
+  await database?.drop();
 });
 
 const order = { permission_key: 'orders:create' };

@@ -47,13 +47,13 @@ describe('kill -9 of a sidecar under load', () => {
       }),
     );
     for (let kill = 1; kill <= 3; kill++) {
-      const enough = answered.length + 300;
+      const enough = answered.length + 150;
       await until(() => answered.length >= enough, {
         what: `answers before kill ${kill}`,
       });
       await sidecar.restart('SIGKILL');
     }
-    const enough = answered.length + 300;
+    const enough = answered.length + 150;
     await until(() => answered.length >= enough, { what: 'answers after the last kill' });
     isOver = true;
     await Promise.all(clients);

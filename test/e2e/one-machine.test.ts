@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { call } from '../support/http-client.ts';
 import { compiledPrograms, type Program, type Programs } from '../support/programs.ts';
@@ -9,7 +9,10 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { expectWithin, timeUntil } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
 
-/** `npm start` as a newcomer meets it: one command, nothing else installed. */
+/**
+ * `npm start` as a newcomer meets it: one command, nothing else installed. One folder for all tests, for each
+ * new one takes a new PostgreSQL.
+ */
 describe('everything on one machine', () => {
   let programs: Programs;
   let folder: ReturnType<typeof temporaryFolder>;
@@ -18,12 +21,10 @@ describe('everything on one machine', () => {
 
   beforeAll(async () => {
     programs = await compiledPrograms();
-  });
-  beforeEach(async () => {
     folder = temporaryFolder();
     ports = { controlPlane: await freePort(), sidecar: await freePort() };
   });
-  afterEach(async () => {
+  afterAll(async () => {
     if (program?.isRunning) await program.stop('SIGKILL');
     await until(() => databaseProcesses() === 0, { what: 'the end of the embedded PostgreSQL' });
     folder.remove();
@@ -31,7 +32,9 @@ describe('everything on one machine', () => {
 
   const dataDir = () => join(folder.path, 'data');
 
-  async function start(): Promise<Program> {
+  /** The one of the test before, or where none runs a new one on its data. */
+  async function running(): Promise<Program> {
+    if (program?.isRunning) return program;
     program = programs.start(['start'], {
       PORT: String(ports.controlPlane),
       SIDECAR_PORT: String(ports.sidecar),
@@ -61,7 +64,7 @@ describe('everything on one machine', () => {
     });
 
   it('prints lines that lead to a first PERMIT when they are pasted into a shell', async () => {
-    const { stdout } = await start();
+    const { stdout } = await running();
     const script = stdout().split('To paste into a shell:')[1]?.split('Ctrl-C')[0] ?? '';
     let isFirst = true;
     await expectWithin(1_000, 'the record is at the control plane', async () => {
@@ -76,7 +79,7 @@ describe('everything on one machine', () => {
   });
 
   it('never prints the key, and keeps it for its owner only', async () => {
-    const { output } = await start();
+    const { output } = await running();
     const file = join(dataDir(), 'admin-api-key');
     const key = readFileSync(file, 'utf8').trim();
     expect(key).toMatch(/^at_live_[0-9A-Za-z]{36}$/);
@@ -86,27 +89,27 @@ describe('everything on one machine', () => {
   });
 
   it('stops on SIGTERM with exit code 0 and finds its data again', async () => {
-    const first = await start();
+    const first = await running();
     const gate = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body.gate_id;
     expect(await first.stop('SIGTERM')).toBe(0);
     expect(databaseProcesses()).toBe(0);
 
-    await start();
+    await running();
     expect((await api(`/gates/${gate}`)).body).toMatchObject({ gate_id: gate, name: 'kept' });
   });
 
   it('leaves nothing behind when it is killed, and starts again with its data', async () => {
-    const first = await start();
+    const first = await running();
     const gate = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body.gate_id;
     await first.stop('SIGKILL');
     await until(() => databaseProcesses() === 0, { what: 'the end of the embedded PostgreSQL' });
 
-    await start();
+    await running();
     expect((await api(`/gates/${gate}`)).status).toBe(200);
   });
 
   it('refuses a second process on the same data, naming the folder', async () => {
-    await start();
+    await running();
     const second = programs.start(['start'], { PORT: '0', SIDECAR_PORT: '0', DATA_DIR: dataDir() });
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain(dataDir());
@@ -118,12 +121,12 @@ describe('everything on one machine', () => {
       PORT: 'eighty',
       SPOOL_FSYNC_MS: '-1',
       ADMIN_API_KEY: 'hunter2',
-      DATA_DIR: dataDir(),
+      DATA_DIR: join(folder.path, 'unused'),
     });
     expect(await wrong.exited).toBe(2);
     for (const name of ['PORT', 'SPOOL_FSYNC_MS', 'ADMIN_API_KEY']) expect(wrong.output()).toContain(name);
     expect(wrong.output()).not.toContain('hunter2');
-    expect(existsSync(dataDir())).toBe(false);
+    expect(existsSync(join(folder.path, 'unused'))).toBe(false);
   });
 
   it('describes the first steps with --help', async () => {

@@ -59,8 +59,6 @@ describe('the tour of the README, pasted beside a service that runs', () => {
 
   it.each([
     ['bash', 'the first time'],
-    ['bash', 'again'],
-    ['zsh', 'the first time'],
     ['zsh', 'again'],
   ] as const)('%s, %s', async (name, _time) => {
     const [shell = '', ...args] = await shells[name]();

@@ -4,15 +4,16 @@ import { type Installation, installation, type Running } from '../support/instal
 import { testDatabase } from '../support/postgres.ts';
 import { compiledPrograms } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
+import { runs } from '../support/runs.ts';
 import { until } from '../support/until.ts';
 
-const kills = 20;
+const kills = runs({ short: 7, long: 20 });
 
 /**
  * What a sidecar held when it was killed comes back when its folder does: nothing is stranded, and no unit is
  * given out twice.
  */
-describe('kill -9 of a sidecar, twenty times', () => {
+describe('kill -9 of a sidecar, again and again', () => {
   let database: Awaited<ReturnType<typeof testDatabase>>;
   let redis: Awaited<ReturnType<typeof testRedis>>;
   let world: Installation;
