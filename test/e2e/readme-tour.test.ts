@@ -109,4 +109,4 @@ describe('the tour of the README, pasted beside a service that runs', () => {
 });
 
 const isTooBusy = ({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }) =>
-  `${stdout}${stderr}`.includes('"quota_unavailable"');
+  /"(?:quota_unavailable|overloaded)"/.test(`${stdout}${stderr}`);
