@@ -47,7 +47,7 @@ export async function contest(
   prepare: (scene: Scene) => Promise<Contest>,
 ): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : (about.secondsEach ?? 3);
+  const secondsEach = isQuick ? 1 : (about.secondsEach ?? 2);
   const { row, title, unit = 'requests/s' } = about;
   const base = { row, title, unit, rounds, secondsEach };
   if (findProgram('wrk') === null) {

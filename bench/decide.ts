@@ -24,7 +24,7 @@ import { wantedOf } from './targets.ts';
 
 /** P13: a whole decision on a compiled gate, beside cedar-wasm on the same rule. */
 export async function decide({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
+  const rounds = isQuick ? 3 : 5;
   const secondsEach = isQuick ? 0.2 : 1;
   const ours = callsOf('decide', ourDecision());
   const found = peerPackage('@cedar-policy/cedar-wasm', say);

@@ -18,8 +18,8 @@ import { targets } from './targets.ts';
 
 /** P18, first half: p99 of discovery over HTTP with a million entries, at a fixed rate of arrivals. */
 export async function discover({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const entries = isQuick ? 100_000 : 1_000_000;
-  const requests = isQuick ? 1_000 : 6_000;
+  const entries = isQuick ? 50_000 : 1_000_000;
+  const requests = isQuick ? 200 : 3_000;
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);

@@ -20,7 +20,7 @@ const garbageTokens = 5_000;
 /** P10: good requests that are answered in time beside as many with garbage for a token, and without them. */
 export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : 3;
+  const secondsEach = isQuick ? 1 : 2;
   const title = 'Good requests beside as many with garbage for a token, on one core';
   const base = { row: 'garbage', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
   if (findProgram('wrk') === null) {
@@ -39,7 +39,7 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     const good = asking(passport);
     const load = { ...good, scriptPath: join(folder, 'peak.lua') };
     await drive(load, secondsEach);
-    const { done, seconds } = await drive(load, isQuick ? 1 : 4);
+    const { done, seconds } = await drive(load, isQuick ? 1 : 3);
     await allShipped(installation, [gateId]);
     const perSecond = Math.round((done / seconds) * shareOfPeak);
     const bad = Array.from({ length: garbageTokens }, (_, index) => asking(garbageLike(passport, index)));

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
-import { freePort, measuredCore, otherCore, type Program, start } from './programs.ts';
+import { freePort, measuredCore, otherCore, type Program, pinTree, start } from './programs.ts';
 
 /**
  * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
@@ -23,6 +23,11 @@ export interface Installation extends ControlPlane {
   sidecarMetric(name: string): Promise<number>;
   /** The HTTP server that the sidecar has chosen. */
   sidecarServer(): Promise<string>;
+  /**
+   * While `work` is done, nothing is measured: until then the control plane and its database have the core of
+   * the sidecar too, so that what is left to ship is committed sooner.
+   */
+  withAllCores(work: () => Promise<void>): Promise<void>;
   /** Ends the control plane and its database, as an outage would. */
   stopControlPlane(): Promise<void>;
   /** Starts it again, over the same data; resolves when it is ready. */
@@ -162,6 +167,15 @@ async function installIn(
     sidecar,
     sidecarOrigin,
     ...seeded,
+    withAllCores: async (work) => {
+      const { pid } = controlPlane;
+      pinTree(pid, `${measuredCore},${otherCore}`);
+      try {
+        await work();
+      } finally {
+        pinTree(pid, String(isSidecarMeasured ? otherCore : measuredCore));
+      }
+    },
     stopControlPlane: () => controlPlane.stop(),
     startControlPlane: async () => {
       controlPlane = await startControlPlane();

@@ -24,7 +24,7 @@ const request = { permission_key: 'orders:create', amount: 0.25 };
  */
 export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 3 : 5;
+  const secondsEach = isQuick ? 1 : 3;
   const title = 'Requests with an idempotency key, settled before they are answered';
   const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach };
   if (findProgram('wrk') === null) {
@@ -58,7 +58,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
     );
     const left = await overloaded(installation, target, {
       perSecond: best * overload,
-      seconds: isQuick ? 5 : 7,
+      seconds: isQuick ? 2 : 7,
       say,
     });
     return { ...base, lines, skipped: [], notes: [...notes, ...left] };

@@ -19,7 +19,7 @@ const shareOfPeak = 0.5;
 /** P15: p99 over p50 at half of the peak, in an open loop, while the gate is changed ten times a second. */
 export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const rounds = isQuick ? 2 : 5;
-  const seconds = isQuick ? 2 : 5;
+  const seconds = isQuick ? 1 : 3;
   const base = { kind: 'latency', row: 'latency', title: 'Waiting times at half of the peak' } as const;
   if (findProgram('wrk') === null) {
     const notes = ['Skipped: the load generator wrk is not installed (Debian: apt-get install wrk).'];
@@ -34,7 +34,7 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
       headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ passport, request }),
     };
-    const peak = await peakOf(sent, { folder, seconds: isQuick ? 2 : 4 });
+    const peak = await peakOf(sent, { folder, seconds: isQuick ? 1 : 3 });
     await allShipped(installation, [gateId]);
     const perSecond = Math.round(peak * shareOfPeak);
     const offered: Offered[] = [];

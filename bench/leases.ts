@@ -16,8 +16,8 @@ const request = { permission_key: 'orders:create', amount: 0.25, currency: 'USD'
 
 /** P12: how many calls the limits of a busy gate cost, and what they cost in decisions. */
 export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
-  const secondsEach = isQuick ? 3 : 6;
+  const rounds = isQuick ? 2 : 5;
+  const secondsEach = isQuick ? 1 : 2;
   const title = 'Limits on five windows, taken from leases';
   const base = { row: 'leases', title, unit: 'requests/s', rounds, secondsEach };
   if (findProgram('wrk') === null) {

@@ -44,7 +44,7 @@ interface Trick {
  * goes.
  */
 export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
+  const rounds = isQuick ? 3 : 5;
   const secondsEach = isQuick ? 0.1 : 0.5;
   const sides = tricks.flatMap(({ name, run, plain }) => [
     callsOf(name, run),

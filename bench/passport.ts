@@ -18,7 +18,7 @@ const peerCallsPerSample = 5;
 
 /** P16: whether an agent may do what it asks for, from its token, in process. */
 export async function passport({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
+  const rounds = isQuick ? 3 : 5;
   const secondsEach = isQuick ? 0.2 : 1;
   const known = callsOf('a passport seen before', knownPassport());
   const unknown = callsOf('a passport never seen', unknownPassport(), 100);

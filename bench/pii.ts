@@ -12,7 +12,7 @@ import { type Table, tableLine } from './table.ts';
  * long.
  */
 export async function pii({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
+  const rounds = isQuick ? 3 : 5;
   const secondsEach = isQuick ? 0.1 : 0.5;
   const cases = bodies.map(({ name, request }) => {
     const text = JSON.stringify(request);

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
@@ -136,6 +136,22 @@ export function leaveMeasuredCore(): void {
 
 function pinThisProcess(core: number): void {
   execFileSync('taskset', ['-a', '-c', '-p', String(core), String(process.pid)], { stdio: 'ignore' });
+}
+
+/** Pins a process and all that it has started, directly or not, as taskset(1) takes the cores. */
+export function pinTree(pid: number, cores: string): void {
+  const left = [pid];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    try {
+      for (const thread of readdirSync(`/proc/${next}/task`)) {
+        const children = readFileSync(`/proc/${next}/task/${thread}/children`, 'utf8');
+        left.push(...children.split(' ').filter(Boolean).map(Number));
+      }
+      execFileSync('taskset', ['-a', '-c', '-p', cores, String(next)], { stdio: 'ignore' });
+    } catch {
+      // It has ended meanwhile, as sessions of the database do.
+    }
+  }
 }
 
 /** Whatever `work` starts runs on the measured core; this process leaves it again. */

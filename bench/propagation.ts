@@ -19,7 +19,7 @@ const betweenMs = 1;
 
 /** P17: from the answer to a revocation to BLOCK at every sidecar, while all of them serve. */
 export async function propagation({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const revocations = isQuick ? 60 : 1_000;
+  const revocations = isQuick ? 40 : 1_000;
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-propagation-'));
   const stops: (() => Promise<void>)[] = [];
   try {

@@ -28,8 +28,8 @@ interface Contestant {
  * nobody. nginx, the service behind it and the sidecar share one core.
  */
 export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
-  const secondsEach = isQuick ? 3 : 6;
+  const rounds = isQuick ? 2 : 5;
+  const secondsEach = isQuick ? 1 : 2;
   const base = {
     ...{ row: 'proxy', title: 'nginx with forward auth, all on one core', unit: 'requests/s' },
     ...{ rounds, secondsEach },

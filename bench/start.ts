@@ -14,7 +14,7 @@ const programs = ['control-plane', 'sidecar'] as const;
  * (deploy/pack-dependencies.ts) and without.
  */
 export async function start({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 9;
+  const rounds = isQuick ? 2 : 7;
   const built = dirname(dirname(fileURLToPath(import.meta.url)));
   if (!existsSync(join(built, packedFolder))) throw new Error('this row measures what `npm run build` makes');
   // Beside the build, so that all other dependencies are found as they are there.

@@ -6,8 +6,8 @@ import { wantedOf } from './targets.ts';
 
 /** P6: what the sidecar's pool gets out of a core, beside what `node:crypto` would. */
 export async function verify({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
-  const secondsEach = isQuick ? 2 : 5;
+  const rounds = isQuick ? 2 : 5;
+  const secondsEach = isQuick ? 0.5 : 2;
   let engine = '';
   const side = (name: string, mode: 'pool' | 'engine' | 'node'): Side => ({
     name,

@@ -22,8 +22,8 @@ const silenceMsMax = 30_000;
  * delay of the healthy nine.
  */
 export async function webhooks({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const steadySeconds = isQuick ? 5 : 30;
-  const burst = isQuick ? 2_000 : 100_000;
+  const steadySeconds = isQuick ? 3 : 20;
+  const burst = isQuick ? 1_000 : 100_000;
   const stage = await setAuditStage({
     passports: 0,
     gates: 0,
