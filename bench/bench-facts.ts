@@ -45,7 +45,7 @@ const signer = engine.signer(randomBytes(32));
 const kid = 'bench-key';
 
 /** With the one key that signed `token`. */
-export const keys = keyset(engine, [
+const keys = keyset(engine, [
   {
     ...{ kid, purpose: 'passport', retiredAtMs: null, compromised: false, notBeforeMs: nowMs },
     publicKey: Buffer.from(signer.publicKey).toString('base64url'),

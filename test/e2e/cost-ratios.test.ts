@@ -16,9 +16,10 @@ import { until, untilAnswer } from '../support/until.ts';
 
 /*
  * Keeps three ratios of bench/README.md from sliding unnoticed. Nothing here is timed: it compares the
- * processor time of programs that do their work in turns in the same seconds, so that a busy machine slows both
- * sides alike. On two cores that 17 other programs want, ten runs gave 0.26 to 0.49, 0.66 and more, and 2.6 to
- * 6.0; the bounds leave room for noise, and a program that takes three times as long does not reach them.
+ * processor time of programs that do their work in turns in the same seconds, so that a busy machine slows
+ * both sides alike. On two cores that 17 other programs want, ten runs gave 0.26 to 0.49, 0.66 and more, and
+ * 2.6 to 6.0; the bounds leave room for noise, and a program that takes three times as long does not reach
+ * them.
  */
 
 const rounds = 9;
