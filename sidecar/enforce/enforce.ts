@@ -145,6 +145,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
   readonly #writer = new RequestWriter();
+  readonly #known = (token: string) => this.#deps.verifier.known(token);
 
   constructor(deps: EnforcerDeps) {
     this.#deps = deps;
@@ -181,7 +182,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
       return (body, responder) => {
         const open = this.begin(admitted, responder);
         try {
-          this.#check(open, readCheck(body, this.#writer), null);
+          const check = readCheck(body, this.#writer, this.#known);
+          const { passport } = check;
+          this.#check(open, check, passport === null ? null : { kind: 'verified', passport });
         } catch (error) {
           this.#answerError(open, error);
         }
@@ -237,7 +240,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  #check(open: OpenRequest, { call, canonical }: ReadCheck, outcome: TokenOutcome | null): void {
+  #check(
+    open: OpenRequest,
+    { call, canonical }: Pick<ReadCheck, 'call' | 'canonical'>,
+    outcome: TokenOutcome | null,
+  ): void {
     const { passport: token, request } = call;
     if (open.gateId === null) open.gateId = parseGateChoice(request);
     else refuseOtherGate(request, open.gateId);

@@ -9,6 +9,7 @@ import { parseCheckBody, parseRequestFacts } from '../../shared/wire/check.ts';
 import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
 import { readCheck } from '../../sidecar/enforce/parse-body.ts';
 import { runs } from '../support/runs.ts';
+import { aPassport } from '../unit/decision/samples.ts';
 
 /** Few names, so that lists of them come again; some are refused. */
 const names = fc.oneof(
@@ -139,8 +140,24 @@ function outcomeOf(
 }
 
 describe('readCheck', () => {
+  // Whatever passport it is: what was known before, and read as it is.
+  const passport = aPassport();
+  const known = (token: string) => (token === 'a.b.c' ? passport : null);
+  const plainRequests = fc
+    .dictionary(
+      fc.stringMatching(/^[a-z]{1,3}$/),
+      fc.oneof(fc.integer(), fc.stringMatching(/^[ -!#-[\]-~]*$/)),
+    )
+    .map((members) => JSON.stringify(members));
   const bodies = fc.oneof(
-    { weight: 6, arbitrary: texts.map((request) => `{"passport":"a.b.c","request":${request}}`) },
+    { weight: 4, arbitrary: texts.map((request) => `{"passport":"a.b.c","request":${request}}`) },
+    { weight: 2, arbitrary: texts.map((request) => `{"passport":"unknown\u0001","request":${request}}`) },
+    { weight: 2, arbitrary: texts.map((request) => `{"passport": "a.b.c", "request": ${request}}`) },
+    { weight: 4, arbitrary: plainRequests.map((request) => `{"passport":"a.b.c","request":${request}}`) },
+    { weight: 2, arbitrary: plainRequests.map((request) => `{"passport": "a.b.c", "request": ${request}}`) },
+    { weight: 1, arbitrary: texts.map((text) => `{"passport":"a.b.c","request":{"a":1},"request":${text}}`) },
+    { weight: 1, arbitrary: texts.map((text) => `{"passport":"a.b.c","request":{},"more":${text}}`) },
+    { weight: 1, arbitrary: texts.map((text) => `{"passport":"a.b.c","request":${text}}}`) },
     { weight: 1, arbitrary: texts.map((request) => `{ "request" : ${request} , "passport" : "ü\\ud800" }`) },
     { weight: 1, arbitrary: texts },
     { weight: 1, arbitrary: texts.map((text) => text.slice(0, -1)) },
@@ -148,11 +165,14 @@ describe('readCheck', () => {
 
   it('reads the same, or refuses with the same error, as parsing, checking and hashing one after the other', () => {
     const writer = new RequestWriter();
+    let usual = 0;
     fc.assert(
       fc.property(bodies, (text) => {
         const body = Buffer.from(text);
         const read = outcomeOf(() => {
-          const { call, canonical } = readCheck(body, writer);
+          const { call, canonical, passport: found } = readCheck(body, writer, known);
+          if (found !== null) expect(call.passport).toBe('a.b.c');
+          usual += found === null ? 0 : 1;
           const { requestHash: hash } = parseRequestFacts(call.request, 'request', canonical);
           return { ...call, hash };
         });
@@ -165,11 +185,12 @@ describe('readCheck', () => {
       }),
       { numRuns: runs({ short: 2_000, long: 100_000 }) },
     );
+    expect(usual, 'bodies of which the request alone was parsed').toBeGreaterThan(100);
   });
 
   it('leaves proof and approval_id out of the hash', () => {
     const body = Buffer.from('{"passport":"t","request":{"proof":1,"b":2,"approval_id":"x","a":1}}');
-    const { call, canonical } = readCheck(body, new RequestWriter());
+    const { call, canonical } = readCheck(body, new RequestWriter(), known);
     expect(parseRequestFacts(call.request, 'request', canonical).requestHash).toBe(
       contentHash({ a: 1, b: 2 }),
     );
@@ -177,7 +198,7 @@ describe('readCheck', () => {
 
   it('refuses bytes that are not UTF-8, and names the missing field of an empty body', () => {
     const read = (body: Buffer) =>
-      outcomeOf(() => ({ ...readCheck(body, new RequestWriter()).call, hash: '' }));
+      outcomeOf(() => ({ ...readCheck(body, new RequestWriter(), known).call, hash: '' }));
     expect(read(Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({ code: 'invalid_json' });
     expect(read(Buffer.alloc(0))).toMatchObject({ code: 'invalid_request', param: 'passport' });
   });
