@@ -258,7 +258,6 @@ export const allShipped = (installation: Installation, gateIds: readonly string[
   installation.withAllCores(() => untilShipped(installation, gateIds));
 
 async function untilShipped(installation: Installation, gateIds: readonly string[]): Promise<void> {
-  const decided = await installation.sidecarMetric('agent_trust_sidecar_decisions_total');
   const deadline = performance.now() + shippedMsMax;
   // Asked of the sidecar, because each question to the control plane takes from what is waited for.
   while (performance.now() < deadline && (await installation.sidecarMetric(waitingBytes)) > 0)
@@ -269,6 +268,8 @@ async function untilShipped(installation: Installation, gateIds: readonly string
       const { stats } = await installation.api('GET', `/gates/${gateId}`);
       taken += (stats as { readonly total_requests: number }).total_requests;
     }
+    // Each time anew: requests that wrk has left behind unanswered may have been decided only now.
+    const decided = await installation.sidecarMetric('agent_trust_sidecar_decisions_total');
     if (taken === decided) return;
     if (performance.now() > deadline)
       throw new Error(`${decided - taken} of ${decided} records are still not shipped`);
