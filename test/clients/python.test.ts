@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiDocument, forPrograms } from '../../clients/node/scripts/generate-api.ts';
 import { freePort } from '../support/free-port.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -13,9 +14,10 @@ import { pythonEnv, pythonFolder, pythons, runUnittest } from './support/python.
 import { casesForPython } from './support/python-cases.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
+/** Of the operations that are for programs. */
 const documentIds = (): readonly string[] => {
-  const { paths } = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8'));
-  return Object.values<Record<string, { operationId: string }>>(paths).flatMap((operations) =>
+  const document: ApiDocument = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8'));
+  return Object.values(forPrograms(document).paths).flatMap((operations) =>
     Object.values(operations).map(({ operationId }) => operationId),
   );
 };
