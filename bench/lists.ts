@@ -1,4 +1,9 @@
-import { everything, type PageQuery, pageQuery } from '../control-plane/attestations/list-attestations.ts';
+import {
+  everything,
+  numbersAsked,
+  type PageQuery,
+  pageQuery,
+} from '../control-plane/attestations/list-attestations.ts';
 import { must } from '../shared/errors/assert.ts';
 import type { UnixMillis } from '../shared/model/time.ts';
 import { askNothing, atRate } from './at-rate.ts';
@@ -74,7 +79,7 @@ async function fill(
   }
   await sql.begin(async (tx) => {
     await tx`SELECT set_config('statement_timeout', '0', true)`;
-    await tx`ANALYZE attestations`;
+    await tx`ANALYZE records`;
   });
 }
 
@@ -142,10 +147,11 @@ async function ask(
 
 /** Of the lists in which a careless plan would go through most. */
 async function plansOf({ sql, owner, passportIds, gateIds }: AuditStage): Promise<LatencyTable['plans']> {
-  const explained = async (of: string, query: Partial<PageQuery>) => {
+  const explained = async (of: string, part: Partial<PageQuery>) => {
+    const query = { ...everything, limit: 51, ...part };
     const rows = await sql<{ 'QUERY PLAN': string }[]>`
       EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS, SUMMARY ON)
-      ${pageQuery(sql, owner, { ...everything, limit: 51, ...query })}`;
+      ${pageQuery(sql, owner, query, await numbersAsked(sql, owner, query))}`;
     return { of, text: rows.map((row) => row['QUERY PLAN']).join('\n') };
   };
   const [gateId = null] = gateIds;

@@ -1,4 +1,5 @@
 import type { Database } from '../control-plane/base/database.ts';
+import { ownerName } from '../control-plane/storage/stored-owner.ts';
 import type { Owner } from '../shared/model/owner.ts';
 
 /**
@@ -8,6 +9,13 @@ import type { Owner } from '../shared/model/owner.ts';
 const blockEvery = 10;
 const suspendEvery = 10_000;
 const refundEvery = 10_000;
+
+/** What all of them repeat. */
+const keyId = 'A'.repeat(43);
+const sidecarId = `side_${'0'.repeat(26)}`;
+const reason = 'spend_limit_exceeded';
+const checks = 'passport,trust_level,freshness,issuer,permission,spend_limit';
+const words = [keyId, sidecarId, reason, checks];
 
 /**
  * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody:
@@ -36,35 +44,42 @@ export async function addUnsignedRecords(
       INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
       SELECT chain_id, ${owner.accountId}, ${owner.mode}, 0, NULL FROM unnest(${[...passportIds]}::text[]) AS new (chain_id)
       ON CONFLICT DO NOTHING`;
+    const number = (name: string) => tx`(SELECT number FROM record_names WHERE name = ${name})`;
     await tx`
-      INSERT INTO attestations (
-        attestation_id, chain_id, sequence, previous_hash, hash, signature, signing_key_id, passport_id, gate_id, decision,
-        reason, request_hash, permission_key, amount_micro_usd, constraints_evaluated, pii, test, source, timestamp_ms,
-        latest_ms, reader_account_id, reader_mode)
+      INSERT INTO record_names (name)
+      SELECT name FROM unnest(${[...gateIds, ...words, ownerName(owner)]}::text[]) AS new (name) ON CONFLICT DO NOTHING`;
+    await tx`
+      INSERT INTO records (
+        attestation_id, chain, sequence, previous_hash, signature, signing_key, gate, decision, reason, request_hash,
+        permission_key, amount_micro_usd, checks, test, source, timestamp_ms, reader)
       SELECT
-        'att_' || lpad(number::text, 26, '0'), passport_id, turn + 1,
-        CASE WHEN turn > 0 THEN 'sha256:' || lpad(to_hex(number - ${passportIds.length}), 64, '0') END,
-        'sha256:' || lpad(to_hex(number), 64, '0'), repeat('A', 86), repeat('A', 43), passport_id, gate_id,
-        CASE WHEN number % ${suspendEvery} = 7 THEN 'SUSPEND' WHEN number % ${blockEvery} = 3 THEN 'BLOCK' ELSE 'PERMIT' END,
-        CASE WHEN number % ${blockEvery} = 3 THEN 'spend_limit_exceeded' END,
-        'sha256:' || repeat('0', 64), CASE WHEN number % ${refundEvery} = 5 THEN 'orders:refund' ELSE 'orders:create' END, 12500000,
-        '{passport,trust_level,freshness,issuer,permission,spend_limit}'::text[], '[]'::jsonb, false,
-        'side_' || repeat('0', 26), ${startMs} + number, ${startMs} + number, ${owner.accountId}, ${owner.mode}
-      FROM generate_series(${from}::bigint, ${from + count - 1}::bigint) AS number
+        lpad(to_hex(nth), 32, '0')::uuid, chain, turn + 1,
+        CASE WHEN turn > 0 THEN decode(lpad(to_hex(nth - ${passportIds.length}), 64, '0'), 'hex') END,
+        decode(repeat('0', 128), 'hex'), ${number(keyId)}, gate,
+        CASE WHEN nth % ${suspendEvery} = 7 THEN 'S' WHEN nth % ${blockEvery} = 3 THEN 'B' ELSE 'P' END,
+        CASE WHEN nth % ${blockEvery} = 3 THEN ${number(reason)} END,
+        decode(repeat('0', 64), 'hex'), CASE WHEN nth % ${refundEvery} = 5 THEN 'orders:refund' ELSE 'orders:create' END, 12500000,
+        ${number(checks)}, false, ${number(sidecarId)}, ${startMs} + nth, ${number(ownerName(owner))}
+      FROM generate_series(${from}::bigint, ${from + count - 1}::bigint) AS nth
       CROSS JOIN LATERAL (
         SELECT
-          number / ${passportIds.length} AS turn,
-          (${[...passportIds]}::text[])[1 + number % ${passportIds.length}] AS passport_id,
-          (${[...gateIds]}::text[])[1 + (number / ${passportIds.length}) % ${gateIds.length}] AS gate_id
+          nth / ${passportIds.length} AS turn,
+          (ARRAY(SELECT number FROM unnest(${[...passportIds]}::text[]) WITH ORDINALITY AS p (chain_id, place)
+            JOIN chains USING (chain_id) ORDER BY place))[1 + nth % ${passportIds.length}] AS chain,
+          (ARRAY(SELECT number FROM unnest(${[...gateIds]}::text[]) WITH ORDINALITY AS g (name, place)
+            JOIN record_names USING (name) ORDER BY place))[1 + (nth / ${passportIds.length}) % ${gateIds.length}] AS gate
       ) AS placed
-      ORDER BY number`;
+      ORDER BY nth`;
     await tx`
       UPDATE chains SET sequence = last.sequence, hash = last.hash, latest_ms = last.latest_ms
       FROM (
-        SELECT DISTINCT ON (chain_id) chain_id, sequence, hash, latest_ms FROM attestations
-        WHERE timestamp_ms >= ${startMs + from + count - passportIds.length} AND chain_id = ANY(${[...passportIds]}::text[])
-        ORDER BY chain_id, sequence DESC
+        SELECT DISTINCT ON (chain) chain, sequence, timestamp_ms AS latest_ms,
+          'sha256:' || lpad(to_hex(timestamp_ms - ${startMs}), 64, '0') AS hash
+        FROM records
+        WHERE timestamp_ms >= ${startMs + from + count - passportIds.length}
+          AND chain IN (SELECT number FROM chains WHERE chain_id = ANY(${[...passportIds]}::text[]))
+        ORDER BY chain, sequence DESC
       ) AS last
-      WHERE chains.chain_id = last.chain_id`;
+      WHERE chains.number = last.chain`;
   });
 }

@@ -108,8 +108,9 @@ async function linkAndStore(
     const head = must(moved.get(chainId) ?? heads.get(chainId), 'a chain that was begun has a head');
     const attestation = linkAttestation(each.record, head, key);
     const latestMs = Math.max(head.latestMs, attestation.timestampMs) as UnixMillis;
-    moved.set(chainId, { sequence: attestation.sequence, hash: attestation.hash, latestMs });
-    return { attestation, latestMs, ...readersOf(each) };
+    const { number } = head;
+    moved.set(chainId, { number, sequence: attestation.sequence, hash: attestation.hash, latestMs });
+    return { attestation, chain: number, latestMs, ...readersOf(each) };
   });
   await insertAttestations(tx, linked);
   await moveChainHeads(tx, moved);

@@ -6,6 +6,8 @@ import type { Transaction } from '../base/database.ts';
 
 /** The last record of a chain, as stored. */
 export interface StoredHead extends ChainHead {
+  /** By which records name their chain. */
+  readonly number: number;
   /**
    * The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is
    * no record yet.
@@ -32,10 +34,12 @@ export async function lockChainHeads(
     INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
     SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash}
     FROM unnest(${chainIds}::text[], ${accountIds}::text[], ${modes}::text[]) AS new (chain_id, account_id, mode)
+    -- A conflict alone would use up a number.
+    WHERE NOT EXISTS (SELECT FROM chains WHERE chains.chain_id = new.chain_id)
     ORDER BY chain_id
     ON CONFLICT (chain_id) DO NOTHING`;
   const rows = await tx<({ chain_id: ChainId } & StoredHead)[]>`
-    SELECT chain_id, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
+    SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }
@@ -43,7 +47,7 @@ export async function lockChainHeads(
 /** Moves the heads of locked chains. */
 export async function moveChainHeads(
   tx: Transaction,
-  heads: ReadonlyMap<ChainId, StoredHead>,
+  heads: ReadonlyMap<ChainId, Omit<StoredHead, 'number'>>,
 ): Promise<void> {
   const moved = [...heads];
   await tx`

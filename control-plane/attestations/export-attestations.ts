@@ -6,7 +6,7 @@ import type { Transaction } from '../base/database.ts';
 import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { attestationsLimits } from './limits.ts';
-import { readSlice, sliceExport } from './read-export.ts';
+import { type ExportNames, readSlice, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
 
 export interface ExportAsked {
@@ -39,9 +39,10 @@ async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerat
   const { createdAtMs, sinceMs } = asked;
   yield Buffer.from(writer.manifest({ createdAtMs, sinceMs, keyIds: await readAttestationKeyIds(tx) }));
   const count = { chains: 0, records: 0 };
+  const names: ExportNames = { current: new Map() };
   for await (const slice of sliceExport(tx, asked.owner, sinceMs)) {
     const text = textBuffer(sliceBytesUsual);
-    await readSlice(tx, slice, (chain, attestation) => {
+    await readSlice(tx, slice, names, (chain, attestation) => {
       if (attestation.sequence === chain.firstSequence) {
         text.add(writer.chain(chain));
         count.chains += 1;

@@ -8,9 +8,10 @@ import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
-import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
+import { uuidOfId } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
+import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
 
 /** The sending sidecar, and the time. */
 export interface RecordSender {
@@ -115,19 +116,19 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
 async function lookUp(tx: Transaction, shipped: readonly ShippedRecord[]): Promise<KnownThings> {
   const gateIds = distinct(shipped.map(({ record }) => record.gateId));
   const passportIds = distinct(shipped.map(({ record }) => record.passportId));
-  const ids = shipped.map(({ record }) => record.id);
+  const ids = shipped.map(({ record }) => uuidOfId(record.id));
   const gates = await tx<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
   const passports = await tx<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
-  const stored = await tx<AttestationRow[]>`
-    SELECT ${tx(attestationColumns)} FROM attestations WHERE attestation_id = ANY(${ids}::text[])`;
+  const stored = await tx<RecordRow[]>`
+    SELECT ${tx(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
   return {
     gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
     passports: new Map(passports.map((row) => [row.passportId, factOf(row)])),
-    stored: new Map(stored.map((row) => [row.attestation_id, attestationOf(row)])),
+    stored: new Map((await attestationsOf(tx, stored)).map((attestation) => [attestation.id, attestation])),
   };
 }
 

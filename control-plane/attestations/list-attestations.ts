@@ -6,7 +6,11 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database } from '../base/database.ts';
 import { passportIdsOfAgent } from '../passports/passport-store.ts';
-import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
+import { distinct } from '../storage/distinct.ts';
+import { ownerName } from '../storage/stored-owner.ts';
+import { idOfUuid, uuidOfId } from './id-uuid.ts';
+import { findNumbers, type RecordNames } from './record-names.ts';
+import { attestationsOf, letterOf, type RecordRow, recordColumns } from './record-row.ts';
 
 /**
  * Records that one page examines for filters that no index serves: about 3 us each. An index for each would
@@ -40,7 +44,7 @@ export interface AttestationFilter {
 
 /**
  * The place of a record in every list: newest first, and of those decided in the same millisecond the one
- * that arrived last.
+ * that arrived last (but for those on both sides of a multiple of 2^20 positions, see 0028).
  */
 export interface Place {
   readonly timestampMs: UnixMillis;
@@ -80,12 +84,15 @@ export async function listAttestations(
   if (passportIds?.length === 0) return { attestations: [], last: null };
   // One more than asked for shows whether there is a next page.
   const query = { ...filter, passportIds, behind, limit: limit + 1, examinedMax };
-  const rows = await pageQuery(sql, owner, query);
+  const rows = await pageQuery(sql, owner, query, await numbersAsked(sql, owner, query));
   const matching = rows.filter(({ matches }) => matches);
   const page = matching.slice(0, limit);
   const isFull = matching.length > limit;
   const last = isFull ? page.at(-1) : rows.find(({ examined }) => examined === examinedMax);
-  return { attestations: page.map(attestationOf), last: last?.attestation_id ?? null };
+  return {
+    attestations: await attestationsOf(sql, page),
+    last: last === undefined ? null : idOfUuid(last.attestation_id),
+  };
 }
 
 /** The passports along whose records to walk; null: along all records of the owner. */
@@ -120,7 +127,38 @@ export const everything = {
   examinedMax: recordsExaminedMax,
 } as const satisfies Partial<PageQuery>;
 
-interface ExaminedRow extends AttestationRow {
+/** The numbers by which records name what is asked for; null: no record does. */
+export interface NumbersAsked {
+  readonly owner: number | null;
+  readonly gate: number | null;
+  readonly reason: number | null;
+  /** Of passports, by their ids. */
+  readonly chains: ReadonlyMap<string, number>;
+}
+
+export async function numbersAsked(
+  sql: Database,
+  owner: Owner,
+  { passportIds, gateId, reason }: Pick<PageQuery, 'passportIds' | 'gateId' | 'reason'>,
+): Promise<NumbersAsked> {
+  const name = ownerName(owner);
+  const [names, chains]: [RecordNames, readonly { chainId: string; number: number }[]] = await Promise.all([
+    findNumbers(sql, distinct([name, gateId, reason])),
+    passportIds === null
+      ? []
+      : sql<{ chainId: string; number: number }[]>`
+          SELECT chain_id AS "chainId", number FROM chains WHERE chain_id = ANY(${[...passportIds]}::text[])`,
+  ]);
+  const numberOf = (each: string | null) => (each === null ? null : (names.get(each) ?? null));
+  return {
+    owner: numberOf(name),
+    gate: numberOf(gateId),
+    reason: numberOf(reason),
+    chains: new Map(chains.map(({ chainId, number }) => [chainId, number])),
+  };
+}
+
+interface ExaminedRow extends RecordRow {
   readonly matches: boolean;
   /** How many records were examined for the page, this one included. */
   readonly examined: number;
@@ -136,33 +174,50 @@ interface ExaminedRow extends AttestationRow {
  * The conditions of a walk are those of its index and no others, or PostgreSQL might prefer an index along
  * which it finds nothing for long. That the owner may read what was found is checked again at the end.
  */
-export function pageQuery(sql: Database, owner: Owner, query: PageQuery): PendingQuery<ExaminedRow[]> {
+export function pageQuery(
+  sql: Database,
+  owner: Owner,
+  query: PageQuery,
+  asked: NumbersAsked,
+): PendingQuery<ExaminedRow[]> {
   const { limit, behind, sinceMs, untilMs, examinedMax } = query;
-  const matches = matchesOf(sql, owner, query);
-  const inOrder = sql`ORDER BY timestamp_ms DESC, position DESC`;
+  const matches = matchesOf(sql, owner, query, asked);
+  // Of one place the index has the last first, as it has no rows that were removed.
+  const inOrder = sql`ORDER BY place DESC`;
   const walked = sql`${inOrder} LIMIT ${matches === null ? limit : examinedMax}`;
   const narrowed = sql`
-    ${sinceMs === null ? sql`` : sql`AND timestamp_ms >= ${sinceMs}`}
-    ${untilMs === null ? sql`` : sql`AND timestamp_ms < ${untilMs}`}
-    ${behind === null ? sql`` : sql`AND (timestamp_ms, position) < (${behind.timestampMs}, ${behind.position})`}`;
-  const walks = waysOf(sql, owner, query).flatMap((way) =>
+    ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)}`}
+    ${untilMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) < ${firstPlace(sql, untilMs)}`}
+    ${behind === null ? sql`` : sql`AND (record_place(timestamp_ms, position), position) < (${placeOf(sql, behind)}, ${behind.position})`}`;
+  const walks = waysOf(sql, owner, query, asked).flatMap((way) =>
     decisionsOf(query).map(
       (decision) =>
-        sql`(SELECT * FROM attestations WHERE ${way} AND decision = ${decision} ${narrowed} ${walked})`,
+        sql`(SELECT *, record_place(timestamp_ms, position) AS place FROM records WHERE ${way} AND decision = ${letterOf[decision]} ${narrowed} ${walked})`,
     ),
   );
   const found = sql`(${walks.reduce((all, walk) => sql`${all} UNION ALL ${walk}`)}) AS found`;
-  const isReadable = sql`(${isReader(sql, owner)} OR ${isOtherReader(sql, owner)})`;
+  const isReadable = sql`(${isReader(sql, asked)} OR ${isOtherReader(sql, asked)})`;
   return matches === null
     ? sql<ExaminedRow[]>`
-        SELECT ${sql(attestationColumns)}, true AS matches, 0 AS examined FROM ${found}
+        SELECT ${sql(recordColumns)}, true AS matches, 0 AS examined FROM ${found}
         WHERE ${isReadable} ${inOrder} LIMIT ${limit}`
     : sql<ExaminedRow[]>`
-        SELECT ${sql(attestationColumns)}, matches, examined FROM (
+        SELECT ${sql(recordColumns)}, matches, examined FROM (
           SELECT *, ${matches} AS matches, row_number() OVER (${inOrder}) AS examined FROM ${found} ${walked}
         ) AS examined
         WHERE (matches OR examined = ${examinedMax}) AND ${isReadable} ${inOrder} LIMIT ${limit}`;
 }
+
+/** A later time has no place in 63 bits, and no record before the year 2248. */
+const placedMsMax = 2 ** 43 - 1;
+
+/** Not after the place of any record of that time or later. */
+const firstPlace = (sql: Database, timeMs: UnixMillis) =>
+  placeOf(sql, { timestampMs: Math.min(timeMs, placedMsMax) as UnixMillis, position: 0 });
+
+/** As the function of that name says it of a record (0028). */
+const placeOf = (sql: Database, { timestampMs, position }: Place) =>
+  sql`record_place(${timestampMs}::bigint, ${position}::bigint)`;
 
 /** Only a PERMIT has no reason, and a SUSPEND has a single one. */
 function decisionsOf({ decision, reason }: AttestationFilter): readonly Outcome[] {
@@ -176,13 +231,14 @@ function matchesOf(
   sql: Database,
   { accountId, mode }: Owner,
   { passportIds, agentId, reason, permissionKey }: PageQuery,
+  asked: NumbersAsked,
 ) {
   const ofAgent = sql`EXISTS (
-    SELECT FROM passports p WHERE p.passport_id = found.passport_id
+    SELECT FROM passports p WHERE p.passport_id = (SELECT chain_id FROM chains WHERE number = found.chain)
       AND p.account_id = ${accountId} AND p.mode = ${mode} AND p.agent_id = ${agentId})`;
   const conditions = [
     ...(agentId === null || passportIds !== null ? [] : [ofAgent]),
-    ...(reason === null ? [] : [sql`reason IS NOT DISTINCT FROM ${reason}`]),
+    ...(reason === null ? [] : [sql`coalesce(reason = ${asked.reason}::int, false)`]),
     ...(permissionKey === null ? [] : [sql`permission_key IS NOT DISTINCT FROM ${permissionKey}`]),
   ];
   return conditions.length === 0 ? null : conditions.reduce((all, each) => sql`${all} AND ${each}`);
@@ -193,9 +249,15 @@ function matchesOf(
  * because its two readers are never the same. A passport or gate has one owner, who reads all of its records
  * and walks along them; any other account walks along those that it may read for another reason.
  */
-function waysOf(sql: Database, owner: Owner, { passportIds, agentId, gateId }: PageQuery) {
-  const reader = isReader(sql, owner);
-  const otherReader = isOtherReader(sql, owner);
+function waysOf(
+  sql: Database,
+  owner: Owner,
+  { passportIds, agentId, gateId }: PageQuery,
+  asked: NumbersAsked,
+) {
+  const reader = isReader(sql, asked);
+  const otherReader = isOtherReader(sql, asked);
+  const ofGate = sql`gate = ${asked.gate}`;
   const { accountId, mode } = owner;
   const ownsGate = sql`EXISTS (
     SELECT FROM gates WHERE gate_id = ${gateId} AND account_id = ${accountId} AND mode = ${mode})`;
@@ -203,19 +265,14 @@ function waysOf(sql: Database, owner: Owner, { passportIds, agentId, gateId }: P
     return passportIds.flatMap((passportId) => {
       const ownsPassport = sql`EXISTS (
         SELECT FROM passports WHERE passport_id = ${passportId} AND account_id = ${accountId} AND mode = ${mode})`;
-      if (gateId !== null)
-        return [
-          sql`passport_id = ${passportId} AND gate_id = ${gateId} AND (${ownsPassport} OR ${ownsGate})`,
-        ];
-      const own = sql`passport_id = ${passportId} AND ${ownsPassport}`;
-      return agentId !== null ? [own] : [own, sql`${otherReader} AND passport_id = ${passportId}`];
+      const ofPassport = sql`chain = ${asked.chains.get(passportId) ?? null}`;
+      if (gateId !== null) return [sql`${ofPassport} AND ${ofGate} AND (${ownsPassport} OR ${ownsGate})`];
+      const own = sql`${ofPassport} AND ${ownsPassport}`;
+      return agentId !== null ? [own] : [own, sql`${otherReader} AND ${ofPassport}`];
     });
   }
   if (gateId !== null) {
-    return [
-      sql`gate_id = ${gateId} AND ${ownsGate}`,
-      sql`${reader} AND other_reader_account_id IS NOT NULL AND gate_id = ${gateId}`,
-    ];
+    return [sql`${ofGate} AND ${ownsGate}`, sql`${reader} AND other_reader IS NOT NULL AND ${ofGate}`];
   }
   return agentId !== null ? [reader] : [reader, otherReader];
 }
@@ -231,7 +288,8 @@ export async function findAttestation(
   attestationId: AttestationId,
 ): Promise<Attestation | null> {
   const row = await findRow(sql, owner, attestationId);
-  return row === null ? null : attestationOf(row);
+  const [attestation] = row === null ? [] : await attestationsOf(sql, [row]);
+  return attestation ?? null;
 }
 
 /** The place of such a record. */
@@ -244,28 +302,26 @@ export async function findPlace(
   return row === null ? null : { timestampMs: row.timestamp_ms, position: row.position };
 }
 
-async function findRow(
-  sql: Database,
-  owner: Owner,
-  attestationId: AttestationId,
-): Promise<AttestationRow | null> {
-  const [row] = await sql<AttestationRow[]>`
-    SELECT ${sql(attestationColumns)} FROM attestations
-    WHERE attestation_id = ${attestationId}
-      AND (${isReader(sql, owner)} OR ${isOtherReader(sql, owner)} OR ${isSource(sql, owner)})`;
+async function findRow(sql: Database, owner: Owner, attestationId: AttestationId): Promise<RecordRow | null> {
+  const asked = await numbersAsked(sql, owner, { passportIds: null, gateId: null, reason: null });
+  const [row] = await sql<RecordRow[]>`
+    SELECT ${sql(recordColumns)} FROM records
+    WHERE attestation_id = ${uuidOfId(attestationId)}
+      AND (${isReader(sql, asked)} OR ${isOtherReader(sql, asked)} OR ${isSource(sql, owner)})`;
   return row ?? null;
 }
 
-const isReader = (sql: Database, { accountId, mode }: Owner) =>
-  sql`(reader_account_id = ${accountId} AND reader_mode = ${mode})`;
+const isReader = (sql: Database, { owner }: NumbersAsked) => sql`reader = ${owner}`;
 
-const isOtherReader = (sql: Database, { accountId, mode }: Owner) =>
-  sql`(other_reader_account_id = ${accountId} AND other_reader_mode = ${mode})`;
+const isOtherReader = (sql: Database, { owner }: NumbersAsked) => sql`other_reader = ${owner}`;
 
 /**
- * The caller's mode is that of the passport, to which `reader_mode` belongs, but where that was the very
- * reason of the BLOCK.
+ * The caller's mode is that of the passport, whose owner is the reader, but where that was the very reason of
+ * the BLOCK.
  */
-const isSource = (sql: Database, { accountId, mode }: Owner) =>
-  sql`(source_account = ${accountId} AND gate_id IS NULL
-    AND (reader_mode = ${mode}) <> (reason IS NOT DISTINCT FROM 'mode_mismatch'))`;
+const isSource = (sql: Database, { accountId, mode }: Owner) => {
+  const nameOf = (column: 'reader' | 'reason') =>
+    sql`(SELECT name FROM record_names WHERE number = records.${sql(column)})`;
+  return sql`(source_account = (SELECT number FROM record_names WHERE name = ${accountId}) AND gate IS NULL
+    AND (split_part(${nameOf('reader')}, ' ', 2) = ${mode}) <> (${nameOf('reason')} IS NOT DISTINCT FROM 'mode_mismatch'))`;
+};

@@ -4,12 +4,25 @@ import type { Attestation, ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { type AttestationRow, attestationColumns, attestationOf } from './attestation-row.ts';
 import { attestationsLimits } from './limits.ts';
+import {
+  attestationOf,
+  hashText,
+  isNamed,
+  type NamesOfRows,
+  namesOfRows,
+  type RecordRow,
+  recordColumns,
+} from './record-row.ts';
+
+/** A chain with the number by which its records name it. */
+interface NumberedChain extends ExportChain {
+  readonly number: number;
+}
 
 /** Records of one chain that are fetched together. */
 interface Range {
-  readonly chain: ExportChain;
+  readonly chain: NumberedChain;
   readonly first: number;
   readonly last: number;
 }
@@ -30,57 +43,78 @@ export async function* sliceExport(
   for await (const chains of chainPages(tx, owner, sinceMs)) yield* slicesOf(chains);
 }
 
+/** What an export has learned of names, for its own time: they are of its snapshot. */
+export type ExportNames = { current: NamesOfRows };
+
+/** Names that an export remembers; records of one chain name few. */
+const namesMax = 10_000;
+
 /**
- * Reads a slice in its order, and hands over each record as it arrives. Neither side sorts or holds a slice:
- * rows that are gone before the collector of garbage comes round keep the heap as small as it was.
+ * Reads a slice in its order, and hands over each record as it arrives, unless it mentions a name that the
+ * export has not seen: from there to the end of the slice they wait for their names. Neither side sorts or
+ * holds a slice as a rule: rows that are gone before the collector of garbage comes round keep the heap as
+ * small as it was.
  */
 export async function readSlice(
   tx: Transaction,
   slice: ExportSlice,
+  names: ExportNames,
   take: (chain: ExportChain, attestation: Attestation) => void,
 ): Promise<void> {
-  const chains = new Map(slice.map(({ chain }) => [chain.chainId, chain]));
+  const chains = new Map(slice.map(({ chain }) => [chain.number, chain]));
+  const takeRow = (row: RecordRow) => {
+    const chain = must(chains.get(row.chain), 'a slice holds only chains that were asked for');
+    take(chain, attestationOf(row, chain.chainId, names.current));
+  };
+  const waiting: RecordRow[] = [];
   let missing = slice.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   // A walk along the index of the chains for each range: a join might be planned as a look at the whole
   // table.
-  await tx<AttestationRow[]>`
-    SELECT ${tx(attestationColumns.map((name) => `record.${name}`))}
+  await tx<RecordRow[]>`
+    SELECT ${tx(recordColumns.map((name) => `record.${name}`))}
     FROM unnest(
-      ${slice.map(({ chain }) => chain.chainId)}::text[],
+      ${slice.map(({ chain }) => chain.number)}::int[],
       ${slice.map(({ first }) => first)}::bigint[],
       ${slice.map(({ last }) => last)}::bigint[]
-    ) AS wanted (chain_id, first, last)
+    ) WITH ORDINALITY AS wanted (chain, first, last, place)
     CROSS JOIN LATERAL (
-      SELECT * FROM attestations
-      WHERE attestations.chain_id = wanted.chain_id AND sequence BETWEEN first AND last
+      SELECT * FROM records
+      WHERE records.chain = wanted.chain AND sequence BETWEEN first AND last
       ORDER BY sequence LIMIT last - first + 1
     ) AS record
-    ORDER BY record.chain_id, record.sequence`.forEach((row) => {
+    ORDER BY place, record.sequence`.forEach((row) => {
     missing -= 1;
-    take(must(chains.get(row.chain_id), 'a slice holds only chains that were asked for'), attestationOf(row));
+    if (waiting.length === 0 && isNamed(row, names.current)) takeRow(row);
+    else waiting.push(row);
   });
   assert(missing === 0, 'a chain has every record up to its head');
+  if (waiting.length === 0) return;
+  const known = names.current.size < namesMax ? names.current : [];
+  names.current = new Map([...known, ...(await namesOfRows(tx, waiting))]);
+  for (const row of waiting) takeRow(row);
 }
 
 interface ChainRow {
   readonly chain_id: ChainId;
+  readonly number: number;
   readonly last_sequence: number;
   readonly last_hash: string;
   readonly first_sequence: number;
-  readonly previous_hash: string | null;
+  readonly previous_hash: Buffer | null;
 }
 
 async function* chainPages(
   tx: Transaction,
   owner: Owner,
   sinceMs: UnixMillis | null,
-): AsyncGenerator<ExportChain[]> {
+): AsyncGenerator<NumberedChain[]> {
   for (let after: ChainId | '' = ''; ; ) {
     const rows: readonly ChainRow[] = await readChains(tx, owner, { sinceMs, after });
     yield rows.map((row) => ({
       chainId: row.chain_id,
+      number: row.number,
       firstSequence: row.first_sequence,
-      previousAttestationHash: row.previous_hash,
+      previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
       lastSequence: row.last_sequence,
       lastHash: row.last_hash,
     }));
@@ -103,27 +137,27 @@ async function readChains(
   const { sinceMs, after } = asked;
   return tx<ChainRow[]>`
     WITH RECURSIVE page AS (
-      SELECT chain_id, sequence, hash FROM chains
+      SELECT chain_id, number, sequence, hash FROM chains
       WHERE account_id = ${accountId} AND mode = ${mode} AND chain_id > ${after} AND latest_ms >= ${sinceMs ?? 0}
       ORDER BY chain_id LIMIT ${attestationsLimits.exportSliceRowsMax}
-    ), search (chain_id, low, high) AS (
-      SELECT chain_id, 1::bigint, ${sinceMs === null ? tx`1::bigint` : tx`sequence`} FROM page
+    ), search (number, low, high) AS (
+      SELECT number, 1::bigint, ${sinceMs === null ? tx`1::bigint` : tx`sequence`} FROM page
       UNION ALL
-      SELECT chain_id, CASE WHEN is_late THEN low ELSE middle + 1 END, CASE WHEN is_late THEN middle ELSE high END
+      SELECT number, CASE WHEN is_late THEN low ELSE middle + 1 END, CASE WHEN is_late THEN middle ELSE high END
       FROM search
       CROSS JOIN LATERAL (SELECT (low + high) / 2 AS middle) AS halved
       CROSS JOIN LATERAL (
-        SELECT latest_ms >= ${sinceMs ?? 0} AS is_late FROM attestations
-        WHERE attestations.chain_id = search.chain_id AND sequence = middle LIMIT 1
+        SELECT coalesce(latest_ms, timestamp_ms) >= ${sinceMs ?? 0} AS is_late FROM records
+        WHERE records.chain = search.number AND sequence = middle LIMIT 1
       ) AS probed
       WHERE low < high
     )
-    SELECT chain_id, page.sequence AS last_sequence, page.hash AS last_hash,
+    SELECT chain_id, number, page.sequence AS last_sequence, page.hash AS last_hash,
       first.sequence AS first_sequence, first.previous_hash
-    FROM search JOIN page USING (chain_id)
+    FROM search JOIN page USING (number)
     CROSS JOIN LATERAL (
-      SELECT sequence, previous_hash FROM attestations
-      WHERE attestations.chain_id = search.chain_id AND sequence = low LIMIT 1
+      SELECT sequence, previous_hash FROM records
+      WHERE records.chain = search.number AND sequence = low LIMIT 1
     ) AS first
     WHERE low = high
     ORDER BY chain_id`;
@@ -133,7 +167,7 @@ async function readChains(
  * Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long
  * chain over many.
  */
-function* slicesOf(chains: readonly ExportChain[]): Generator<ExportSlice> {
+function* slicesOf(chains: readonly NumberedChain[]): Generator<ExportSlice> {
   let slice: Range[] = [];
   let room: number = attestationsLimits.exportSliceRowsMax;
   for (const chain of chains) {

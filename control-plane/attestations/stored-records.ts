@@ -1,15 +1,11 @@
-import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
+import type { AccountId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
+import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
-import { type AttestationRow, attestationOf } from './attestation-row.ts';
-
-interface OwnedRow extends AttestationRow {
-  readonly passport_account_id: AccountId | null;
-  readonly passport_mode: Mode | null;
-  readonly gate_account_id: AccountId | null;
-  readonly gate_mode: Mode | null;
-}
+import { uuidOfId } from './id-uuid.ts';
+import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
 
 /**
  * Records with the accounts that they concern, as a further record about the same needs them. For a record
@@ -20,20 +16,37 @@ export async function findStoredRecords(
   ids: readonly AttestationId[],
 ): Promise<ReadonlyMap<AttestationId, NewRecord>> {
   if (ids.length === 0) return new Map();
-  const rows = await tx<OwnedRow[]>`
-    SELECT a.*, p.account_id AS passport_account_id, p.mode AS passport_mode, g.account_id AS gate_account_id, g.mode AS gate_mode
-    FROM attestations a LEFT JOIN passports p USING (passport_id) LEFT JOIN gates g USING (gate_id)
-    WHERE a.attestation_id = ANY(${[...ids]}::text[])`;
+  const rows = await tx<RecordRow[]>`
+    SELECT ${tx(recordColumns)} FROM records WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[])`;
+  const records = await attestationsOf(tx, rows);
+  const passports = await passportOwners(tx, distinct(records.map(({ passportId }) => passportId)));
+  const gates = await gateOwners(tx, distinct(records.map(({ gateId }) => gateId)));
   return new Map(
-    rows.flatMap((row) => {
-      const passportOwner = ownerOf(row.passport_account_id, row.passport_mode);
-      const gateOwner = ownerOf(row.gate_account_id, row.gate_mode) ?? passportOwner;
-      return gateOwner === null
-        ? []
-        : [[row.attestation_id, { record: attestationOf(row), passportOwner, gateOwner }]];
+    records.flatMap((record) => {
+      const passportOwner = (record.passportId && passports.get(record.passportId)) ?? null;
+      const gateOwner = (record.gateId && gates.get(record.gateId)) ?? passportOwner;
+      return gateOwner === null ? [] : [[record.id, { record, passportOwner, gateOwner }]];
     }),
   );
 }
 
-const ownerOf = (accountId: AccountId | null, mode: Mode | null) =>
-  accountId === null || mode === null ? null : { accountId, mode };
+interface OwnedRow<Id> {
+  readonly id: Id;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+}
+
+const byId = <Id>(rows: readonly OwnedRow<Id>[]): ReadonlyMap<Id, Owner> =>
+  new Map(rows.map(({ id, accountId, mode }) => [id, { accountId, mode }]));
+
+const passportOwners = async (tx: Transaction, ids: readonly PassportId[]) =>
+  byId(
+    await tx<OwnedRow<PassportId>[]>`
+      SELECT passport_id AS id, account_id AS "accountId", mode FROM passports WHERE passport_id = ANY(${[...ids]}::text[])`,
+  );
+
+const gateOwners = async (tx: Transaction, ids: readonly GateId[]) =>
+  byId(
+    await tx<OwnedRow<GateId>[]>`
+      SELECT gate_id AS id, account_id AS "accountId", mode FROM gates WHERE gate_id = ANY(${[...ids]}::text[])`,
+  );

@@ -54,6 +54,7 @@ export const lockOrder = [
   // A transaction that lets several expire skips those that others have locked.
   'approvals',
   'chains',
+  'record_names',
   'gate_use',
   'passport_use',
   'quota_spend',

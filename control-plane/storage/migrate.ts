@@ -10,6 +10,11 @@ interface Migration {
   /** File name, such as `0001-foundation.sql`. */
   readonly name: string;
   readonly text: string;
+  /**
+   * Applied again and again, each time in a transaction of its own, until its last statement returns no row:
+   * what takes long is done in steps of bounded length, and a start that was stopped goes on behind the last.
+   */
+  readonly isStepwise: boolean;
   /** Hex SHA-256 of the text. */
   readonly checksum: string;
 }
@@ -25,8 +30,8 @@ const ownMigrations = new URL('./migrations/', import.meta.url);
  * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order
  * of its number, in a transaction of its own together with its row in `migrations`: after a crash the
  * database is at a whole migration. Replicas that start at once take turns; `sql` must wait for them
- * (`limits.databaseMigrationMsMax`). A statement that cannot run inside a transaction has no place in a
- * migration.
+ * (`limits.databaseMigrationMsMax`). A file `….steps.sql` is applied step by step (see Migration). A
+ * statement that cannot run inside a transaction has no place in a migration.
  *
  * Throws MigrationError where an applied migration was changed or is missing here, or where a newer build has
  * been at work.
@@ -55,9 +60,19 @@ async function applyNext(tx: Transaction, known: readonly Migration[]): Promise<
   refuseForeignHistory(applied, known);
   const next = known[applied.length];
   if (next === undefined) return false;
-  await tx.unsafe(next.text);
+  const results = await tx.unsafe(next.text);
+  if (next.isStepwise && hasReturned(results)) return true;
   await tx`INSERT INTO migrations (number, name, checksum) VALUES (${next.number}, ${next.name}, ${next.checksum})`;
   return true;
+}
+
+/**
+ * Whether the last of several statements has returned rows. The driver answers a list of what statements
+ * returned, where several did or something ran before; only those with rows, or a RETURNING, are told apart.
+ */
+function hasReturned(results: readonly unknown[]): boolean {
+  const last = results.at(-1);
+  return Array.isArray(last) ? last.length > 0 : results.length > 0;
 }
 
 type AppliedMigration = Pick<Migration, 'number' | 'name' | 'checksum'>;
@@ -86,20 +101,27 @@ function refuseForeignHistory(applied: readonly AppliedMigration[], known: reado
   });
 }
 
-const migrationName = /^(\d{4})-[a-z0-9-]+\.sql$/;
+const migrationName = /^(\d{4})-[a-z0-9-]+(\.steps)?\.sql$/;
 
 async function readMigrations(directory: URL): Promise<Migration[]> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort();
   return Promise.all(
     names.map(async (name, index) => {
-      const number = Number(migrationName.exec(name)?.[1]);
+      const [, digits, steps] = migrationName.exec(name) ?? [];
+      const number = Number(digits);
       if (number !== index + 1) {
         throw new MigrationError(
           `${name} should be number ${index + 1}: migrations are named 0001-what.sql, 0002-what.sql and so on.`,
         );
       }
       const text = await readFile(new URL(name, directory), 'utf8');
-      return { number, name, text, checksum: createHash('sha256').update(text).digest('hex') };
+      return {
+        number,
+        name,
+        text,
+        isStepwise: steps !== undefined,
+        checksum: createHash('sha256').update(text).digest('hex'),
+      };
     }),
   );
 }

@@ -7,6 +7,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { ownerName } from '../storage/stored-owner.ts';
 import { syncLimits } from './limits.ts';
 
 /** The sidecar and the process that send a request. */
@@ -146,21 +147,23 @@ export async function noteSidecar(
  * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were
  * shown. One step of an index for each such gate, at most `syncLimits.servingGatesMax` of them.
  */
-export async function findServingAccounts(sql: Database, { accountId, mode }: Owner): Promise<AccountId[]> {
+export async function findServingAccounts(sql: Database, owner: Owner): Promise<AccountId[]> {
   const nextGate = (after: PendingQuery<Row[]>) => sql`
-    SELECT gate_id FROM attestations
-    WHERE reader_account_id = ${accountId} AND reader_mode = ${mode} AND other_reader_account_id IS NOT NULL ${after}
-    ORDER BY gate_id LIMIT 1`;
+    SELECT gate FROM records
+    WHERE reader = (SELECT number FROM record_names WHERE name = ${ownerName(owner)})
+      AND other_reader IS NOT NULL ${after}
+    ORDER BY gate LIMIT 1`;
   const rows = await sql<{ accountId: AccountId }[]>`
     WITH RECURSIVE shown_at AS (
-      (SELECT gate_id, 1 AS place FROM (${nextGate(sql``)}) AS first)
+      (SELECT gate, 1 AS place FROM (${nextGate(sql``)}) AS first)
       UNION ALL
-      SELECT next.gate_id, place + 1
-      FROM shown_at CROSS JOIN LATERAL (${nextGate(sql`AND attestations.gate_id > shown_at.gate_id`)}) AS next
+      SELECT next.gate, place + 1
+      FROM shown_at CROSS JOIN LATERAL (${nextGate(sql`AND records.gate > shown_at.gate`)}) AS next
       WHERE place < ${syncLimits.servingGatesMax}
     )
-    SELECT DISTINCT account_id AS "accountId" FROM shown_at JOIN gates USING (gate_id)`;
-  return [accountId, ...rows.map((row) => row.accountId)];
+    SELECT DISTINCT account_id AS "accountId" FROM shown_at
+    JOIN record_names ON record_names.number = shown_at.gate JOIN gates ON gates.gate_id = record_names.name`;
+  return [owner.accountId, ...rows.map((row) => row.accountId)];
 }
 
 /**

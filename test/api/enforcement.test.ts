@@ -154,7 +154,7 @@ describe('POST /gates/:id/check', () => {
     const passport = await api.issuePassport();
     const { sql } = api.deps;
     await sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$`;
-    await sql`CREATE TRIGGER refuse BEFORE INSERT ON attestations EXECUTE FUNCTION refuse()`;
+    await sql`CREATE TRIGGER refuse BEFORE INSERT ON records EXECUTE FUNCTION refuse()`;
     try {
       expectError(await check(gate.gate_id, passport.jwt), 'internal_error');
     } finally {

@@ -86,9 +86,9 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
       SELECT holds->0->>'counter' FROM approvals WHERE status = 'pending')`,
   ],
   'each resolution of an approval is on record, once': [
-    `UPDATE attestations SET resolution = NULL, refers_to = NULL WHERE resolution = 'denied'`,
-    `UPDATE attestations SET resolution = 'expired' WHERE resolution = 'approved'`,
-    `UPDATE attestations SET refers_to = 'appr_x' WHERE resolution = 'approved'`,
+    `UPDATE records SET resolution = NULL, refers_to = NULL WHERE resolution = 'denied'`,
+    `UPDATE records SET resolution = 'expired' WHERE resolution = 'approved'`,
+    `UPDATE records SET refers_to = 'appr_x' WHERE resolution = 'approved'`,
     `UPDATE approvals SET status = 'expired', due_at_ms = NULL WHERE status = 'pending'`,
   ],
   'what used an approval is on record': [

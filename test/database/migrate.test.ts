@@ -59,6 +59,20 @@ describe('migrate', () => {
     expect(await applied()).toHaveLength(2);
   });
 
+  it('applies a file of steps until it returns no row, each step for itself, and goes on behind the last', async () => {
+    const step = 'UPDATE second SET x = x + 1 WHERE x < 5 RETURNING x';
+    write('0003-third.steps.sql', `INSERT INTO first VALUES (7); SELECT 1 / (4 - x) FROM second; ${step}`);
+    await expect(run()).rejects.toThrow('division by zero');
+    expect(await database.sql`SELECT x FROM second`).toEqual([{ x: 4 }]);
+    expect(await applied()).toHaveLength(2);
+    write('0003-third.steps.sql', `INSERT INTO first VALUES (8); ${step}`);
+    await run();
+    expect(await database.sql`SELECT x FROM second`).toEqual([{ x: 5 }]);
+    // Twice 7 and twice 8: the last step is the one that finds nothing to change.
+    expect(await database.sql`SELECT x FROM first ORDER BY x`).toEqual([1, 7, 7, 8, 8].map((x) => ({ x })));
+    expect(await applied()).toEqual(['0001-first.sql', '0002-second.sql', '0003-third.steps.sql']);
+  });
+
   it('refuses a file that was changed after it had been applied', async () => {
     await run();
     write('0001-first.sql', 'CREATE TABLE first (x text)');

@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { type AttestationRow, attestationOf } from '../../control-plane/attestations/attestation-row.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { type ChainHead, emptyChain, verifyAttestation } from '../../shared/attestation/chain.ts';
@@ -13,6 +12,7 @@ import { renderAttestation } from '../../shared/wire/attestation.ts';
 import type { AttestationBatch, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
 import type { Api, Reply } from './api.ts';
+import { type AttestationRow, attestationOf } from './attestation-row.ts';
 import { spooledRecord } from './spooled-record.ts';
 
 /** A sidecar as the control plane sees it: a connection and batches. */
@@ -133,7 +133,9 @@ export async function expectSoundStore(api: Api): Promise<string[]> {
 
 async function expectSound(sql: Transaction, { ed25519, signingKeys }: Deps): Promise<string[]> {
   const keys = keyset(ed25519, signingKeys.all());
-  const rows = await sql<AttestationRow[]>`SELECT * FROM attestations ORDER BY chain_id, sequence`;
+  const rows = await sql<
+    AttestationRow[]
+  >`SELECT * FROM attestations ORDER BY chain_id COLLATE "C", sequence`;
   const heads = new Map<string, ChainHead>();
   for (const row of rows) {
     const wire = renderAttestation(attestationOf(row));

@@ -1,9 +1,6 @@
 import type { Attestation } from '../../shared/model/attestation.ts';
 
-/**
- * An attestation as PostgreSQL hands it over. Written by this service alone, so its words are taken for what
- * they say.
- */
+/** A row of the view `attestations`: a record as text. */
 export interface AttestationRow {
   readonly position: number;
   readonly attestation_id: Attestation['id'];
@@ -30,33 +27,9 @@ export interface AttestationRow {
   readonly timestamp_ms: Attestation['timestampMs'];
 }
 
-/** The columns of a row, as they are selected everywhere. */
-export const attestationColumns = [
-  'position',
-  'attestation_id',
-  'chain_id',
-  'sequence',
-  'previous_hash',
-  'hash',
-  'signature',
-  'signing_key_id',
-  'passport_id',
-  'gate_id',
-  'decision',
-  'reason',
-  'request_hash',
-  'permission_key',
-  'amount_micro_usd',
-  'constraints_evaluated',
-  'pii',
-  'test',
-  'resolution',
-  'refers_to',
-  'source',
-  'source_account',
-  'timestamp_ms',
-] as const satisfies readonly (keyof AttestationRow)[];
-
+/**
+ * The record of a row, with the hash that the view finds in the record after it or in the head of its chain.
+ */
 export const attestationOf = (row: AttestationRow): Attestation => ({
   id: row.attestation_id,
   chainId: row.chain_id,

@@ -1,0 +1,140 @@
+import { recordHash } from '../../shared/attestation/record.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Attestation, ChainId, PiiFinding } from '../../shared/model/attestation.ts';
+import type { CheckName, Outcome } from '../../shared/model/decision.ts';
+import { isId } from '../../shared/model/ids.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { distinct } from '../storage/distinct.ts';
+import { idOfUuid } from './id-uuid.ts';
+import { findNames } from './record-names.ts';
+
+/**
+ * A record as PostgreSQL hands it over: numbers for what repeats (record-names.ts), bytes for hashes. Written
+ * by this service alone, so its words are taken for what they say.
+ */
+export interface RecordRow {
+  readonly position: number;
+  readonly attestation_id: string;
+  readonly chain: number;
+  readonly sequence: number;
+  readonly previous_hash: Buffer | null;
+  readonly signature: Buffer;
+  readonly signing_key: number;
+  readonly gate: number | null;
+  readonly decision: keyof typeof outcomeOf;
+  readonly reason: number | null;
+  readonly request_hash: Buffer;
+  readonly permission_key: Attestation['permissionKey'];
+  readonly amount_micro_usd: Attestation['amountMicroUsd'];
+  readonly checks: number;
+  readonly pii: readonly PiiFinding[] | null;
+  readonly test: boolean;
+  readonly resolution: Attestation['resolution'];
+  readonly refers_to: Attestation['refersTo'];
+  readonly source: number;
+  readonly source_account: number | null;
+  readonly timestamp_ms: Attestation['timestampMs'];
+}
+
+/** The columns of a row, as they are selected everywhere. */
+export const recordColumns = [
+  'position',
+  'attestation_id',
+  'chain',
+  'sequence',
+  'previous_hash',
+  'signature',
+  'signing_key',
+  'gate',
+  'decision',
+  'reason',
+  'request_hash',
+  'permission_key',
+  'amount_micro_usd',
+  'checks',
+  'pii',
+  'test',
+  'resolution',
+  'refers_to',
+  'source',
+  'source_account',
+  'timestamp_ms',
+] as const satisfies readonly (keyof RecordRow)[];
+
+/** The letter of a decision in its row. */
+export const letterOf = { PERMIT: 'P', SUSPEND: 'S', BLOCK: 'B' } as const satisfies Record<Outcome, string>;
+const outcomeOf = { P: 'PERMIT', S: 'SUSPEND', B: 'BLOCK' } as const satisfies Record<string, Outcome>;
+
+/** The names that rows mention by number. */
+export type NamesOfRows = ReadonlyMap<number, string>;
+
+const numbersOf = (row: RecordRow): readonly (number | null)[] => [
+  row.signing_key,
+  row.gate,
+  row.reason,
+  row.checks,
+  row.source,
+  row.source_account,
+];
+
+/** Whether all that the row mentions is among the names. */
+export const isNamed = (row: RecordRow, names: NamesOfRows): boolean =>
+  numbersOf(row).every((number) => number === null || names.has(number));
+
+export const namesOfRows = (
+  sql: Database | Transaction,
+  rows: readonly RecordRow[],
+): Promise<Map<number, string>> => findNames(sql, distinct(rows.flatMap(numbersOf)));
+
+/** Records in the order of their rows. */
+export async function attestationsOf(
+  sql: Database | Transaction,
+  rows: readonly RecordRow[],
+): Promise<Attestation[]> {
+  if (rows.length === 0) return [];
+  const [names, chains] = await Promise.all([
+    namesOfRows(sql, rows),
+    sql<{ number: number; chainId: ChainId }[]>`
+      SELECT number, chain_id AS "chainId" FROM chains WHERE number = ANY(${distinct(rows.map(({ chain }) => chain))}::int[])`,
+  ]);
+  const chainIds = new Map(chains.map(({ number, chainId }) => [number, chainId]));
+  return rows.map((row) =>
+    attestationOf(row, must(chainIds.get(row.chain), 'a record is of a chain that is there'), names),
+  );
+}
+
+/**
+ * The record of a row. Its hash is not stored there: it is computed from all else, as whoever verifies it
+ * does.
+ */
+export function attestationOf(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation {
+  const name = (number: number): string => must(names.get(number), 'a number in a record has a name');
+  const checks = name(row.checks);
+  const placed = {
+    id: idOfUuid(row.attestation_id),
+    chainId,
+    passportId: isId('pass', chainId) ? chainId : null,
+    gateId: row.gate === null ? null : (name(row.gate) as Attestation['gateId']),
+    decision: outcomeOf[row.decision],
+    reason: row.reason === null ? null : (name(row.reason) as Attestation['reason']),
+    requestHash: hashText(row.request_hash),
+    permissionKey: row.permission_key,
+    amountMicroUsd: row.amount_micro_usd,
+    constraintsEvaluated: checks === '' ? [] : (checks.split(',') as CheckName[]),
+    pii: row.pii ?? [],
+    test: row.test,
+    resolution: row.resolution,
+    refersTo: row.refers_to,
+    source: name(row.source) as Attestation['source'],
+    sourceAccount:
+      row.source_account === null ? null : (name(row.source_account) as Attestation['sourceAccount']),
+    timestampMs: row.timestamp_ms,
+    sequence: row.sequence,
+    previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
+    signingKeyId: name(row.signing_key),
+  };
+  return { ...placed, hash: recordHash(placed), signature: row.signature.toString('base64url') };
+}
+
+/** A hash as it is published. */
+export const hashText = (bytes: Buffer): string => `sha256:${bytes.toString('hex')}`;
