@@ -40,6 +40,8 @@ export async function setAuditStage(of: {
   readonly gates: number;
   /** More settings of the control plane. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Of the control plane; default: the measured one. */
+  readonly core?: Parameters<typeof start>[0]['core'];
 }): Promise<AuditStage> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
@@ -56,7 +58,7 @@ export async function setAuditStage(of: {
     const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
     const origin = `http://127.0.0.1:${await freePort()}`;
     const controlPlane = start({
-      core: measuredCore,
+      core: of.core ?? measuredCore,
       command: [process.execPath, program, 'control-plane'],
       environment: {
         PORT: new URL(origin).port,

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 /** What is measured runs on the one core, everything else on the other. */
 export const measuredCore = 0;
 export const otherCore = 1;
+export const bothCores = `${measuredCore},${otherCore}`;
 
 /** A program that runs on one core until it is stopped. */
 export interface Program {

@@ -5,6 +5,7 @@ import { diverse } from './diverse.ts';
 import { exportOf } from './export.ts';
 import { garbage } from './garbage.ts';
 import { growth } from './growth.ts';
+import { ingest } from './ingest.ts';
 import { keyed } from './keyed.ts';
 import { latency } from './latency.ts';
 import { leases } from './leases.ts';
@@ -146,6 +147,13 @@ export const rows: readonly Row[] = [
     targets: ['P19'],
     seconds: { full: 330, quick: 12 },
     run: exportOf,
+  },
+  {
+    name: 'ingest',
+    describe: 'records of sidecars, committed: both processor times, and the bytes of a record',
+    targets: ['P11', 'P25'],
+    seconds: { full: 150, quick: 25 },
+    run: ingest,
   },
   {
     name: 'stream',

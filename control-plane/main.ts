@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
@@ -35,8 +36,10 @@ import { loginAttempts } from './people/login-attempts.ts';
 import { passwordHasher } from './people/passwords.ts';
 import { recordProjections } from './record-projections.ts';
 import { followSigningKeys } from './signing/follow-signing-keys.ts';
+import { signingLimits } from './signing/limits.ts';
 import { loadSigningKeys } from './signing/load-signing-keys.ts';
 import { masterKeyOf } from './signing/master-key.ts';
+import { signPool } from './signing/sign-pool.ts';
 import { connect } from './storage/connect.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
@@ -122,8 +125,14 @@ async function startAll(
 
   const ed25519 = chooseEd25519();
   const masterSealer = sealer(settings.MASTER_KEY ?? (await masterKeyOf(dataDir, { sql, random })));
+  const signers = signPool({
+    threads: Math.min(signingLimits.signThreadsMax, Math.max(1, availableParallelism() - 1)),
+    logger,
+  });
+  started.add('signing threads', () => signers.close());
   const signingKeys = await loadSigningKeys({
     sql,
+    signPool: signers,
     clock,
     random,
     ed25519,

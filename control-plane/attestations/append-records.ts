@@ -1,7 +1,8 @@
-import { linkAttestation } from '../../shared/attestation/chain.ts';
+import { placeRecord } from '../../shared/attestation/chain.ts';
+import { recordHash, signatureMessage } from '../../shared/attestation/record.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
-import type { Attestation, AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
+import type { AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
@@ -49,13 +50,13 @@ export async function appendRecords(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
-): Promise<Attestation[]> {
+): Promise<void> {
   if (deps.appending.isStopped) {
     throw new ApiError('service_unavailable', {
       message: 'No records are accepted until this program is restarted: a chain was inconsistent.',
     });
   }
-  if (records.length === 0) return [];
+  if (records.length === 0) return;
   const linked = await appendToChains(tx, deps, records);
   const appended = linked.map(
     (each, place): AppendedRecord => ({
@@ -65,7 +66,6 @@ export async function appendRecords(
     }),
   );
   for (const project of deps.appending.projections) await project(tx, deps, appended);
-  return linked.map(({ attestation }) => attestation);
 }
 
 /**
@@ -103,16 +103,19 @@ async function linkAndStore(
   );
   const key = signingKeys.current('attestation');
   const moved = new Map<ChainId, StoredHead>();
+  const hashes: string[] = [];
   const linked = records.map((each): NewAttestation => {
     const { chainId } = each.record;
     const head = must(moved.get(chainId) ?? heads.get(chainId), 'a chain that was begun has a head');
-    const attestation = linkAttestation(each.record, head, key);
+    const attestation = placeRecord(each.record, head, key.kid);
+    const hash = recordHash(attestation);
+    hashes.push(hash);
     const latestMs = Math.max(head.latestMs, attestation.timestampMs) as UnixMillis;
     const { number } = head;
-    moved.set(chainId, { number, sequence: attestation.sequence, hash: attestation.hash, latestMs });
+    moved.set(chainId, { number, sequence: attestation.sequence, hash, latestMs });
     return { attestation, chain: number, latestMs, ...readersOf(each) };
   });
-  await insertAttestations(tx, linked);
+  await insertAttestations(tx, linked, await key.signAll(hashes.map(signatureMessage)));
   await moveChainHeads(tx, moved);
   return linked;
 }

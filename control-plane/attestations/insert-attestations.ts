@@ -1,5 +1,5 @@
+import type { PlacedRecord } from '../../shared/attestation/record.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { Attestation } from '../../shared/model/attestation.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -11,7 +11,8 @@ import { numberNames } from './record-names.ts';
 import { letterOf } from './record-row.ts';
 
 export interface NewAttestation {
-  readonly attestation: Attestation;
+  /** In its place; its signature travels beside it. */
+  readonly attestation: PlacedRecord;
   /** The number of its chain. */
   readonly chain: number;
   /** The latest time of its chain up to this record. */
@@ -71,58 +72,72 @@ const noHash = '0'.repeat(64);
 const hashTextStart = 'sha256:'.length;
 
 /**
- * Bytes of a record that travel in hex, one record after the other: hash of the request, hash of the record
- * before, signature.
+ * What travels as the hex of all records, one after the other, with the bytes that each has there. The
+ * column is their part of it.
  */
-const packedBytes = { request_hash: 32, previous_hash: 32, signature: 64 } as const;
-const packedOf = ({ attestation }: NewAttestation): string =>
-  attestation.requestHash.slice(hashTextStart) +
-  (attestation.previousAttestationHash?.slice(hashTextStart) ?? noHash) +
-  Buffer.from(attestation.signature, 'base64url').toString('hex');
+const packedColumns = [
+  { name: 'request_hash', bytes: 32, isNull: '' },
+  { name: 'previous_hash', bytes: 32, isNull: 'sequence = 1' },
+  { name: 'signature', bytes: 64, isNull: '' },
+] as const;
 
-const recordBytes = Object.values(packedBytes).reduce((sum, bytes) => sum + bytes, 0);
-const hexLength = 2 * recordBytes;
+const packed = (rows: readonly NewAttestation[], signatures: Buffer): readonly string[] => [
+  rows.map(({ attestation }) => attestation.requestHash.slice(hashTextStart)).join(''),
+  rows
+    .map(
+      ({ attestation: { previousAttestationHash } }) =>
+        previousAttestationHash?.slice(hashTextStart) ?? noHash,
+    )
+    .join(''),
+  signatures.toString('hex'),
+];
 
 /**
- * The statement around its parameters: the packed bytes once for each part of them, an array for each
- * column, and the findings. Made once, as if it were written out. The bytes are decoded in subqueries of
- * their own, which PostgreSQL runs once and not for each record.
+ * The statement around its parameters: packed bytes, an array for each column, and the findings. Made once,
+ * as if it were written out. Packed bytes are decoded in a subquery of their own, which PostgreSQL runs once
+ * and not for each record.
  */
 const statement = ((): TemplateStringsArray => {
   const names = columns.map(({ name }) => name).join(', ');
-  let offset = 1;
   const texts = [
-    `INSERT INTO records (${names}, ${Object.keys(packedBytes).join(', ')}, pii) SELECT ${names}, `,
+    `INSERT INTO records (${names}, ${packedColumns.map(({ name }) => name).join(', ')}, pii) SELECT ${names}`,
   ];
-  const last = () => texts.length - 1;
-  for (const [name, bytes] of Object.entries(packedBytes)) {
-    texts[last()] +=
-      `${name === 'previous_hash' ? 'CASE WHEN sequence > 1 THEN ' : ''}substring((SELECT decode(`;
+  const add = (text: string) => {
+    texts[texts.length - 1] += text;
+  };
+  for (const { bytes, isNull } of packedColumns) {
+    add(`, ${isNull === '' ? '' : `CASE WHEN NOT ${isNull} THEN `}substring((SELECT decode(`);
     texts.push(
-      `::text, 'hex')) FROM ${recordBytes} * (place::int - 1) + ${offset} FOR ${bytes})${name === 'previous_hash' ? ' END' : ''}, `,
+      `::text, 'hex')) FROM ${bytes} * (place::int - 1) + 1 FOR ${bytes})${isNull === '' ? '' : ' END'}`,
     );
-    offset += bytes;
   }
-  texts[last()] += 'pii::jsonb FROM unnest(';
+  add(', pii::jsonb FROM unnest(');
   for (const { type } of columns) texts.push(`::${type}[], `);
   texts.push(`::text[]) WITH ORDINALITY AS new (${names}, pii, place) ORDER BY place`);
   return Object.assign(texts, { raw: texts });
 })();
 
 /**
- * Stores linked records with one statement; their positions rise in the order given.
+ * Stores linked records with one statement; their positions rise in the order given. `signatures`: 64 bytes
+ * for each, in the same order.
  */
-export async function insertAttestations(tx: Transaction, rows: readonly NewAttestation[]): Promise<void> {
+export async function insertAttestations(
+  tx: Transaction,
+  rows: readonly NewAttestation[],
+  signatures: Buffer,
+): Promise<void> {
   const numbers = await numberNames(tx, distinct(rows.flatMap(namesOf)));
   const number: NumberOf = (name) => must(numbers.get(name), 'each name of a record was numbered');
-  const packed = rows.map(packedOf).join('');
-  assert(packed.length === rows.length * hexLength, 'hashes and signatures have their length');
   const findings = rows.some(({ attestation }) => attestation.pii.length > 0)
     ? rows.map(({ attestation: { pii } }) => (pii.length === 0 ? null : JSON.stringify(pii)))
     : null;
+  const bytes = packed(rows, signatures);
+  packedColumns.forEach((each, i) => {
+    assert(bytes[i]?.length === rows.length * each.bytes * 2, 'hashes and signatures have their length');
+  });
   await tx(
     statement,
-    ...Object.keys(packedBytes).map(() => packed),
+    ...bytes,
     ...columns.map(({ read }) => arrayOf(rows.map((row) => read(row, number)))),
     findings,
   );
@@ -147,4 +162,4 @@ function namesOf({ attestation, reader, otherReader }: NewAttestation): (string 
   ];
 }
 
-const checksName = ({ constraintsEvaluated }: Attestation): string => constraintsEvaluated.join(',');
+const checksName = ({ constraintsEvaluated }: PlacedRecord): string => constraintsEvaluated.join(',');

@@ -1,4 +1,4 @@
-import type { Attestation } from '../../shared/model/attestation.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 
 interface GateUse {
@@ -21,7 +21,7 @@ interface PassportUse {
  * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes
  * of it counts, or that none came in time. That a decision was voided is no decision of its own.
  */
-export async function countUse(tx: Transaction, attestations: readonly Attestation[]): Promise<void> {
+export async function countUse(tx: Transaction, attestations: readonly AttestationRecord[]): Promise<void> {
   const gates = new Map<string, GateUse>();
   const passports = new Map<string, PassportUse>();
   for (const { gateId, passportId, decision, test, resolution, timestampMs } of attestations) {

@@ -3,6 +3,7 @@ import { type KeyPurpose, keyPurposes } from '../../shared/model/signing-key.ts'
 import type { SigningDeps } from './deps.ts';
 import { checkMasterKey } from './master-key.ts';
 import { makeSigningKey, openSigningKey } from './sealed-signing-key.ts';
+import type { SignPool } from './sign-pool.ts';
 import {
   insertSigningKey,
   lockSigningKeys,
@@ -12,7 +13,10 @@ import {
 } from './signing-key-store.ts';
 import { currentKey, hasEnded, type SigningKey, type SigningKeys } from './signing-keys.ts';
 
-type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'>;
+type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'> & {
+  /** Threads that sign many records at once. Default: none, the event loop signs. */
+  readonly signPool?: SignPool;
+};
 
 /**
  * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start

@@ -4,7 +4,9 @@ import { nonceBytes } from '../../shared/crypto/seal.ts';
 import type { KeyPurpose } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SigningDeps } from './deps.ts';
+import { signingLimits } from './limits.ts';
 import { MasterKeyError, openSealed } from './master-key.ts';
+import type { SignPool } from './sign-pool.ts';
 import type { StoredSigningKey } from './signing-key-store.ts';
 import type { SigningKey } from './signing-keys.ts';
 
@@ -38,10 +40,11 @@ export function makeSigningKey(
  * one.
  */
 export function openSigningKey(
-  { ed25519, sealer }: Pick<SigningDeps, 'ed25519' | 'sealer'>,
+  { ed25519, sealer, signPool }: Pick<SigningDeps, 'ed25519' | 'sealer'> & { readonly signPool?: SignPool },
   { kid, publicKey, sealedPrivateKey }: StoredSigningKey,
 ): SigningKey {
-  const signer = ed25519.signer(openSealed(sealer, sealedPrivateKey, sealContext(kid)));
+  const seed = openSealed(sealer, sealedPrivateKey, sealContext(kid));
+  const signer = ed25519.signer(seed);
   if (encodeBase64url(signer.publicKey) !== publicKey) {
     throw new MasterKeyError(
       `The two halves of signing key ${kid} do not belong together: the database was changed.`,
@@ -51,5 +54,10 @@ export function openSigningKey(
     kid,
     signer,
     sign: (message) => encodeBase64url(signer.sign(Buffer.from(message, 'utf8'))),
+    signAll: async (messages) => {
+      const isWorthATask = messages.length >= signingLimits.signTaskMessagesMin;
+      const signed = isWorthATask ? await signPool?.sign(seed, messages) : null;
+      return signed ?? Buffer.concat(messages.map((message) => signer.sign(Buffer.from(message, 'latin1'))));
+    },
   };
 }

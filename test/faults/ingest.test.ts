@@ -9,6 +9,7 @@ import { startShipper } from '../../sidecar/attest/shipper.ts';
 import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
+import { secondControlPlane } from '../support/second-control-plane.ts';
 import {
   appendTurn,
   openTestSpool,
@@ -86,6 +87,39 @@ describe('ingest', () => {
         expect(faulty.statements).toBeLessThan(failAt);
         break;
       }
+    }
+  });
+});
+
+describe('two control planes', () => {
+  it('keep the chains whole to which both append at once, and the names that both are the first to store', async () => {
+    const second = await secondControlPlane(api);
+    try {
+      const newGateId = (await api.createGate()).gate_id;
+      const shipped = await Promise.all(
+        [api.deps, second.deps].map(async (deps) => {
+          const sidecar = await connectSidecar(api);
+          const records = Array.from({ length: 60 }, (_, i) =>
+            recordOf(api, { gateId: newGateId, passport: passports[i % 2] }),
+          );
+          for (let from = 0; from < records.length; from += 20) {
+            const batch = parseAttestationBatch({
+              sidecar_id: sidecar.sidecarId,
+              connection_id: sidecar.connectionId,
+              epoch: sidecar.epoch,
+              first_seq: from + 1,
+              records: records.slice(from, from + 20),
+            });
+            const voidSettlements = voidShipped(deps);
+            const { answer } = await ingestBatch({ ...deps, voidSettlements }, accountId, batch);
+            expect(answer).toEqual({ kind: 'taken', nextSeq: from + 21 });
+          }
+          return records;
+        }),
+      );
+      for (const records of shipped) await expectTakenOnce(records);
+    } finally {
+      await second.close();
     }
   });
 });

@@ -1,0 +1,251 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Pool } from 'undici';
+import { must } from '../shared/errors/assert.ts';
+import { limits } from '../shared/model/limits.ts';
+import type { UnixMillis } from '../shared/model/time.ts';
+import { systemRandom } from '../shared/runtime/random.ts';
+import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
+import { syncVersion } from '../shared/wire/sync.ts';
+import { type AuditStage, setAuditStage } from './audit-stage.ts';
+import { count } from './count.ts';
+import { bothCores, coreSeconds, measuredCore, otherCore } from './programs.ts';
+import { interleaved, type Side, summary } from './rounds.ts';
+import type { BenchOptions } from './row.ts';
+import { type Table, tableLine } from './table.ts';
+import { addUnsignedRecords } from './unsigned-records.ts';
+
+const passports = 100;
+const gates = 10;
+const sidecars = 2;
+const startMs = Date.parse('2026-01-01T00:00:00Z');
+const random = systemRandom();
+
+/** The next batches of a sidecar with a backlog, ready for the wire. */
+type Backlog = readonly Buffer[];
+
+async function connect(
+  stage: AuditStage,
+): Promise<{ sidecarId: string; connectionId: string; epoch: string }> {
+  const sidecarId = random.newId('side', Date.now() as UnixMillis);
+  const answer = await fetch(`${stage.origin}/v1/sync/connect`, {
+    method: 'POST',
+    headers: { ...stage.headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ sync_version: syncVersion, sidecar_id: sidecarId, now_ms: Date.now() }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+  const { connection_id } = (await answer.json()) as { connection_id: string };
+  return { sidecarId, connectionId: connection_id, epoch: Buffer.from(random.bytes(16)).toString('hex') };
+}
+
+async function backlogOf(
+  stage: AuditStage,
+  batches: number,
+  tokens: ReadonlyMap<string, string>,
+): Promise<Backlog> {
+  const { sidecarId, connectionId, epoch } = await connect(stage);
+  let number = 0;
+  const record = (): string => {
+    const passportId = must(stage.passportIds[number % passports], 'there are passports');
+    const nowMs = Date.now() as UnixMillis;
+    const isBlock = number % 10 === 3;
+    number += 1;
+    return renderSpooledRecord({
+      id: random.newId('att', nowMs),
+      chain_id: passportId,
+      passport_id: passportId,
+      gate_id: must(stage.gateIds[number % gates], 'there are gates'),
+      decision: isBlock ? 'BLOCK' : 'PERMIT',
+      reason: isBlock ? 'spend_limit_exceeded' : null,
+      request_hash: `sha256:${Buffer.from(random.bytes(32)).toString('hex')}`,
+      permission_key: 'orders:create',
+      amount_micro_usd: 12_500_000 + number,
+      constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission', 'spend_limit'],
+      pii: [],
+      timestamp_ms: nowMs,
+      token_hash: must(tokens.get(passportId), 'each passport has a token'),
+      caller_mode: 'live',
+      ...(isBlock ? {} : { took: [] }),
+    });
+  };
+  return Array.from({ length: batches }, (_, batch) =>
+    Buffer.from(
+      `{"sidecar_id":"${sidecarId}","connection_id":"${connectionId}","epoch":"${epoch}","first_seq":${
+        batch * limits.ingestRecordsMax + 1
+      },"records":[${Array.from({ length: limits.ingestRecordsMax }, record).join()}]}`,
+    ),
+  );
+}
+
+/** Of the two cores, what other programs may use before a missed target says nothing. */
+const othersMax = 0.1;
+const coresSeconds = () => coreSeconds(measuredCore) + coreSeconds(otherCore);
+
+/** What the processes of a PostgreSQL server have used together, those that have ended included. */
+interface DatabaseServer {
+  readonly cpuSeconds: () => number;
+}
+
+async function databaseServer({ sql }: Pick<AuditStage, 'sql'>): Promise<DatabaseServer> {
+  const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+  const server = must(statOf(must(row, 'a session has a process').pid), 'the session is there').parent;
+  const children = () => readdirSync('/proc').filter((name) => statOf(Number(name))?.parent === server);
+  // It was started where everything is that is not measured.
+  for (const pid of [server, ...children()])
+    execFileSync('taskset', ['-a', '-c', '-p', bothCores, String(pid)], { stdio: 'ignore' });
+  return {
+    cpuSeconds: () => {
+      const own = must(statOf(server), 'the server runs');
+      const running = children().map((pid) => statOf(Number(pid))?.seconds ?? 0);
+      return running.reduce((sum, seconds) => sum + seconds, own.seconds + own.endedSeconds);
+    },
+  };
+}
+
+/** proc(5): the parent, and hundredths of user and system time, its own and those of children that ended. */
+function statOf(pid: number): { parent: number; seconds: number; endedSeconds: number } | null {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    // Not a process, or one that has just ended.
+    return null;
+  }
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const at = (index: number) => Number(fields[index]);
+  return { parent: at(1), seconds: (at(11) + at(12)) / 100, endedSeconds: (at(13) + at(14)) / 100 };
+}
+
+/**
+ * P11: records of sidecars with a backlog, from the wire to the commit; P25: what they take in the database.
+ * The clock stops when the last batch is answered, which is after its commit.
+ */
+export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
+  const rounds = isQuick ? 3 : 7;
+  const batches = isQuick ? 10 : 40;
+  const recordsEach = batches * sidecars * limits.ingestRecordsMax;
+  const storedMin = isQuick ? 200_000 : 2_000_000;
+  const stage = await setAuditStage({ passports: 2 * passports, gates, core: bothCores });
+  try {
+    const rows = await stage.sql<{ id: string; hash: string }[]>`
+      SELECT passport_id AS id, token_hash AS hash FROM passports`;
+    const tokens = new Map(rows.map(({ id, hash }) => [id, hash]));
+    const database = await databaseServer(stage);
+    const pool = new Pool(stage.origin, { connections: sidecars });
+    let othersSeconds = 0;
+    let allSeconds = 0;
+    const cost: { readonly controlPlane: number; readonly database: number }[] = [];
+    const side: Side = {
+      name: 'control plane and PostgreSQL, two cores',
+      measure: async () => {
+        const backlogs = await Promise.all(
+          Array.from({ length: sidecars }, () => backlogOf(stage, batches, tokens)),
+        );
+        const [ownBefore, databaseBefore] = [stage.controlPlane.cpuSeconds(), database.cpuSeconds()];
+        const generatorBefore = process.cpuUsage();
+        const coresBefore = coresSeconds();
+        const before = performance.now();
+        await Promise.all(backlogs.map((backlog) => ship(stage, pool, backlog)));
+        const seconds = (performance.now() - before) / 1_000;
+        const controlPlane = stage.controlPlane.cpuSeconds() - ownBefore;
+        const ofDatabase = database.cpuSeconds() - databaseBefore;
+        cost.push({ controlPlane, database: ofDatabase });
+        const generator = process.cpuUsage(generatorBefore);
+        const ours = controlPlane + ofDatabase + (generator.user + generator.system) / 1e6;
+        othersSeconds += Math.max(0, coresSeconds() - coresBefore - ours);
+        allSeconds += 2 * seconds;
+        return {
+          perSecond: recordsEach / seconds,
+          perCpuSecond: recordsEach / (controlPlane + ofDatabase),
+          coresBusy: (controlPlane + ofDatabase) / seconds,
+        };
+      },
+    };
+    // Until then the compiler of Node works beside it.
+    await side.measure(0);
+    cost.length = 0;
+    othersSeconds = 0;
+    allSeconds = 0;
+    const figures = await interleaved([side], { rounds, seconds: 0, say });
+    await pool.close();
+    const microseconds = (of: 'controlPlane' | 'database') =>
+      (summary(cost.map((each) => each[of])).median / recordsEach) * 1e6;
+    say(`adding records up to ${count(storedMin)}`);
+    await fillUp(stage, storedMin);
+    const stored = await bytesPerRecord(stage);
+    const others = othersSeconds / allSeconds;
+    const line = tableLine(
+      {
+        name: side.name,
+        does: 'reads the batches, checks each record against gates and passports, links, signs, stores, counts, commits, answers',
+        doesNot: 'wait for the disk: the database is disposable',
+        target: null,
+      },
+      figures,
+      side.name,
+    );
+    return {
+      row: 'ingest',
+      title: 'Records of sidecars, committed',
+      unit: 'records/s',
+      rounds,
+      secondsEach: 0,
+      lines: [line],
+      skipped: [],
+      notes: [
+        `Processor time for each record: ${microseconds('controlPlane').toFixed(1)} us of the control plane, its signing threads included, ${microseconds('database').toFixed(1)} us of PostgreSQL. The generator shares the two cores; its batches are made before the clock starts.`,
+        `${count(recordsEach)} records a round from ${sidecars} sidecars, in batches of ${count(limits.ingestRecordsMax)}, for ${passports} passports at ${gates} gates; one in ten is a BLOCK. Rounds have a number of records, no length.`,
+        `Stored for each of ${count(stored.records)} records: ${stored.text}.`,
+      ],
+      judged: [
+        {
+          target: 'P11',
+          figure: line.perSecond.median,
+          disturbed: others > othersMax ? 'other programs had a part of the cores' : null,
+        },
+        { target: 'P25', figure: stored.bytes, disturbed: null },
+      ],
+    };
+  } finally {
+    await stage.stop();
+  }
+}
+
+/** One batch after the other, as a shipper does. */
+async function ship({ headers }: AuditStage, pool: Pool, backlog: Backlog): Promise<void> {
+  for (const body of backlog) {
+    const { statusCode, body: answer } = await pool.request({
+      method: 'POST',
+      path: '/v1/sync/attestations',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+    });
+    const text = await answer.text();
+    if (statusCode !== 200) throw new Error(`a batch was answered ${statusCode} ${text}`);
+  }
+}
+
+/** With records of other passports that the database makes by itself: no client would wait for them. */
+async function fillUp({ sql, owner, passportIds, gateIds }: AuditStage, wanted: number): Promise<void> {
+  const [row] = await sql<{ count: number }[]>`SELECT count(*) AS count FROM records`;
+  const step = 20_000;
+  for (let from = 0; from + must(row, 'a count has a row').count < wanted; from += step) {
+    const others = passportIds.slice(passports);
+    await addUnsignedRecords(sql, { owner, passportIds: others, gateIds, from, count: step, startMs });
+  }
+}
+
+async function bytesPerRecord({
+  sql,
+}: Pick<AuditStage, 'sql'>): Promise<{ records: number; bytes: number; text: string }> {
+  const [size] = await sql<{ records: number; ofTable: number; all: number }[]>`
+    SELECT (SELECT count(*) FROM records) AS records, pg_table_size('records') AS "ofTable",
+      pg_total_relation_size('records') AS all`;
+  const { records, ofTable, all } = must(size, 'a table has a size');
+  const each = (bytes: number) => Math.round(bytes / records);
+  return {
+    records,
+    bytes: each(all),
+    text: `${each(ofTable)} bytes in the table, ${each(all - ofTable)} in its indexes`,
+  };
+}

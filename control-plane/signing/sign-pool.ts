@@ -1,0 +1,106 @@
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import { assert } from '../../shared/errors/assert.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { signingLimits } from './limits.ts';
+import type { SignTask } from './sign-worker.ts';
+
+/**
+ * Threads that sign, so that the event loop links the next batch meanwhile.
+ *
+ * Contract: `sign` answers the 64-byte signatures of the messages one after the other, or null where the
+ * threads did not answer in time or died: whoever asked signs by itself then, with the same result, because
+ * Ed25519 is deterministic. It never rejects. It keeps no keys. Callers bound how much is under way: each
+ * holds a transaction.
+ */
+export interface SignPool {
+  sign(seed: Uint8Array, messages: readonly string[]): Promise<Buffer | null>;
+  close(): Promise<void>;
+}
+
+const signatureBytes = 64;
+
+const runsFromSource = import.meta.url.endsWith('.ts');
+const workerFile = fileURLToPath(
+  new URL(runsFromSource ? './sign-worker.ts' : './sign-worker.js', import.meta.url),
+);
+
+/** `threads`: from 1. They are started with the first task, and end when there is none for a while. */
+export function signPool(options: {
+  readonly threads: number;
+  readonly logger: Logger;
+  /** Default: `signingLimits.signTaskMsMax`. */
+  readonly taskMsMax?: number;
+}): SignPool {
+  assert(options.threads >= 1, 'a pool has threads');
+  const { threads, logger, taskMsMax = signingLimits.signTaskMsMax } = options;
+  let piscina = startThreads(threads, logger);
+  let isClosed = false;
+
+  function replace(because: unknown): void {
+    logger.warn(
+      { err: because, threads },
+      'signing threads did not answer; replacing them, and signing without',
+    );
+    const abandoned = piscina;
+    piscina = startThreads(threads, logger);
+    abandoned
+      .destroy()
+      .catch((error: unknown) => logger.error({ err: error }, 'signing threads did not end'));
+  }
+
+  async function run(seed: Uint8Array, messages: readonly string[]): Promise<Uint8Array> {
+    const lengths = messages[0]?.length ?? 0;
+    assert(
+      messages.every(({ length }) => length === lengths),
+      'the messages of a task have one length',
+    );
+    return piscina.run({ seed, text: messages.join(''), length: lengths });
+  }
+
+  return {
+    sign: async (seed, messages) => {
+      if (isClosed) return null;
+      const asked = piscina;
+      const size = Math.ceil(messages.length / threads);
+      const parts = Array.from({ length: threads }, (_, i) => messages.slice(i * size, (i + 1) * size));
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`no answer within ${taskMsMax} ms`)), taskMsMax);
+      });
+      try {
+        const tasks = parts.filter(({ length }) => length > 0).map((part) => run(seed, part));
+        const signed = await Promise.race([Promise.all(tasks), late]);
+        return Buffer.concat(signed, messages.length * signatureBytes);
+      } catch (error) {
+        // Of several that fail together the first replaces the threads.
+        if (!isClosed && asked === piscina) replace(error);
+        return null;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      await piscina.destroy();
+    },
+  };
+}
+
+function startThreads(threads: number, logger: Logger): Piscina<SignTask, Uint8Array> {
+  const piscina = new Piscina<SignTask, Uint8Array>({
+    filename: workerFile,
+    name: 'sign',
+    minThreads: 0,
+    maxThreads: threads,
+    idleTimeout: signingLimits.signIdleMs,
+    concurrentTasksPerWorker: 2,
+    recordTiming: false,
+    // Nothing of the settings reaches the thread; the seed comes with each task.
+    env: {},
+    execArgv: runsFromSource ? ['--import', 'tsx'] : [],
+  });
+  // A thread that dies while it has nothing to do. An 'error' that nobody listens for ends the process.
+  piscina.on('error', (error: unknown) => logger.error({ err: error }, 'a signing thread failed'));
+  return piscina;
+}
