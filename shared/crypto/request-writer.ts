@@ -29,9 +29,9 @@ export class RequestWriter {
   #top = 0;
 
   /**
-   * Null for what `assertSafeJson` refuses. `depth`: objects and arrays around the value. `isPlain`: no text
-   * in it has a character that JSON escapes, nor one beyond ASCII, as in a document of ASCII without a
-   * backslash.
+   * Null for what `assertSafeJson` refuses, and for what JSON cannot say. `depth`: objects and arrays around
+   * the value. `isPlain`: no text in it has a character that JSON escapes, nor one beyond ASCII, as in a
+   * document of ASCII without a backslash.
    */
   write(
     value: unknown,
@@ -54,12 +54,14 @@ export class RequestWriter {
         return Number.isFinite(value) ? `${value}` : null;
       case 'boolean':
         return value ? 'true' : 'false';
-      default:
+      case 'object':
         if (value === null) return 'null';
         if (depth >= limits.jsonDepthMax) return null;
         return Array.isArray(value)
           ? this.#list(value, depth + 1)
           : this.#object(value as Members, depth + 1);
+      default:
+        return null;
     }
   }
 

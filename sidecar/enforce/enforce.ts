@@ -234,7 +234,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void {
     try {
-      this.#check(open, { call: parseCheckBody(body), canonical: null }, token);
+      const call = parseCheckBody(body);
+      const canonical = this.#writer.write(call.request, { depth: 1, isPlain: false });
+      this.#check(open, { call, canonical }, token);
     } catch (error) {
       this.#answerError(open, error);
     }

@@ -83,6 +83,13 @@ describe('RequestWriter', () => {
     expect(writer.steps).toBeLessThanOrEqual(stepsMax);
   });
 
+  it('leaves to others what JSON cannot say', () => {
+    const writer = new RequestWriter();
+    for (const value of [undefined, () => 1, 1n, Symbol('a'), Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(writer.write({ a: [1, { b: value }] }, { depth: 0, isPlain: false })).toBeNull();
+    }
+  });
+
   it('counts the objects around a value', () => {
     const writer = new RequestWriter();
     const nested = JSON.parse('['.repeat(limits.jsonDepthMax) + ']'.repeat(limits.jsonDepthMax));
