@@ -112,7 +112,7 @@ export class RequestWriter {
 
   /** Where the budget of the document ends, the next one with this list goes on from there. */
   #keep(names: readonly string[], plan: Plan): void {
-    if (names.length > namesMax) return;
+    if (names.length > namesMax || names.some(({ length }) => length > nameCharsMax)) return;
     if (this.steps + stepsPerDocumentMax > stepsMax) {
       this.#root = newStep();
       this.steps = 0;
@@ -152,11 +152,16 @@ const newStep = (): Step => ({ next: new Map(), plan: null });
 
 const isSafeName = (name: string): boolean => name !== '__proto__' && name.isWellFormed();
 
-/** Each takes about 300 bytes with its share of a plan: 1.2 MB in all, for some 500 lists of 8 names. */
+/**
+ * Each takes about 300 bytes with its share of a plan: 1.2 MB in all, for some 500 lists of 8 names. Lists of
+ * `namesMax` names of `nameCharsMax` characters that differ in the last one alone would take 15 MB.
+ */
 export const stepsMax = 4_096;
 /** A usual list is complete after one document; making so many takes about a microsecond. */
 export const stepsPerDocumentMax = 8;
 /** Longer lists are those of tables keyed by id, which hardly come twice. */
 const namesMax = 32;
+/** Nor is a longer one the name of a field. */
+const nameCharsMax = 64;
 /** Between documents; a larger one is given back, because it holds on to the texts of its document. */
 const textsMax = 256;

@@ -83,6 +83,16 @@ describe('RequestWriter', () => {
     expect(writer.steps).toBeLessThanOrEqual(stepsMax);
   });
 
+  it('keeps no long lists and no long names', () => {
+    const writer = new RequestWriter();
+    const long = { ['x'.repeat(65)]: 1 };
+    const many = Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`name_${i}`, i]));
+    for (const value of [long, many]) {
+      expect(writer.write(value, { depth: 0, isPlain: true })).toBe(canonicalJson(value));
+    }
+    expect(writer.steps).toBe(0);
+  });
+
   it('leaves to others what JSON cannot say', () => {
     const writer = new RequestWriter();
     for (const value of [undefined, () => 1, 1n, Symbol('a'), Number.NaN, Number.POSITIVE_INFINITY]) {
