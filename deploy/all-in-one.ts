@@ -64,6 +64,7 @@ function welcome(settings: SettingValues, controlPlane: RunningControlPlane): st
 agent-trust is ready.
 
   control plane  ${controlPlane.origin}
+  console        ${controlPlane.origin}/console
   sidecar        ${sidecar}
   data           ${resolve(settings.DATA_DIR)}
   admin key      ${key.description}

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { screenshot, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import { screenshot, show, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 /** What somebody may call a thing who wants the console to run it. */
 const hostile = {
@@ -72,7 +72,10 @@ async function fill(): Promise<typeof pages> {
   await check({ amount: 12.5 });
   await check({ amount: 51 });
   await check({ amount: 5, domain: 'evil.example.org' });
-  const { approval_id: approval } = (await check({ amount: 30 })).body;
+  // A busy machine may answer that it does not know yet; any client asks again.
+  const ask = () => check({ amount: 30 });
+  const suspended = await untilAnswer(ask, ({ body }) => body.decision === 'SUSPEND', { what: 'a SUSPEND' });
+  const { approval_id: approval } = suspended.body;
   const records = async () => (await api.call({ url: '/v1/attestations' })).body.attestations;
   await until(async () => (await records()).length >= 3, { what: 'three records' });
   const [record] = await records();
@@ -113,26 +116,39 @@ async function fill(): Promise<typeof pages> {
   ];
 }
 
-/** What is wrong by page; pages without fault are left out. */
-async function faultsOf(page: Page, look: string): Promise<Readonly<Record<string, readonly string[]>>> {
-  const faults: Record<string, readonly string[]> = {};
-  for (const [name, path] of pages) {
-    await visit(page, path);
+/** What can differ in the dark, and what can differ on a phone; the elements are the same ones. */
+const looks: readonly {
+  readonly look: string;
+  readonly isDark: boolean;
+  readonly isPhone: boolean;
+  readonly rules?: readonly string[];
+}[] = [
+  { look: 'light', isDark: false, isPhone: false },
+  { look: 'dark', isDark: true, isPhone: false, rules: ['color-contrast'] },
+  { look: 'phone', isDark: false, isPhone: true, rules: ['target-size', 'scrollable-region-focusable'] },
+];
+
+/** What is wrong with the page that is open, in each look. */
+async function faultsOf(page: Page, name: string): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const { look, rules, ...how } of looks) {
+    await show(page, how);
     await screenshot(page, `${name}-${look}`);
-    const found = await violations(page);
-    if (found.length > 0) faults[name] = found;
+    faults.push(...(await violations(page, rules)).map((fault) => `${look}: ${fault}`));
   }
   return faults;
 }
 
 describe('every page', () => {
-  it.each([
-    ['light', {}],
-    ['dark', { isDark: true }],
-    ['phone', { isPhone: true }],
-  ])('shows hostile names as text and has no violation of axe: %s', async (look, options) => {
-    const page = await world.open({ ...options, role: 'owner' });
-    expect(await faultsOf(page, look)).toEqual({});
+  it('shows hostile names as text, can be read in light and dark, and fits a phone', async () => {
+    const page = await world.open({ role: 'owner' });
+    const faults: Record<string, readonly string[]> = {};
+    for (const [name, path] of pages) {
+      await visit(page, path);
+      const found = await faultsOf(page, name);
+      if (found.length > 0) faults[name] = found;
+    }
+    expect(faults).toEqual({});
   });
 
   it('needs less than 200 KB for the first page', async () => {

@@ -4,12 +4,11 @@ import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { readConsole } from '../../control-plane/console/serve-console.ts';
+import type { Role } from '../../shared/model/user.ts';
 import { type Api, type ApiOptions, startApi } from './api.ts';
 import { startBrowser } from './browser.ts';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
-
-type Role = 'owner' | 'admin' | 'approver' | 'auditor' | 'read_only';
 
 /** Looked at by people; in no commit. */
 const screenshots = fileURLToPath(new URL('../../console/screenshots/', import.meta.url));
@@ -19,7 +18,6 @@ const phone = { width: 360, height: 740 };
 
 interface WindowOptions {
   readonly isPhone?: boolean;
-  readonly isDark?: boolean;
   /** Logged in as a person with this role. Default: nobody is logged in. */
   readonly role?: Role;
 }
@@ -45,17 +43,17 @@ export async function startConsole(options: ApiOptions = {}): Promise<TestConsol
     api,
     browser,
     origin,
-    open: async ({ isPhone = false, isDark = false, role } = {}) => {
+    open: async ({ isPhone = false, role } = {}) => {
       const context = await browser.newContext({
         baseURL: origin,
         viewport: isPhone ? phone : wide,
-        colorScheme: isDark ? 'dark' : 'light',
+        colorScheme: 'light',
         reducedMotion: 'reduce',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
       contexts.push(context);
       const page = watched(await context.newPage());
-      if (role !== undefined) await logIn(api, page, role);
+      if (role !== undefined) await join(page, (await invite(api, role)).path);
       return page;
     },
     close: async () => {
@@ -65,33 +63,41 @@ export async function startConsole(options: ApiOptions = {}): Promise<TestConsol
   };
 }
 
-/** Invites somebody, and accepts the invitation as that person does. */
-async function logIn(api: Api, page: Page, role: Role): Promise<void> {
-  const at = new Date().toISOString();
-  await page.context().setExtraHTTPHeaders({ authorization: `Bearer ${api.adminKey}` });
-  await page.context().route('**/v1/session', (route) =>
-    route.fulfill({
-      json: {
-        session_id: 'ses_1',
-        user: {
-          user_id: 'usr_1',
-          email: 'ada@example.com',
-          name: 'Ada',
-          role,
-          status: 'active',
-          totp_enabled: false,
-          created_at: at,
-          last_login_at: at,
-        },
-        account: { account_id: 'acct_1', name: 'Example', plan: 'enterprise', is_operator: true },
-        scopes: ['admin:*'],
-        mode: 'live',
-        created_at: at,
-        expires_at: at,
-        idle_expires_at: at,
-      },
-    }),
-  );
+/** From now on the page is at the width of a phone or of a desk, in the dark or in the light. */
+export async function show(
+  page: Page,
+  how: { readonly isPhone: boolean; readonly isDark: boolean },
+): Promise<void> {
+  await page.setViewportSize(how.isPhone ? phone : wide);
+  await page.emulateMedia({ colorScheme: how.isDark ? 'dark' : 'light', reducedMotion: 'reduce' });
+}
+
+/** The password of everybody who is invited here. */
+export const password = 'a sentence that is easy to remember';
+let invited = 0;
+
+/** Invites somebody, and resolves with the way from the link to the console, as `/invitation#token=…`. */
+export async function invite(
+  api: Api,
+  role: Role,
+): Promise<{ readonly email: string; readonly path: string }> {
+  invited += 1;
+  const email = `${role.replace('_', '-')}-${invited}@example.com`;
+  const { status, body } = await api.call({
+    url: '/v1/users',
+    body: { email, name: `Ada ${invited}`, role },
+  });
+  if (status !== 201) throw new Error(`POST /v1/users: ${status} ${JSON.stringify(body)}`);
+  return { email, path: `/invitation${new URL(body.invitation_url).hash}` };
+}
+
+/** Accepts an invitation as a person does it on the page. */
+export async function join(page: Page, path: string): Promise<void> {
+  await page.goto(`/console${path}`);
+  await page.getByLabel('Your name').fill('Ada');
+  await page.getByLabel('Choose a password').fill(password);
+  await page.getByRole('button', { name: 'Join' }).click();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
 }
 
 /** What each page has reported as wrong, such as an exception or a broken policy. */
@@ -114,15 +120,22 @@ interface AxeResult {
   readonly nodes: readonly string[];
 }
 
-/** What is wrong with the page as it is now: errors that it reported, and what axe finds. */
-export async function violations(page: Page): Promise<readonly string[]> {
+/**
+ * What is wrong with the page as it is now: errors that it reported, and what axe finds by all of its rules or
+ * by these.
+ */
+export async function violations(
+  page: Page,
+  rules?: readonly string[] | undefined,
+): Promise<readonly string[]> {
   // Past the policy of the page, which lets no script in: this one is evaluated by the debugger.
   await page.evaluate(axe.source);
+  const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: rules }) };
   const found = await page.evaluate<readonly AxeResult[]>(
-    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))",
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))`,
   );
-  const rules = found.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`);
-  return [...(reported.get(page) ?? []), ...rules, ...(await overflow(page))];
+  const broken = found.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`);
+  return [...(reported.get(page) ?? []), ...broken, ...(await overflow(page))];
 }
 
 /** A page that is wider than its window has to be scrolled sideways. */
@@ -141,7 +154,7 @@ export async function visit(page: Page, path: string): Promise<void> {
 async function settled(page: Page): Promise<void> {
   await page.locator('h1').first().waitFor();
   // Not by a function of Playwright that runs in the page: its policy forbids that.
-  const isWaiting = () => page.evaluate<boolean>("document.body.innerText.includes('Loading ')");
+  const isWaiting = () => page.evaluate<boolean>("document.querySelector('[data-waiting]') !== null");
   await until(async () => !(await isWaiting()), { what: `${page.url()} to be loaded` });
 }
 

@@ -23,7 +23,7 @@ export function useOffsetList<Row>(
       const next = offset + last.items.length;
       return last.items.length > 0 && next < last.total ? next : undefined;
     },
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : pollMs(10_000)()),
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : pollMs()()),
   });
   const rows = useMemo(() => query.data?.pages.flatMap(({ items }) => items) ?? [], [query.data]);
   return { ...query, rows, total: query.data?.pages[0]?.total ?? null };
@@ -45,7 +45,7 @@ export function useCursorList<Row, Page extends CursorPage>(
       read({ limit: pageSize, ...(pageParam === null ? {} : { cursor: pageParam }) }),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : pollMs(10_000)()),
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : pollMs()()),
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: rowsOf only names a member of the page
   const rows = useMemo(() => query.data?.pages.flatMap((page) => [...rowsOf(page)]) ?? [], [query.data]);

@@ -13,9 +13,9 @@ const silenceMsMax = 45_000;
 /** Which lists change with an event of this kind. */
 const affected: Readonly<Record<string, readonly string[]>> = {
   approval: ['approvals'],
-  gate: ['gates', 'catalogs'],
+  gate: ['gates', 'catalogs', 'names'],
   catalog: ['catalogs', 'gates'],
-  passport: ['passports'],
+  passport: ['passports', 'names'],
   revocation: ['passports'],
   record: ['attestations', 'statistics', 'gates'],
   attestation: ['attestations', 'statistics', 'gates'],
@@ -40,11 +40,14 @@ const watch = (watcher: () => void): (() => void) => {
 /** The state of the connection, for the page to show. */
 export const useConnection = (): Connection => useSyncExternalStore(watch, () => connection);
 
+/** Until when nothing is polled more than once a minute, because the limit of the plan is used up. */
+let frugalUntilMs = 0;
+
 /** How often a query asks again: seldom while changes are pushed, often without. */
 export const pollMs =
-  (often = 4_000): (() => number) =>
+  (often = 10_000): (() => number) =>
   () =>
-    connection === 'live' ? 60_000 : often;
+    connection === 'live' || Date.now() < frugalUntilMs ? 60_000 : often;
 
 /**
  * Follows `GET /v1/events` until the returned function is called, and marks what changed as out of date. Not
@@ -140,6 +143,7 @@ function typeOf(block: string): string | null {
 
 /** Says what a failed or successful call says about the connection. */
 export function noteOutcome(error: unknown): void {
+  if (error instanceof AgentTrustError && error.code === 'rate_limited') frugalUntilMs = Date.now() + 120_000;
   const isLost = error instanceof AgentTrustError && error.http_status === null;
   if (isLost) setConnection('offline');
   else if (connection === 'offline') setConnection('polling');

@@ -1,9 +1,9 @@
+import type { Role } from '../../../shared/model/user.ts';
 import { ask } from './client.ts';
 
 /** The operations of people and sessions, which the generated client leaves out: they need a browser. */
 
-export const roles = ['owner', 'admin', 'approver', 'auditor', 'read_only'] as const;
-export type Role = (typeof roles)[number];
+export { type Role, roles } from '../../../shared/model/user.ts';
 
 export interface User {
   readonly user_id: string;

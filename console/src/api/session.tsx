@@ -25,6 +25,18 @@ export function useSession(): SessionState {
 export const sessionKey = ['session'] as const;
 const modeKey = 'agent-trust.mode';
 
+/**
+ * Tells every page who is logged in now; null: nobody. What another person has seen is forgotten. The query of
+ * the session itself stays, because the pages watch it.
+ */
+export function useSetSession(): (session: Session | null) => void {
+  const client = useQueryClient();
+  return (session) => {
+    client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
+    client.setQueryData(sessionKey, session);
+  };
+}
+
 /** Null where nobody is logged in. */
 const readSession = (): Promise<Session | null> =>
   people.session().catch((error: unknown) => {
@@ -83,12 +95,13 @@ export function WithSession({
     return stored;
   });
   const session = query.data;
+  const setSession = useSetSession();
   useEffect(() => onSessionEnd(() => client.setQueryData(sessionKey, null)), [client]);
   const isLoggedIn = session !== null && session !== undefined;
   useEffect(() => (isLoggedIn ? followEvents(client, mode) : undefined), [client, mode, isLoggedIn]);
   useIdleEnd(session, query.dataUpdatedAt, () => {
     void people.logOut().catch(() => undefined);
-    client.setQueryData(sessionKey, null);
+    setSession(null);
   });
   const state = useMemo<SessionState | null>(() => {
     if (!session) return null;

@@ -11,7 +11,13 @@ import { Facts, Problem } from '../ui/page.tsx';
 import { Ago, Countdown, useNow } from '../ui/time.tsx';
 
 /** One request that waits: what is asked, by whom, for how much, how long there is, and the two answers. */
-export function ApprovalCard({ approval }: { readonly approval: Approval }): ReactNode {
+export function ApprovalCard({
+  approval,
+  linksToDetails = false,
+}: {
+  readonly approval: Approval;
+  readonly linksToDetails?: boolean;
+}): ReactNode {
   const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
   const { may } = useSession();
   const [note, setNote] = useState('');
@@ -57,9 +63,11 @@ export function ApprovalCard({ approval }: { readonly approval: Approval }): Rea
           ['Asked', <Ago key="asked" at={approval.created_at} />],
         ]}
       />
-      <div className="row small">
-        <Link to={`/approvals/${id}`}>Details and history of this agent</Link>
-      </div>
+      {linksToDetails ? (
+        <div className="row small">
+          <Link to={`/approvals/${id}`}>Details and history of this agent</Link>
+        </div>
+      ) : null}
       {may('approvals:resolve') && approval.status === 'pending' ? (
         <>
           <TextField

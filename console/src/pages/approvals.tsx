@@ -52,7 +52,7 @@ function Inbox(): ReactNode {
   const query = useQuery({
     queryKey: ['approvals', 'list', 'pending'],
     queryFn: () => api.approvals.list({ status: 'pending', limit: shownMost }),
-    refetchInterval: pollMs(2_000),
+    refetchInterval: pollMs(3_000),
   });
   if (query.isPending) return <Waiting what="approvals" />;
   if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
@@ -72,7 +72,7 @@ function Inbox(): ReactNode {
       <ul className="stack" aria-label="Waiting requests">
         {sorted.map((approval) => (
           <li key={approval.approval_id}>
-            <ApprovalCard approval={approval} />
+            <ApprovalCard approval={approval} linksToDetails />
           </li>
         ))}
       </ul>

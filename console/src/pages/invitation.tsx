@@ -1,9 +1,8 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
-import { sessionKey } from '../api/session.tsx';
+import { useSetSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
 import { Empty, Problem } from '../ui/page.tsx';
@@ -22,13 +21,12 @@ export default function InvitationPage(): ReactNode {
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
-  const client = useQueryClient();
+  const setSession = useSetSession();
   const navigate = useNavigate();
   const accept = useAction({
     run: people.accept,
     onDone: (session) => {
-      client.removeQueries();
-      client.setQueryData(sessionKey, session);
+      setSession(session);
       void navigate({ to: '/' });
     },
   });

@@ -1,8 +1,7 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
-import { sessionKey } from '../api/session.tsx';
+import { useSetSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
 import { Problem } from '../ui/page.tsx';
@@ -11,16 +10,13 @@ const codeOf = (error: unknown): string => (error instanceof AgentTrustError ? e
 
 /** Shown in the place of any page, at its own address, so that the page comes after the login. */
 export function LogIn(): ReactNode {
-  const client = useQueryClient();
+  const setSession = useSetSession();
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
   const [code, setCode] = useState('');
   const login = useAction({
     run: people.logIn,
-    onDone: (session) => {
-      client.removeQueries();
-      client.setQueryData(sessionKey, session);
-    },
+    onDone: setSession,
   });
   useEffect(() => {
     document.title = 'Log in · agent-trust';

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { send } from '../api/client.ts';
 import { people, type SessionListItem } from '../api/people.ts';
-import { sessionKey, useSession } from '../api/session.tsx';
+import { sessionKey, useSession, useSetSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Id, Secret } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
@@ -31,13 +31,10 @@ export default function SettingsPage(): ReactNode {
 }
 
 function LogOut(): ReactNode {
-  const client = useQueryClient();
+  const setSession = useSetSession();
   const logOut = useAction({
     run: people.logOut,
-    onDone: () => {
-      client.removeQueries();
-      client.setQueryData(sessionKey, null);
-    },
+    onDone: () => setSession(null),
   });
   return (
     <button

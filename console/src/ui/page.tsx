@@ -85,7 +85,7 @@ export function Waiting({ what }: { readonly what: string }): ReactNode {
     return () => clearTimeout(timer);
   }, []);
   return (
-    <p className="soft" role="status">
+    <p className="soft" role="status" data-waiting={what}>
       {isLate ? `Loading ${what}…` : ''}
     </p>
   );
