@@ -90,7 +90,14 @@ function commands(setExitCode: (code: number) => void): Command {
     .action(async () => {
       const settings = parseSettings(['control-plane'], env);
       const { startControlPlane } = await import('../control-plane/main.ts');
-      setExitCode(await run('control-plane', settings, startControlPlane));
+      const start: typeof startControlPlane = async (...given) => {
+        const running = await startControlPlane(...given);
+        const { firstOwnerLink } = running;
+        // To the person who reads this, and to no log: it is a secret.
+        if (firstOwnerLink !== null) process.stdout.write(`first owner: ${firstOwnerLink}\n`);
+        return running;
+      };
+      setExitCode(await run('control-plane', settings, start));
     });
 
   program

@@ -98,6 +98,33 @@ describe('everything on one machine', () => {
     expect((await api(`/gates/${gate}`)).body).toMatchObject({ gate_id: gate, name: 'kept' });
   });
 
+  it('makes whoever opens the link of its start the first owner, whose session no sidecar takes', async () => {
+    const first = await running();
+    const origin = `http://127.0.0.1:${ports.controlPlane}`;
+    const link = /first owner +(\S+)/.exec(first.stdout())?.[1] ?? '';
+    expect(link).toMatch(/\/console\/invitation#token=[\w-]{43}$/);
+    const token = new URL(link).hash.slice('#token='.length);
+    // Once for the person who starts it, and in no line of the log.
+    expect(first.output().split(token)).toHaveLength(2);
+    const ours = { origin, 'x-agent-trust-console': '1' };
+    const owner = { token, email: 'ada@example.com', name: 'Ada', password: 'the very first password' };
+    const accepted = await call(`${origin}/v1/invitations/accept`, { headers: ours, body: owner });
+    expect(accepted.body).toMatchObject({ user: { role: 'owner' }, account: { is_operator: true } });
+    const cookie = accepted.headers.getSetCookie()[0]?.split(';', 1)[0] ?? '';
+    const { gate_id } = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body;
+
+    // Cookies know no ports, so a browser sends ours to the sidecar too.
+    const sidecar = `http://127.0.0.1:${ports.sidecar}`;
+    const asked = { headers: { ...ours, cookie }, body: { passport: '', request: {} } };
+    expect((await call(`${sidecar}/v1/gates/${gate_id}/check`, asked)).status).toBe(401);
+
+    await first.stop('SIGTERM');
+    const second = await running();
+    expect(second.stdout()).not.toContain('first owner');
+    const session = await call(`${origin}/v1/session`, { headers: { cookie } });
+    expect(session.body.user.email).toBe('ada@example.com');
+  });
+
   it('leaves nothing behind when it is killed, and starts again with its data', async () => {
     const first = await running();
     const gate = (await api('/gates', { name: 'kept', trust_level: 'L1' })).body.gate_id;
