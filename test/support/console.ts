@@ -121,7 +121,7 @@ interface AxeResult {
 }
 
 /**
- * What is wrong with the page as it is now: errors that it reported, and what axe finds by all of its rules or
+/** Invites somebody, and resolves with the way from the link to the console: `/invitation#token=…`. */
  * by these.
  */
 export async function violations(
