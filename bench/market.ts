@@ -30,8 +30,8 @@ export async function fillMarket(sql: Database, entries: number): Promise<void> 
     await tx`SET LOCAL idle_in_transaction_session_timeout = 0`;
     await tx`SELECT setseed(0.5)`;
     await tx`
-      INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, catalog_prices, version, created_at_ms, updated_at_ms)
-      SELECT 'gate_' || lpad(i::text, 26, '0'), account_id, 'live', 'Gate ' || i, 'L' || (1 + i % 3), '{}', '{}', 1, 0, 0
+      INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, catalog_prices, version, policy_version, created_at_ms, updated_at_ms)
+      SELECT 'gate_' || lpad(i::text, 26, '0'), account_id, 'live', 'Gate ' || i, 'L' || (1 + i % 3), '{}', '{}', 1, 1, 0, 0
       FROM generate_series(1, ${gates}::int) AS i, (SELECT account_id FROM accounts WHERE is_operator) AS operator`;
     await tx`
       INSERT INTO catalogs (gate_id, version, published_at_ms, content_hash, signature, signing_key_id)
