@@ -306,7 +306,7 @@ async function addGates(controlPlane: ControlPlane, count: number): Promise<void
   try {
     await sql`
       INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, catalog_prices, version, policy_version, created_at_ms, updated_at_ms)
-      SELECT 'gate_' || lpad(i::text, 26, '0'), account_id, 'live', 'Gate ' || i, 'L1', ${JSON.stringify(constraints)}::text::jsonb, '{}', 1, 1, 0, 0
+      SELECT 'gate_' || lpad(i::text, 26, '0'), account_id, 'live', 'Gate ' || i, 'L1', ${JSON.stringify(constraints)}::text::jsonb, NULL, 1, 1, 0, 0
       FROM generate_series(1, ${count}::int) AS i, (SELECT account_id FROM accounts WHERE is_operator) AS operator`;
   } finally {
     await sql.end({ timeout: 1 });
