@@ -43,6 +43,11 @@ export interface TestSidecar {
   readonly link: { cut(): void; restore(): void };
   /** Cuts the link, and makes its monotonic clock stand where its state is exactly so old, until `resume`. */
   ageStateTo(ageMs: number): Promise<void>;
+  /**
+   * Its monotonic clock stands still until `resume`: however slow the machine is, nothing has waited too
+   * long.
+   */
+  stopTime(): void;
   /** Restores the link, and both clocks run again; the monotonic one has jumped for good. */
   resume(): void;
   /** Closes it; `folder` stays for another one. */
@@ -166,6 +171,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
       assert(nowMs <= ageMs, 'a state does not get younger without its control plane');
       clock.letPass(ageMs - nowMs);
     },
+    stopTime: () => clock.stopMonotonic(),
     resume: () => {
       clock.run();
       machine.run();
