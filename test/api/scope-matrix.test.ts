@@ -106,7 +106,7 @@ const ofSessions = [
 ];
 
 /** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
-const elsewhere = /^\/(?:docs|mcp|oauth|\.well-known\/oauth)/;
+const elsewhere = /^\/(?:console|docs|mcp|oauth|\.well-known\/oauth)/;
 
 /** Operations for live keys of the operator alone. */
 const operatorOnly = table['admin:*'] ?? [];
