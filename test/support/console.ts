@@ -121,8 +121,8 @@ interface AxeResult {
 }
 
 /**
-/** Invites somebody, and resolves with the way from the link to the console: `/invitation#token=…`. */
- * by these.
+ * What is wrong with the page as it is now: errors that it reported, and what axe finds by all of its rules
+ * or by these.
  */
 export async function violations(
   page: Page,
