@@ -20,10 +20,15 @@ export interface Measured extends MeasuredSpool {
   readonly verifier: PassportVerifier;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
   readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
+  readonly ed25519: Pick<Ed25519, 'name'>;
+  /** Null: it serves the process that it is embedded in. */
+  readonly http: MeasuredHttp | null;
+}
+
+interface MeasuredHttp {
   readonly answers: AnswerCounts;
   readonly streams: { readonly open: number; readonly frames: number };
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
-  readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
 /** Answers of the HTTP server, by status. */
@@ -42,11 +47,11 @@ export const countAnswer =
  * agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
-  const { enforcer, leases, settlements, verifier, replica, streams } = measured;
+  const { enforcer, leases, settlements, verifier, replica } = measured;
   const registry = new Registry();
   if (measuresProcess) addProcessMetrics(registry);
   const registers = [registry];
-  const counter = (name: string, help: string, read: () => number): void => {
+  const counter: AddCounter = (name, help, read) => {
     new Counter({
       name: `agent_trust_sidecar_${name}`,
       help,
@@ -58,7 +63,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     });
   };
   /** `of`: what the figure of several threads is. */
-  const gauge = (name: string, help: string, read: () => number, of: 'sum' | 'max' | 'min' = 'sum'): void => {
+  const gauge: AddGauge = (name, help, read, of = 'sum') => {
     new Gauge({
       name: `agent_trust_sidecar_${name}`,
       help,
@@ -91,13 +96,6 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
     () => enforcer.openRequests,
-  );
-
-  gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
-  counter(
-    'stream_frames_total',
-    'Frames that came over /v1/stream, whatever they were answered.',
-    () => streams.frames,
   );
 
   new Counter({
@@ -189,28 +187,22 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     () => replica.refusedCount,
   );
   serviceMetrics(registry, measured, gauge);
+  if (measured.http !== null) httpMetrics(registry, measured.http, { counter, gauge });
   return registry;
 }
 
-/** Its place between its callers and its control plane, and what it runs on. */
+type AddCounter = (name: string, help: string, read: () => number) => void;
+type AddGauge = (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void;
+
+/** Its connection to the control plane, and what it runs on. */
 function serviceMetrics(
   registry: Registry,
-  { enforcer, following, answers, server, ed25519 }: Measured,
-  gauge: (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void,
+  { enforcer, following, http, ed25519 }: Measured,
+  gauge: AddGauge,
 ): void {
   enforcer.durations.register(registry, {
     name: 'agent_trust_sidecar_decision_duration_seconds',
     help: 'Time from the whole body of a request to its decision.',
-  });
-  new Counter({
-    name: 'agent_trust_sidecar_http_answers_total',
-    help: 'Answers by HTTP status, of every address. What uWebSockets.js answers by itself is not among them.',
-    labelNames: ['status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [status, count] of answers) this.inc({ status: String(status) }, count);
-    },
   });
   gauge(
     'connected',
@@ -224,15 +216,38 @@ function serviceMetrics(
     () => (following.status.clockOffsetMs ?? Number.NaN) / 1_000,
     'max',
   );
+  addBuildInfo(registry, 'agent_trust_sidecar_build_info', {
+    version: packageVersion,
+    server: http?.server.name ?? 'embedded',
+    ed25519: ed25519.name,
+  });
+}
+
+function httpMetrics(
+  registry: Registry,
+  { answers, streams, server }: MeasuredHttp,
+  { counter, gauge }: { readonly counter: AddCounter; readonly gauge: AddGauge },
+): void {
+  gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
+  counter(
+    'stream_frames_total',
+    'Frames that came over /v1/stream, whatever they were answered.',
+    () => streams.frames,
+  );
+  new Counter({
+    name: 'agent_trust_sidecar_http_answers_total',
+    help: 'Answers by HTTP status, of every address. What uWebSockets.js answers by itself is not among them.',
+    labelNames: ['status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [status, count] of answers) this.inc({ status: String(status) }, count);
+    },
+  });
   gauge(
     'http_fallback',
     '1: uWebSockets.js does not load here, and node:http answers at about half the speed.',
     () => Number(server.fallbackReason !== null),
     'max',
   );
-  addBuildInfo(registry, 'agent_trust_sidecar_build_info', {
-    version: packageVersion,
-    server: server.name,
-    ed25519: ed25519.name,
-  });
 }

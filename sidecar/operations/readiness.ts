@@ -13,12 +13,16 @@ import { operationsLimits } from './limits.ts';
  * The parts whose state decides whether this sidecar should get requests, and those an operator wants to see
  * beside them.
  */
-export interface Observed {
+export interface Observed extends ObservedCore {
+  readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
+}
+
+/** The same without what listens. */
+interface ObservedCore {
   readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
   readonly following: Pick<Following, 'status' | 'mustNotServe'>;
   readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes'>;
   readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds'>;
-  readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
@@ -29,14 +33,21 @@ interface Moment {
   readonly startedAtMs: UnixMillis;
 }
 
+/** What `/readyz` answers. */
+export const readinessOf = ({ server, ...core }: Observed, moment: Moment) =>
+  ({
+    ...coreReadinessOf(core, moment),
+    server: { name: server.name, fallback_reason: server.fallbackReason },
+  }) as const;
+
 /**
- * What `/readyz` answers. A control plane that is away does not make a sidecar unready: going on without it
+ * Whether a core should get requests, and what an operator wants to see beside that. A control plane that is away does not make a sidecar unready: going on without it
  * is what it is for. A clock of this machine that is more than a minute off does, although nothing goes by it
  * now: after a restart without the control plane everything would.
  */
-export function readinessOf(observed: Observed, moment: Moment) {
+export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
   const { isDraining } = moment;
-  const { replica, spool, shipper, server, ed25519 } = observed;
+  const { replica, spool, shipper, ed25519 } = observed;
   const { mustNotServe } = observed.following;
   const { connected, superseded, clockOffsetMs, lastProblem } = observed.following.status;
   const offsetMs = Math.abs(clockOffsetMs ?? 0);
@@ -74,7 +85,6 @@ export function readinessOf(observed: Observed, moment: Moment) {
       damaged_places: shipper.damagedPlaces,
       torn_ends: shipper.tornEnds,
     },
-    server: { name: server.name, fallback_reason: server.fallbackReason },
     ed25519: ed25519.name,
   } as const;
 }

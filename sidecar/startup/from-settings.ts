@@ -8,6 +8,7 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 import type { ServerPort } from '../http/server.ts';
 import { ControlPlaneTime } from '../replica/control-plane-time.ts';
+import type { CoreOptions } from './core.ts';
 import { startupLimits } from './limits.ts';
 import { type OneSidecar, startOneSidecar } from './one-sidecar.ts';
 
@@ -32,19 +33,27 @@ export function startFromSettings(
   const { index, port, exclusive, ...rest } = options;
   return startOneSidecar({
     ...rest,
-    folder: threadFolder(settings, index),
-    controlPlane: { origin: settings.CONTROL_PLANE_URL, apiKey: settings.SIDECAR_API_KEY },
-    fsyncMs: settings.SPOOL_FSYNC_MS,
+    ...coreFromSettings(settings, index),
     origin: settings.GATE_HOST,
     forwardAuth: { trust: settings.FORWARD_AUTH_TRUST, headers: settings.FORWARD_AUTH_HEADERS ?? [] },
     listener: { host: settings.SIDECAR_HOST, port, exclusive },
-    verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
     // They are figures of the whole process: told by one thread, or they would be added up.
     measuresProcess: index === 0,
-    time: new ControlPlaneTime(systemClock),
-    random: systemRandom(),
   });
 }
+
+/** What the settings say about the core of one of the `SIDECAR_THREADS` sidecars. */
+export const coreFromSettings = (
+  settings: SidecarSettings,
+  index: number,
+): Omit<CoreOptions, 'bus' | 'logger'> => ({
+  folder: threadFolder(settings, index),
+  controlPlane: { origin: settings.CONTROL_PLANE_URL, apiKey: settings.SIDECAR_API_KEY },
+  fsyncMs: settings.SPOOL_FSYNC_MS,
+  verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
+  time: new ControlPlaneTime(systemClock),
+  random: systemRandom(),
+});
 
 /** The cores that do not listen, shared out; at least one each. */
 function verifyThreadsFor(listeningThreads: number): number {

@@ -1,0 +1,175 @@
+import { join } from 'node:path';
+import type { Bus } from '../../shared/bus/bus.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import type { Teardown } from '../../shared/runtime/teardown.ts';
+import { type Shipper, startShipper } from '../attest/shipper.ts';
+import { openSpool, type Spool } from '../attest/spool.ts';
+import { type Enforcer, enforcer as makeEnforcer } from '../enforce/enforce.ts';
+import { settlements as makeSettlements, type Settlements } from '../enforce/settlements.ts';
+import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
+import { CatchUp } from '../replica/catch-up.ts';
+import { controlPlaneClient } from '../replica/control-plane-client.ts';
+import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
+import { type Following, startFollowing } from '../replica/follow.ts';
+import { Reach } from '../replica/reach.ts';
+import { Replica } from '../replica/replica.ts';
+import { snapshotFile } from '../replica/snapshot-file.ts';
+import { verifyPool } from '../verify/pool.ts';
+import { verifiedCache } from '../verify/verified-cache.ts';
+import { type PassportVerifier, passportVerifier } from '../verify/verifier.ts';
+import { sidecarIdOf } from './identity.ts';
+import { startupLimits } from './limits.ts';
+
+export interface CoreOptions {
+  /** Its own: the id, the last known state and the spool are kept there. */
+  readonly folder: string;
+  readonly controlPlane: { readonly origin: string; readonly apiKey: string };
+  readonly fsyncMs: number;
+  /** Null: it follows by long polls. Stays its owner's. */
+  readonly bus: Bus | null;
+  readonly verifyThreads: number;
+  /** Default: limits.drainMsMax. Tests whose control plane is away make it small. */
+  readonly drainMsMax?: number;
+  /** Default: limits.quotaWaitMsMax. Tests on busy machines make it longer. */
+  readonly quotaWaitMs?: number;
+  readonly time: ControlPlaneTime;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/**
+ * What decides and records, without anything that listens: a sidecar is a core with a server, and a service
+ * can have one in its own process (`sidecar/embedded`).
+ */
+export interface Core {
+  readonly enforcer: Enforcer;
+  readonly verifier: PassportVerifier;
+  readonly leases: LeaseHolder;
+  readonly settlements: Settlements;
+  readonly replica: Replica;
+  readonly following: Following;
+  readonly spool: Spool;
+  readonly shipper: Shipper;
+  readonly ed25519: Ed25519;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /**
+   * Runs the teardown that the core was started with: the records are on disk then, and shipped as far as
+   * limits.drainMsMax from now on allows; the next start with its folder ships the rest. Never rejects.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * A core on this event loop. Resolves also while it has no state to decide on yet: it answers 503 then. What
+ * was begun is in `started`, also where this rejects because the folder cannot be used. What is added to
+ * `started` later, such as a server, is stopped before the core.
+ */
+export async function startCore(options: CoreOptions, started: Teardown): Promise<Core> {
+  const { folder, time, random, logger } = options;
+  const { clock } = time;
+  const ed25519 = chooseEd25519();
+  const sidecarId = await sidecarIdOf(folder, { clock, random });
+  const file = snapshotFile(folder);
+  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+
+  const reach = new Reach(time.machine);
+  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine, reach });
+  started.add('calls to the control plane', () => client.close());
+  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
+  started.add('watch on this loop', async () => catchUp.stop());
+  const following = startFollowing({
+    replica,
+    client,
+    bus: options.bus,
+    file,
+    time,
+    catchUp,
+    random,
+    logger,
+  });
+  reach.onBack(() => following.endPause());
+  started.add('following', () => following.stop());
+  const spool = await openSpool({
+    directory: join(folder, 'spool'),
+    fsyncMs: options.fsyncMs,
+    clock,
+    random,
+    logger,
+  });
+  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  reach.onBack(() => shipper.endPause());
+  // Set by close: what was given to nobody is left for the next start at once.
+  let closedByMs = Number.NEGATIVE_INFINITY;
+  started.add('spool', async () => {
+    await spool.close();
+    const isAllShipped = await shipper.drain(Math.max(0, closedByMs - clock.monotonic()));
+    if (isAllShipped) return;
+    logger.error(
+      { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
+      'records are left in the spool: no export contains them until a sidecar starts with this folder again',
+    );
+  });
+
+  const pool = verifyPool({ threads: options.verifyThreads, logger });
+  const verifier = passportVerifier({
+    keys: () => replica.keys,
+    cache: verifiedCache(startupLimits.verifiedPassportsMax),
+    pool,
+    clock,
+    logger,
+    // The others need 117 us and 1.1 ms: too long for everybody else on this event loop.
+    inlineWhenAlone: ed25519.name === 'sodium-native',
+  });
+  started.add('verification', () => verifier.close());
+  const leases = leaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
+  reach.onBack(() => leases.endPause());
+  started.add('leases', () => leases.stop());
+  const settlements = makeSettlements({
+    send: client.settle,
+    isAway: () => client.isAway,
+    clock,
+    random,
+    logger,
+  });
+  started.add('settlements', () => settlements.stop());
+  const enforcer = makeEnforcer({
+    state: replica,
+    verifier,
+    leases,
+    settlements,
+    catchUp,
+    spool,
+    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
+    clock,
+    random,
+    logger,
+  });
+  started.add('deadlines', () => enforcer.stop());
+  await pool.ready();
+
+  return {
+    enforcer,
+    verifier,
+    leases,
+    settlements,
+    replica,
+    following,
+    spool,
+    shipper,
+    ed25519,
+    clock,
+    random,
+    logger,
+    close: () => {
+      closedByMs = clock.monotonic() + (options.drainMsMax ?? limits.drainMsMax);
+      return started.run();
+    },
+  };
+}
