@@ -22,7 +22,7 @@ import {
   parseRequestFacts,
   refuseOtherGate,
 } from '../../shared/wire/check.ts';
-import { decisionJson, renderFirstPermit } from '../../shared/wire/decision.ts';
+import { renderFirstPermit } from '../../shared/wire/decision.ts';
 import type { BodyHandler, Reply, RequestHead, Responder } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
@@ -51,7 +51,7 @@ import {
 } from './open-request.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { type ReadCheck, readCheck } from './parse-body.ts';
-import { errorReply, jsonReply } from './replies.ts';
+import { answerReply, DecisionReply, errorReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
 import { eventOf, fateOf, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
@@ -88,9 +88,10 @@ export interface Enforcer {
     requestId: RequestId,
   ): OpenRequestHead & { readonly caller: Caller };
   /**
-   * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode.
+   * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode, and
+   * without a gate the mode is `live`.
    */
-  admitPeer(gateId: string, requestId: RequestId): OpenRequestHead;
+  admitPeer(gateId: string | null, requestId: RequestId): OpenRequestHead;
   /**
    * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
@@ -204,10 +205,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return { requestId, caller, gateId, authorization };
   }
 
-  admitPeer(gateId: string, requestId: RequestId): OpenRequestHead {
+  admitPeer(gateId: string | null, requestId: RequestId): OpenRequestHead {
     const { state } = this.#deps;
     this.#refuseWithoutState();
     refuseSuspended(state);
+    if (gateId === null) return { requestId, caller: { mode: 'live' }, gateId, authorization: null };
     const gate = state.gate(gateId);
     if (gate === null) throw new ApiError('gate_not_found');
     return { requestId, caller: { mode: gate.mode }, gateId, authorization: null };
@@ -483,7 +485,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   answerDecision(open: OpenRequest): void {
     const attempt = attemptOf(open);
     this.#decisions.count(attempt.decision);
-    this.#reply(open, jsonReply(200, decisionJson(attempt.decision, attempt), open.requestId));
+    this.#reply(open, new DecisionReply(attempt.decision, attempt, open.requestId));
   }
 
   answerLost(open: OpenRequest): void {
@@ -495,7 +497,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const { decision, nowMs } = attemptOf(open);
     this.#decisions.count(decision);
     const answered = { attestationId: null, approval, redacted: null, nowMs };
-    this.#reply(open, jsonReply(200, decisionJson(decision, answered), open.requestId), true);
+    this.#reply(open, new DecisionReply(decision, answered, open.requestId), true);
   }
 
   #answerFirst(open: OpenRequest, first: FirstPermit): void {
@@ -505,8 +507,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       pii?.mode === 'redact' && first.pii.length > 0
         ? this.#section.scans.spend(() => redactedOf(open, pii))
         : null;
-    const answer = JSON.stringify(renderFirstPermit(first, redacted));
-    this.#reply(open, jsonReply(200, answer, open.requestId), true);
+    this.#reply(open, answerReply(renderFirstPermit(first, redacted), open.requestId), true);
   }
 
   #answerError(open: OpenRequest, error: unknown): void {

@@ -1,5 +1,12 @@
+import type { Decision } from '../../shared/decision/facts.ts';
 import { type ApiError, renderError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
+import {
+  type Answered,
+  type DecisionAnswer,
+  decisionJson,
+  renderDecision,
+} from '../../shared/wire/decision.ts';
 import type { Reply } from '../http/server.ts';
 
 /** Every answer names its request (contract §12). */
@@ -18,7 +25,50 @@ export const textReply = (body: string, contentType: string, requestId: RequestI
   headers: [[requestIdHeader, requestId]],
 });
 
-export function errorReply(error: ApiError, requestId: RequestId): Reply {
+/** An answer to a check that says what was decided. A caller in this process takes `answer` for `body`. */
+export interface AnswerReply extends Reply {
+  readonly answer: DecisionAnswer;
+}
+
+/** Nearly every answer is one of these, and each of its readers takes one of its forms: made when read. */
+export class DecisionReply implements AnswerReply {
+  readonly status = 200;
+  readonly #decision: Decision;
+  readonly #answered: Answered;
+  readonly #requestId: RequestId;
+  #body: string | null = null;
+
+  constructor(decision: Decision, answered: Answered, requestId: RequestId) {
+    this.#decision = decision;
+    this.#answered = answered;
+    this.#requestId = requestId;
+  }
+
+  get body(): string {
+    this.#body ??= decisionJson(this.#decision, this.#answered);
+    return this.#body;
+  }
+
+  get answer(): DecisionAnswer {
+    return renderDecision(this.#decision, this.#answered);
+  }
+
+  get headers(): NonNullable<Reply['headers']> {
+    return [[requestIdHeader, this.#requestId]];
+  }
+}
+
+export const answerReply = (answer: DecisionAnswer, requestId: RequestId): AnswerReply => ({
+  ...jsonReply(200, JSON.stringify(answer), requestId),
+  answer,
+});
+
+/** An answer that is no decision. A caller in this process takes `error` for the rest. */
+export interface ErrorReply extends Reply {
+  readonly error: ApiError;
+}
+
+export function errorReply(error: ApiError, requestId: RequestId): ErrorReply {
   const headers: [string, string][] = [
     [requestIdHeader, requestId],
     ['cache-control', 'no-store'],
@@ -26,5 +76,5 @@ export function errorReply(error: ApiError, requestId: RequestId): Reply {
   // RFC 9110 §11.6.1: who answers 401 says how to authenticate.
   if (error.status === 401) headers.push(['www-authenticate', 'Bearer realm="agent-trust"']);
   if (error.retryAfterS !== null) headers.push(['retry-after', `${error.retryAfterS}`]);
-  return { status: error.status, body: JSON.stringify(renderError(error, requestId)), headers };
+  return { status: error.status, body: JSON.stringify(renderError(error, requestId)), headers, error };
 }
