@@ -50,7 +50,7 @@ import {
   type Waiting,
 } from './open-request.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
-import { type ReadCheck, readCheck } from './parse-body.ts';
+import { type CanonicalCheck, readCheck } from './parse-body.ts';
 import { answerReply, DecisionReply, errorReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
@@ -104,6 +104,8 @@ export interface Enforcer {
   begin(head: OpenRequestHead, responder: Responder, arrivedAtMs: MonotonicMillis): OpenRequest;
   /** The other half, for a request that is not answered yet. Never throws. */
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void;
+  /** The same for a check that its caller has read and found to be one. */
+  proceedRead(open: OpenRequest, check: CanonicalCheck): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): Reply;
   /**
@@ -244,11 +246,15 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  #check(
-    open: OpenRequest,
-    { call, canonical }: Pick<ReadCheck, 'call' | 'canonical'>,
-    outcome: TokenOutcome | null,
-  ): void {
+  proceedRead(open: OpenRequest, check: CanonicalCheck): void {
+    try {
+      this.#check(open, check, null);
+    } catch (error) {
+      this.#answerError(open, error);
+    }
+  }
+
+  #check(open: OpenRequest, { call, canonical }: CanonicalCheck, outcome: TokenOutcome | null): void {
     const { passport: token, request } = call;
     if (open.gateId === null) open.gateId = parseGateChoice(request);
     else refuseOtherGate(request, open.gateId);

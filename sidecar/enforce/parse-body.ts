@@ -6,11 +6,15 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/check.ts';
 import { assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
 
-/** A check as its caller sent it. */
-export interface ReadCheck {
+/** A check that was found to be one. */
+export interface CanonicalCheck {
   readonly call: CheckCall;
   /** The RFC 8785 form of its request, where reading it has shown that already. */
   readonly canonical: string | null;
+}
+
+/** A check as its caller sent it. */
+interface ReadCheck extends CanonicalCheck {
   /** Where its token was found to be known already. */
   readonly passport: VerifiedPassport | null;
 }

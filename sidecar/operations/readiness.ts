@@ -41,9 +41,10 @@ export const readinessOf = ({ server, ...core }: Observed, moment: Moment) =>
   }) as const;
 
 /**
- * Whether a core should get requests, and what an operator wants to see beside that. A control plane that is away does not make a sidecar unready: going on without it
- * is what it is for. A clock of this machine that is more than a minute off does, although nothing goes by it
- * now: after a restart without the control plane everything would.
+ * Whether a core should get requests, and what an operator wants to see beside that. A control plane that is
+ * away does not make a sidecar unready: going on without it is what it is for. A clock of this machine that
+ * is more than a minute off does, although nothing goes by it now: after a restart without the control plane
+ * everything would.
  */
 export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
   const { isDraining } = moment;

@@ -16,7 +16,7 @@ import {
 } from '../support/cases/http-world.ts';
 import { casesWithin, expectAnswer } from '../support/cases/load-cases.ts';
 import { hasEarlier, playEarlier } from '../support/cases/play-case.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until } from '../support/until.ts';
 
 /**
@@ -25,82 +25,88 @@ import { until } from '../support/until.ts';
  */
 const cases = casesWithin(['clock', 'state age', 'control plane away']);
 
-let api: Api;
-let sidecar: TestSidecar;
-let ownKeys: Account['keys'];
-let foreign: Account;
-let publicKey: Uint8Array;
-let asking: { readonly gateId: string; readonly token: string };
+/** Embedded in a program there is no key that could be one of the test world where no gate says so. */
+const casesInProcess = cases.filter(({ gate, mode }) => gate !== null || mode === 'live');
 
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-  // What is answered is asked here, not how soon: a busy machine is no reason for another answer.
-  sidecar = await startTestSidecar({ api, quotaWaitMs: 1_000 });
-  ownKeys = await keysOf(api, api.adminKey);
-  foreign = await newAccount(api);
-  publicKey = await passportKeyOf(api);
-  asking = { gateId: (await api.createGate()).gate_id, token: (await api.issuePassport()).jwt };
-  await sidecar.caughtUp();
-});
-afterAll(async () => {
-  await sidecar?.close();
-  sidecar?.removeFolder();
-  await api?.close();
-});
+describe.each([
+  { name: 'a sidecar', start: startTestSidecar, cases },
+  { name: 'a sidecar that is embedded in a program', start: startTestEmbedded, cases: casesInProcess },
+])('$name', ({ start, cases }) => {
+  let api: Api;
+  let sidecar: TestSidecar;
+  let ownKeys: Account['keys'];
+  let foreign: Account;
+  let publicKey: Uint8Array;
+  let asking: { readonly gateId: string; readonly token: string };
 
-/**
- * The next case begins when the sidecar has noticed that the control plane is back. What comes by push does
- * not tell it: it asks for something that only the control plane knows, at a gate of its own.
- */
-async function isBack(): Promise<boolean> {
-  const { gateId, token } = asking;
-  const request = { permission_key: 'orders:create', idempotency_key: String(keys++) };
-  return (await sidecar.check(gateId, token, request)).body.decision === 'PERMIT';
-}
-let keys = 0;
+  beforeAll(async () => {
+    api = await startApi();
+    goToNoon(api);
+    // What is answered is asked here, not how soon: a busy machine is no reason for another answer.
+    sidecar = await start({ api, quotaWaitMs: 1_000 });
+    ownKeys = await keysOf(api, api.adminKey);
+    foreign = await newAccount(api);
+    publicKey = await passportKeyOf(api);
+    asking = { gateId: (await api.createGate()).gate_id, token: (await api.issuePassport()).jwt };
+    await sidecar.caughtUp();
+  });
+  afterAll(async () => {
+    await sidecar?.close();
+    sidecar?.removeFolder();
+    await api?.close();
+  });
 
-/** Ids of the records that were promised by an answer. */
-const promised = new Set<string>();
-/** Those among them that were decided at a time which the control plane does not believe (contract §9). */
-const unbelieved = new Set<string>();
+  /**
+   * The next case begins when the sidecar has noticed that the control plane is back. What comes by push does
+   * not tell it: it asks for something that only the control plane knows, at a gate of its own.
+   */
+  async function isBack(): Promise<boolean> {
+    const { gateId, token } = asking;
+    const request = { permission_key: 'orders:create', idempotency_key: String(keys++) };
+    return (await sidecar.check(gateId, token, request)).body.decision === 'PERMIT';
+  }
+  let keys = 0;
 
-async function play(decisionCase: DecisionCase) {
-  const { circumstances, forgery, sinceIssueMs, stateAgeMs } = decisionCase;
-  // The others share one, which must stay as it is.
-  const another = circumstances.includes('account suspended') ? await newAccount(api) : foreign;
-  const accounts = { own: { keys: ownKeys }, foreign: another };
-  const { props, about } = await setUpCase(api, decisionCase, accounts);
-  const check = async (gateId: string | null, token: string, request: object) => {
-    const reply = await sidecar.check(gateId, token, request, props.key);
-    if (typeof reply.body.attestation_id === 'string') promised.add(reply.body.attestation_id);
+  /** Ids of the records that were promised by an answer. */
+  const promised = new Set<string>();
+  /** Those among them that were decided at a time which the control plane does not believe (contract §9). */
+  const unbelieved = new Set<string>();
+
+  async function play(decisionCase: DecisionCase) {
+    const { circumstances, forgery, sinceIssueMs, stateAgeMs } = decisionCase;
+    // The others share one, which must stay as it is.
+    const another = circumstances.includes('account suspended') ? await newAccount(api) : foreign;
+    const accounts = { own: { keys: ownKeys }, foreign: another };
+    const { props, about } = await setUpCase(api, decisionCase, accounts);
+    const check = async (gateId: string | null, token: string, request: object) => {
+      const reply = await sidecar.check(gateId, token, request, props.key);
+      if (typeof reply.body.attestation_id === 'string') promised.add(reply.body.attestation_id);
+      return reply;
+    };
+    const stage = httpStage(api, props, { check, caughtUp: () => sidecar.caughtUp() });
+    if (hasEarlier(decisionCase)) await sidecar.caughtUp();
+    const request = await playEarlier(stage, decisionCase);
+
+    await bringAbout(api, decisionCase, about);
+    await sidecar.caughtUp();
+    const token = props.tokens['the passport'];
+    const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+    if (sinceIssueMs !== null) sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
+    if (stateAgeMs > 0) await sidecar.ageStateTo(stateAgeMs);
+    if (circumstances.includes('control plane away')) sidecar.link.cut();
+    const presented = forgery === null ? token : forgeToken(forgery, token, publicKey);
+    const reply = await check(props.gateIds['the gate'], presented, request);
+    const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
+    const isBelieved =
+      decidedAtMs >= payload.iat * 1_000 - limits.notBeforeLeewayMs &&
+      decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
+    if (!isBelieved) unbelieved.add(reply.body.attestation_id);
+    sidecar.resume();
+    if (stateAgeMs > 0 || circumstances.includes('control plane away'))
+      await until(isBack, { what: 'an answer of the control plane' });
     return reply;
-  };
-  const stage = httpStage(api, props, { check, caughtUp: () => sidecar.caughtUp() });
-  if (hasEarlier(decisionCase)) await sidecar.caughtUp();
-  const request = await playEarlier(stage, decisionCase);
+  }
 
-  await bringAbout(api, decisionCase, about);
-  await sidecar.caughtUp();
-  const token = props.tokens['the passport'];
-  const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-  if (sinceIssueMs !== null) sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
-  if (stateAgeMs > 0) await sidecar.ageStateTo(stateAgeMs);
-  if (circumstances.includes('control plane away')) sidecar.link.cut();
-  const presented = forgery === null ? token : forgeToken(forgery, token, publicKey);
-  const reply = await check(props.gateIds['the gate'], presented, request);
-  const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
-  const isBelieved =
-    decidedAtMs >= payload.iat * 1_000 - limits.notBeforeLeewayMs &&
-    decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
-  if (!isBelieved) unbelieved.add(reply.body.attestation_id);
-  sidecar.resume();
-  if (stateAgeMs > 0 || circumstances.includes('control plane away'))
-    await until(isBack, { what: 'an answer of the control plane' });
-  return reply;
-}
-
-describe('the sidecar', () => {
   it('plays nearly all cases', () => {
     expect(cases.length).toBeGreaterThan(150);
   });

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
+import { AgentTrustError } from '../../clients/node/src/errors.ts';
+import type { CheckInput } from '../../clients/node/src/sidecar.ts';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -9,10 +11,14 @@ import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { teardown } from '../../shared/runtime/teardown.ts';
+import { embed } from '../../sidecar/embedded/embed.ts';
+import type { EmbeddedAgentTrust } from '../../sidecar/embedded/start-embedded.ts';
 import type { ForwardAuthSettings } from '../../sidecar/forward-auth/forward-auth.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import type { ServerPort } from '../../sidecar/http/server.ts';
 import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
+import { type CoreOptions, startCore } from '../../sidecar/startup/core.ts';
 import { startOneSidecar } from '../../sidecar/startup/one-sidecar.ts';
 import type { Api, Reply } from './api.ts';
 import { answerHolderOf } from './document.ts';
@@ -86,31 +92,36 @@ export interface TestSidecarOptions {
   readonly quotaWaitMs?: number;
 }
 
-export async function startTestSidecar(options: TestSidecarOptions): Promise<TestSidecar> {
-  const { api, logger = silentLogger } = options;
-  const owned = temporaryFolder();
-  const folder = options.folder ?? owned.path;
-  const machine = movableClock(api.deps.clock);
-  const clock = new StoppableClock(machine);
-  const link = await linkTo(await portOf(api));
-  if (options.isCutOff === true) link.cut();
-  const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
+export const startTestSidecar = (options: TestSidecarOptions): Promise<TestSidecar> =>
+  startWith(options, (core) => startServed(options, core));
+
+/** The same without a server: `call` answers `/readyz` alone, and `check` takes no key. */
+export async function startTestEmbedded(
+  options: Omit<TestSidecarOptions, 'adapter' | 'forwardAuth'>,
+): Promise<TestSidecar & { readonly embedded: EmbeddedAgentTrust }> {
+  const { started, ...sidecar } = await startWith(options, (core) => startEmbedded(core));
+  return { ...sidecar, embedded: started.embedded };
+}
+
+/** What a test sidecar is made of besides its clocks and its link. */
+interface Started {
+  readonly origin: string;
+  call(call: SidecarCall): Promise<Reply>;
+  check: TestSidecar['check'];
+  close(): Promise<void>;
+}
+
+async function startServed(
+  { api, adapter, forwardAuth }: TestSidecarOptions,
+  core: CoreOptions,
+): Promise<Started> {
   const sidecar = await startOneSidecar({
-    folder,
-    controlPlane: { origin: link.origin, apiKey: key },
-    fsyncMs: 50,
-    server: options.adapter ?? (await chooseServer(process.env, 'uws')),
+    ...core,
+    server: adapter ?? (await chooseServer(process.env, 'uws')),
     origin: null,
-    forwardAuth: options.forwardAuth ?? { trust: 'loopback', headers: [] },
+    forwardAuth: forwardAuth ?? { trust: 'loopback', headers: [] },
     listener: { host: '127.0.0.1', port: 0, exclusive: true },
-    bus: options.bus === undefined ? api.deps.bus : options.bus,
-    verifyThreads: 1,
     measuresProcess: true,
-    drainMsMax: 1_000,
-    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
-    time: new ControlPlaneTime(machine, clock),
-    random: systemRandom(),
-    logger,
   });
   const origin = `http://127.0.0.1:${sidecar.port}`;
   const hold = answerHolderOf(readFileSync(ownDocument, 'utf8'));
@@ -125,6 +136,70 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     hold({ ...reply, method: asked, path: path.split('?', 1)[0] ?? '', body: seen });
     return reply;
   };
+  const check: TestSidecar['check'] = (gateId, passport, request, callerKey = api.adminKey) =>
+    call({
+      path: gateId === null ? '/v1/enforce' : `/v1/gates/${gateId}/check`,
+      key: callerKey,
+      body: { passport, request },
+    });
+  return { origin, call, check, close: () => sidecar.close() };
+}
+
+async function startEmbedded(
+  options: CoreOptions,
+): Promise<Started & { readonly embedded: EmbeddedAgentTrust }> {
+  const started = teardown(options.logger);
+  const embedded = embed(await startCore(options, started), started);
+  return {
+    embedded,
+    origin: '',
+    call: async ({ path }) => {
+      assert(path === '/readyz', 'what is embedded has no addresses');
+      return replyOf(embedded.isReady() ? 200 : 503, embedded.readiness());
+    },
+    check: async (gateId, passport, request) => {
+      const check = { passport, request } as CheckInput;
+      try {
+        const decision = await (gateId === null ? embedded.enforce(check) : embedded.check(gateId, check));
+        if (decision.decision !== 'UNAVAILABLE') return replyOf(200, decision);
+        return replyOf(503, { error: { code: decision.reason, message: decision.detail } });
+      } catch (error) {
+        if (!(error instanceof AgentTrustError)) throw error;
+        const { code, message, param } = error;
+        return replyOf(must(error.http_status, 'it was refused'), { error: { code, message, param } });
+      }
+    },
+    close: () => embedded.stop(),
+  };
+}
+
+const replyOf = (status: number, body: unknown): Reply => ({ status, body, headers: {} });
+
+async function startWith<Sidecar extends Started>(
+  options: TestSidecarOptions,
+  start: (core: CoreOptions) => Promise<Sidecar>,
+): Promise<TestSidecar & { readonly started: Sidecar }> {
+  const { api, logger = silentLogger } = options;
+  const owned = temporaryFolder();
+  const folder = options.folder ?? owned.path;
+  const machine = movableClock(api.deps.clock);
+  const clock = new StoppableClock(machine);
+  const link = await linkTo(await portOf(api));
+  if (options.isCutOff === true) link.cut();
+  const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
+  const started = await start({
+    folder,
+    controlPlane: { origin: link.origin, apiKey: key },
+    fsyncMs: 50,
+    bus: options.bus === undefined ? api.deps.bus : options.bus,
+    verifyThreads: 1,
+    drainMsMax: 1_000,
+    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
+    time: new ControlPlaneTime(machine, clock),
+    random: systemRandom(),
+    logger,
+  });
+  const { origin, call, check } = started;
   if (options.isCutOff !== true) {
     await until(async () => (await call({ path: '/readyz', key: null })).status === 200, {
       what: 'a ready sidecar',
@@ -134,12 +209,8 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
     origin,
     folder,
     call,
-    check: (gateId, passport, request, callerKey = api.adminKey) =>
-      call({
-        path: gateId === null ? '/v1/enforce' : `/v1/gates/${gateId}/check`,
-        key: callerKey,
-        body: { passport, request },
-      }),
+    check,
+    started,
     caughtUp: async () => {
       const heads = await headsOf(api);
       await until(
@@ -178,7 +249,7 @@ export async function startTestSidecar(options: TestSidecarOptions): Promise<Tes
       link.restore();
     },
     close: async () => {
-      await sidecar.close();
+      await started.close();
       await link.close();
     },
     removeFolder: () => owned.remove(),

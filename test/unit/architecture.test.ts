@@ -68,7 +68,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['authzen', 'forward-auth', 'operations', 'stream'],
     ['app.ts'],
     ['startup'],
-    ['threads'],
+    ['embedded', 'threads'],
     ['main.ts'],
   ],
 };
@@ -84,7 +84,7 @@ const roots = [
   /worker\.ts$/,
 ];
 /** What programs of others import. */
-const published = /^shared\/client\/.*\.ts$/;
+const published = /^(?:shared\/client\/.*|sidecar\/embedded\/start-embedded)\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
 interface Arrow {

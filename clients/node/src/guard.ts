@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { AgentTrustError } from './errors.ts';
+import type { AgentTrustError } from './errors.ts';
 import type { Permit } from './generated/api.ts';
 import type { Decision, Sidecar, Unavailable } from './sidecar.ts';
 import { segment } from './transport.ts';
@@ -113,7 +113,7 @@ export async function decide<Request>(
     });
     return verdictOn(decision, setup, options);
   } catch (error) {
-    if (error instanceof AgentTrustError) return refusalFor(error);
+    if (isRefusal(error)) return refusalFor(error);
     throw error;
   }
 }
@@ -146,6 +146,10 @@ function verdictOn(
     }
   }
 }
+
+/** Not by its class: `agent-trust/embedded` throws errors of another copy of this package. */
+const isRefusal = (error: unknown): error is AgentTrustError =>
+  error instanceof Error && 'http_status' in error;
 
 /** What the agent sent is its own fault; everything else that is refused is one of this program. */
 function refusalFor(error: AgentTrustError): GuardVerdict {

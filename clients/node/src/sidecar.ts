@@ -157,7 +157,8 @@ export class Sidecar {
   }
 }
 
-const details = {
+/** @internal */
+export const details = {
   timeout: 'The service gave no decision within the deadline.',
   connection_failed: 'The service cannot be reached, or the connection broke.',
   bad_answer: 'The answer is not one of agent-trust.',
@@ -229,7 +230,8 @@ function parse(text: string): unknown {
   }
 }
 
-const unavailable = (
+/** @internal */
+export const unavailable = (
   reason: UnavailableReason,
   detail: string,
   afterMs: number | null = null,

@@ -1,0 +1,231 @@
+import type { CallOptions } from '../../clients/node/src/call-options.ts';
+import { type AgentTrustError, errorOf } from '../../clients/node/src/errors.ts';
+import {
+  type CheckInput,
+  type Decision,
+  details,
+  type Unavailable,
+  type UnavailableReason,
+  unavailable,
+} from '../../clients/node/src/sidecar.ts';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import { ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import { isCheckCall, parseCheckBody, parseGateChoice } from '../../shared/wire/check.ts';
+import { parseCheckBatch } from '../../shared/wire/check-batch.ts';
+import { assertSafeJson } from '../../shared/wire/json.ts';
+import { type CheckItem, ChecksInOrder } from '../enforce/checks-in-order.ts';
+import type { OpenRequest, OpenRequestHead } from '../enforce/open-request.ts';
+import type { CanonicalCheck } from '../enforce/parse-body.ts';
+import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
+import type { AnswerReply, ErrorReply } from '../enforce/replies.ts';
+import type { Reply, Responder } from '../http/server.ts';
+import type { Core } from '../startup/core.ts';
+import { embeddedLimits } from './limits.ts';
+import { Pending } from './pending.ts';
+import { plainRequest } from './plain-request.ts';
+
+/** What a check takes besides its gate. */
+export interface InProcessCheck extends CheckInput {
+  /** The same as `request.idempotency_key`. */
+  readonly idempotencyKey?: string;
+}
+
+type Results = readonly (Decision | AgentTrustError)[];
+
+/** A check that is decided in a later turn of the event loop. */
+interface Waiting {
+  readonly open: OpenRequest;
+  readonly check: CanonicalCheck;
+  readonly pending: PendingCheck;
+}
+
+/**
+ * The checks of the program around it, decided as a sidecar decides requests. One is decided before the call
+ * returns, and answered when its record is written, at the end of this turn of the event loop. Beyond
+ * `embeddedLimits.decisionsPerTurnMax` they wait for the next turns, in their order.
+ */
+export class InProcessChecks {
+  readonly #core: Core;
+  readonly #writer = new RequestWriter();
+  #waiting: Waiting[] = [];
+  /** In this turn of the event loop. */
+  #decided = 0;
+  /** Checks without an answer, those of batches included. */
+  #unanswered = 0;
+  #isStopped = false;
+  #whenIdle: () => void = () => undefined;
+  readonly #onAnswered = (): void => this.#noteAnswered(1);
+  readonly #onTurn = (): void => this.#beginTurn();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** `gateId` null: the gate that `request.gate_id` names, or none. */
+  ask(gateId: string | null, check: InProcessCheck, options: CallOptions): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const requestId = this.#newRequestId();
+      this.#unanswered++;
+      const pending = new PendingCheck(requestId, resolve, reject, this.#onAnswered);
+      try {
+        pending.watch(options, lateAnswer);
+        const read = readCheck(check, this.#writer);
+        const head = this.#admit(gateId ?? parseGateChoice(read.call.request), requestId);
+        this.#decide(head, read, pending);
+      } catch (error) {
+        if (!(error instanceof ApiError)) return pending.reject(error);
+        pending.settle(refusalOf(error, requestId));
+      }
+    });
+  }
+
+  /** Each is decided and recorded as if it came alone, in order (contract §16). */
+  askBatch(gateId: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
+    return new Promise((resolve, reject) => {
+      const requestId = this.#newRequestId();
+      const size = Array.isArray(checks) ? checks.length : 0;
+      this.#unanswered += size;
+      const pending = new Pending<Results>(resolve, reject, () => this.#noteAnswered(size));
+      try {
+        pending.watch(options, (): Results => checks.map(lateAnswer));
+        const head = this.#admit(gateId, requestId);
+        parseCheckBatch({ checks });
+        if (this.#unanswered > embeddedLimits.checksWaitingMax) throw new ApiError('overloaded');
+        new ChecksInOrder(this.#core, {
+          items: checks.map((check) => this.#itemOf(check, head)),
+          requestId,
+          responder: pending,
+          onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, requestId))),
+        }).begin();
+      } catch (error) {
+        if (!(error instanceof ApiError)) return pending.reject(error);
+        const failure = refusalOf(error, requestId);
+        pending.settle(failure instanceof Error ? failure : checks.map(() => failure));
+      }
+    });
+  }
+
+  /**
+   * What comes from now on is UNAVAILABLE. Resolves when all that came before is answered, which the deadline
+   * of each (`limits.decisionDeadlineMs`) sees to.
+   */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+      this.#noteAnswered(0);
+    });
+  }
+
+  #noteAnswered(count: number): void {
+    this.#unanswered -= count;
+    if (this.#unanswered === 0) this.#whenIdle();
+  }
+
+  #newRequestId(): RequestId {
+    const { clock, random } = this.#core;
+    return random.newId('req', clock.now());
+  }
+
+  /** The program around it is trusted, as a peer without a key is (contract §15). */
+  #admit(gateId: string | null, requestId: RequestId): OpenRequestHead {
+    const { following, enforcer } = this.#core;
+    if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
+    refuseWhereDisowned(following.mustNotServe);
+    return enforcer.admitPeer(gateId, requestId);
+  }
+
+  #decide(head: OpenRequestHead, check: CanonicalCheck, pending: PendingCheck): void {
+    const { enforcer, clock } = this.#core;
+    const mayDecide = this.#decided < embeddedLimits.decisionsPerTurnMax;
+    if (!mayDecide && this.#waiting.length >= embeddedLimits.checksWaitingMax)
+      throw new ApiError('overloaded');
+    const open = enforcer.begin(head, pending, clock.monotonic());
+    if (mayDecide) {
+      this.#countDecision();
+      enforcer.proceedRead(open, check);
+    } else this.#waiting.push({ open, check, pending });
+  }
+
+  #countDecision(): void {
+    if (this.#decided === 0) setImmediate(this.#onTurn);
+    this.#decided++;
+  }
+
+  #itemOf(check: InProcessCheck, head: OpenRequestHead): CheckItem {
+    try {
+      const { call } = readCheck(check, this.#writer);
+      return { kind: 'check', head, body: call, token: call.passport };
+    } catch (error) {
+      return { kind: 'refused', error };
+    }
+  }
+
+  /** Those that wait come first: while any do, the turn before has decided as many as it may. */
+  #beginTurn(): void {
+    this.#decided = 0;
+    if (this.#waiting.length === 0) return;
+    for (const { open, check, pending } of this.#waiting.splice(0, embeddedLimits.decisionsPerTurnMax)) {
+      this.#countDecision();
+      // It may have been given up, or its deadline may have answered it.
+      if (!pending.isAborted) this.#core.enforcer.proceedRead(open, check);
+    }
+  }
+}
+
+class PendingCheck extends Pending<Decision> implements Responder {
+  readonly #requestId: RequestId;
+
+  constructor(
+    requestId: RequestId,
+    resolve: (decision: Decision) => void,
+    reject: (reason: unknown) => void,
+    onSettled: () => void,
+  ) {
+    super(resolve, reject, onSettled);
+    this.#requestId = requestId;
+  }
+
+  reply(reply: Reply): void {
+    this.settle(outcomeOf(reply, this.#requestId));
+  }
+}
+
+const lateAnswer = (): Decision => unavailable('timeout', details.timeout);
+
+function readCheck(
+  { passport, request: given, idempotencyKey }: InProcessCheck,
+  writer: RequestWriter,
+): CanonicalCheck {
+  const request = plainRequest(given);
+  if (idempotencyKey !== undefined) {
+    const { idempotency_key: named = null } = request;
+    if (named !== null && named !== idempotencyKey)
+      throw invalidRequest('idempotencyKey', 'idempotencyKey and request.idempotency_key are different.');
+    request['idempotency_key'] = idempotencyKey;
+  }
+  const call = { passport, request };
+  if (isCheckCall(call) && passport.isWellFormed()) {
+    const canonical = writer.write(request, { depth: 1, isPlain: false });
+    if (canonical !== null) return { call, canonical };
+  }
+  assertSafeJson(call);
+  return { call: parseCheckBody(call), canonical: null };
+}
+
+/** The enforcer answers with one of the two. */
+const outcomeOf = (reply: Reply, requestId: RequestId): Decision | AgentTrustError =>
+  'answer' in reply
+    ? ((reply as AnswerReply).answer as Decision)
+    : refusalOf((reply as ErrorReply).error, requestId);
+
+/** As a client of the sidecar would tell it (docs/integrations/guards.md). */
+function refusalOf(error: ApiError, requestId: RequestId): Unavailable | AgentTrustError {
+  const retryAfterMs = error.retryAfterS === null ? null : error.retryAfterS * secondMs;
+  if (error.status >= 500)
+    return unavailable(error.code as UnavailableReason, error.message, retryAfterMs, requestId);
+  const text = JSON.stringify(renderError(error, requestId));
+  return errorOf({ status: error.status, text, requestId, retryAfterMs });
+}

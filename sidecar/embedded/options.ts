@@ -1,0 +1,97 @@
+import type { Logger, LogLevel } from '../../shared/runtime/logger.ts';
+import { parseSidecarSettings, SettingsError, type SidecarSettings } from '../../shared/runtime/settings.ts';
+import { embeddedLimits } from './limits.ts';
+
+/**
+ * Where the program's own logger takes what happens here, as pino does. `fields` hold no token and no key.
+ * What a method throws is dropped.
+ */
+export interface EmbeddedLogger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** The settings of a sidecar (contract §1) under the names of a program; the environment is not read. */
+export interface EmbeddedOptions {
+  /** CONTROL_PLANE_URL: origin of the control plane, without `/v1`. */
+  readonly controlPlaneUrl: string;
+  /** SIDECAR_API_KEY: a live key with the scope `sidecars:connect`. The gates of its account are served. */
+  readonly apiKey: string;
+  /** DATA_DIR: a folder of this program alone, which outlives it. Default `./.data`. */
+  readonly dataDir?: string;
+  /** REDIS_URL: Redis 7 or Valkey, which pushes changes. Default: none, long polls. */
+  readonly redisUrl?: string;
+  /**
+   * SPOOL_FSYNC_MS: at most this long between a decision and its record on disk, in milliseconds, 0 to
+   * 60,000; 0: on disk before every answer. Default 50.
+   */
+  readonly spoolFsyncMs?: number;
+  /** LOG_LEVEL of what is logged on standard error. Default `info`. */
+  readonly logLevel?: LogLevel;
+  /** Takes what is logged in place of standard error. */
+  readonly logger?: EmbeddedLogger;
+  /**
+   * For how many milliseconds the start waits until there is a state to decide on, 0 to 60,000. Default
+   * 5,000.
+   */
+  readonly readyWaitMs?: number;
+}
+
+const settingOf = {
+  controlPlaneUrl: 'CONTROL_PLANE_URL',
+  apiKey: 'SIDECAR_API_KEY',
+  dataDir: 'DATA_DIR',
+  redisUrl: 'REDIS_URL',
+  spoolFsyncMs: 'SPOOL_FSYNC_MS',
+  logLevel: 'LOG_LEVEL',
+} as const;
+
+/** Throws TypeError with all that is wrong with the options, each by its name; no value of a secret. */
+export function settingsOf(options: EmbeddedOptions): SidecarSettings {
+  const given = Object.entries(settingOf).map(([option, setting]) => {
+    const value = options[option as keyof typeof settingOf];
+    return [setting, value === undefined ? undefined : String(value)] as const;
+  });
+  const problems = Object.keys(options)
+    .filter((name) => !(name in settingOf) && name !== 'logger' && name !== 'readyWaitMs')
+    .map((name) => `${name} is not an option.`);
+  if (!(readyWaitOf(options) >= 0 && readyWaitOf(options) <= embeddedLimits.readyWaitMsMax))
+    problems.push(`readyWaitMs must be a number from 0 to ${embeddedLimits.readyWaitMsMax}.`);
+  try {
+    const settings = parseSidecarSettings(Object.fromEntries(given));
+    if (problems.length === 0) return settings;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    problems.push(...error.problems.map(inNamesOfOptions));
+  }
+  throw new TypeError(problems.join('\n'));
+}
+
+export const readyWaitOf = ({ readyWaitMs = embeddedLimits.readyWaitMsDefault }: EmbeddedOptions): number =>
+  readyWaitMs;
+
+const inNamesOfOptions = (problem: string): string =>
+  Object.entries(settingOf).reduce(
+    (text, [option, setting]) => text.replace(setting, option),
+    problem.replace(' for a sidecar on its own', ''),
+  );
+
+/** The program's logger as the rooms use one. */
+export function loggerOf(logger: EmbeddedLogger, bound: object = {}): Logger {
+  const log = (level: keyof EmbeddedLogger) => (fields: object, message: string) => {
+    try {
+      logger[level]({ ...bound, ...fields }, message);
+    } catch {
+      // A decision must not fail because its program cannot log.
+    }
+  };
+  return {
+    debug: log('debug'),
+    info: log('info'),
+    warn: log('warn'),
+    error: log('error'),
+    child: (fields) => loggerOf(logger, { ...bound, ...fields }),
+  };
+}

@@ -1,0 +1,69 @@
+import { redisBus } from '../../shared/bus/redis.ts';
+import { lockDataDir } from '../../shared/runtime/data-dir-lock.ts';
+import { standardErrorLogger } from '../../shared/runtime/logger.ts';
+import { teardown } from '../../shared/runtime/teardown.ts';
+import { type Core, startCore } from '../startup/core.ts';
+import { coreFromSettings } from '../startup/from-settings.ts';
+import { shipLeftovers } from '../startup/leftover-spools.ts';
+import { embed } from './embed.ts';
+import type { EmbeddedAgentTrust } from './embedded-agent-trust.ts';
+import { type EmbeddedOptions, loggerOf, readyWaitOf, settingsOf } from './options.ts';
+
+export type { CallOptions } from '../../clients/node/src/call-options.ts';
+export {
+  AgentTrustError,
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../clients/node/src/errors.ts';
+export type { Block, DecisionRequest, Permit, Suspend } from '../../clients/node/src/generated/api.ts';
+export type {
+  CheckInput,
+  Decision,
+  Unavailable,
+  UnavailableReason,
+} from '../../clients/node/src/sidecar.ts';
+export type { EmbeddedAgentTrust, EmbeddedCheck } from './embedded-agent-trust.ts';
+export type { EmbeddedLogger, EmbeddedOptions } from './options.ts';
+
+/**
+ * Starts one in this process, on this event loop; signatures are checked on threads of its own. Resolves when
+ * it can decide, or after `readyWaitMs` without that: checks are UNAVAILABLE until there is a state. Throws
+ * TypeError for options that cannot be used, and Error where `dataDir` is in use or cannot be written.
+ *
+ * It reads no environment, handles no signal and never ends the process. Several may run in one process, each
+ * with a `dataDir` of its own.
+ */
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedAgentTrust> {
+  const settings = settingsOf(options);
+  const logger =
+    options.logger === undefined
+      ? standardErrorLogger({ level: settings.LOG_LEVEL, name: 'agent-trust' })
+      : loggerOf(options.logger);
+  const started = teardown(logger);
+  try {
+    const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
+    started.add('lock of DATA_DIR', () => lock.release());
+    const leftovers = shipLeftovers(settings, { threads: 1, logger });
+    started.add('shipping for earlier threads', () => leftovers.stop());
+    const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
+    if (bus !== null) started.add('bus', () => bus.close());
+    const core = await startCore({ ...coreFromSettings(settings, 0), bus, logger }, started);
+    const embedded = embed(core, started);
+    await readyWithin(core, readyWaitOf(options));
+    return embedded;
+  } catch (error) {
+    await started.run();
+    throw error;
+  }
+}
+
+async function readyWithin({ following }: Core, timeMsMax: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeIsOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeMsMax);
+  });
+  await Promise.race([following.ready, timeIsOver]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,366 @@
+import { rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
+import { decide as guardedBy } from '../../clients/node/src/guard.ts';
+import type { Sidecar } from '../../clients/node/src/sidecar.ts';
+import {
+  type Decision,
+  type EmbeddedAgentTrust,
+  type EmbeddedOptions,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+  startEmbedded,
+} from '../../sidecar/embedded/start-embedded.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { startTestEmbedded, type TestSidecar } from '../support/sidecar.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { until, untilAnswer } from '../support/until.ts';
+
+const order = { permission_key: 'orders:create', amount: 5 };
+
+let api: Api;
+let world: TestSidecar;
+let trust: EmbeddedAgentTrust;
+let gate: string;
+let passport: string;
+let passportId: string;
+
+beforeAll(async () => {
+  api = await startApi();
+  const started = await startTestEmbedded({ api });
+  world = started;
+  trust = started.embedded;
+  gate = (await api.createGate()).gate_id;
+  const issued = await api.issuePassport();
+  passport = issued.jwt;
+  passportId = issued.passport_id;
+  await world.caughtUp();
+});
+afterAll(async () => {
+  await world?.close();
+  world?.removeFolder();
+  await api?.close();
+});
+
+const ask = (request: Readonly<Record<string, unknown>> = order): Promise<Decision> =>
+  trust.check({ gate, passport, request });
+
+/** The record, as soon as it is in its chain. */
+async function attestation(id: string | null) {
+  const read = () => api.call({ url: `/v1/attestations/${id}` });
+  return (await untilAnswer(read, ({ status }) => status === 200, { what: `attestation ${id}` })).body;
+}
+
+describe('a check in the process that asks', () => {
+  it('is decided and recorded as a check over HTTP', async () => {
+    const ours = await ask();
+    const theirs = await api.call({ url: `/v1/gates/${gate}/check`, body: { passport, request: order } });
+    expect({ ...ours, attestation_id: null }).toEqual({ ...theirs.body, attestation_id: null });
+    const [record, other] = [await attestation(ours.attestation_id), theirs.body.attestation_id];
+    expect(record).toMatchObject({ decision: 'PERMIT', gate_id: gate, passport_id: passportId });
+    expect(record.request_hash).toBe((await attestation(other)).request_hash);
+  });
+
+  it('takes its arguments as the client of a sidecar does, which guards rely on', async () => {
+    expectTypeOf<EmbeddedAgentTrust>().toExtend<Pick<Sidecar, 'check' | 'enforce' | 'checkBatch'>>();
+    expect(await trust.check(gate, { passport, request: order })).toMatchObject({ decision: 'PERMIT' });
+    expect(await trust.enforce({ passport, request: order })).toMatchObject({ decision: 'PERMIT' });
+    expect(await trust.enforce({ passport, request: { ...order, gate_id: gate } })).toMatchObject({
+      decision: 'PERMIT',
+      constraints_evaluated: expect.arrayContaining(['trust_level']),
+    });
+  });
+
+  it('is charged once under an idempotency key', async () => {
+    const keyed = () => trust.check({ gate, passport, request: order, idempotencyKey: 'order-17' });
+    const [first, second] = [await keyed(), await keyed()];
+    expect(first).toMatchObject({ decision: 'PERMIT', attestation_id: expect.any(String) });
+    expect(second).toEqual(first);
+    const differs = { ...order, idempotency_key: 'order-18' };
+    await expect(
+      trust.check({ gate, passport, request: differs, idempotencyKey: 'order-17' }),
+    ).rejects.toMatchObject({ code: 'invalid_request', param: 'idempotencyKey' });
+  });
+
+  it('throws what a repetition cannot cure, in words of the service', async () => {
+    const unknown = trust.check('gate_01m7w8f9hdzbnzm1x73rrwwwpj', { passport, request: order });
+    await expect(unknown).rejects.toThrow(NotFoundError);
+    await expect(unknown).rejects.toMatchObject({ code: 'gate_not_found', http_status: 404 });
+    await expect(ask({ ...order, amount: -1 })).rejects.toThrow(InvalidRequestError);
+    await expect(ask({ ...order, amount: -1 })).rejects.toMatchObject({ param: 'request.amount' });
+    await expect(ask({ ...order, amount: Number.NaN })).rejects.toThrow(InvalidRequestError);
+    const noText = trust.check({ gate, passport: 7 as unknown as string, request: order });
+    await expect(noText).rejects.toThrow(InvalidRequestError);
+  });
+
+  it('stands behind a guard in place of the client', async () => {
+    const setup = { sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' };
+    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body: { item: 'tea' } };
+    const verdict = (options: object) =>
+      guardedBy(setup, { gate, permission: 'orders:create', ...options }, {}, incoming);
+    const shown = { passportFrom: () => passport };
+    expect(await verdict(shown)).toMatchObject({ kind: 'pass', decision: { decision: 'PERMIT' } });
+    expect(await verdict({ ...shown, permission: 'orders:delete' })).toMatchObject({
+      kind: 'refuse',
+      status: 403,
+      body: { reason: 'permission_not_granted' },
+    });
+    expect(await verdict({ ...shown, amount: -1 })).toMatchObject({ kind: 'refuse', status: 400 });
+    await expect(verdict({ ...shown, gate: 'gate_x' })).rejects.toThrow('agent-trust refuses this guard');
+  });
+
+  it('comes in batches too, each in its place', async () => {
+    const results = await trust.checkBatch(gate, [
+      { passport, request: order },
+      { passport, request: { ...order, amount: -1 } },
+      { passport, request: { permission_key: 'orders:delete' } },
+    ]);
+    expect(results).toEqual([
+      expect.objectContaining({ decision: 'PERMIT' }),
+      expect.any(InvalidRequestError),
+      expect.objectContaining({ decision: 'BLOCK', reason: 'permission_not_granted' }),
+    ]);
+    await expect(trust.checkBatch(gate, [])).rejects.toThrow(InvalidRequestError);
+  });
+});
+
+describe('the program around it', () => {
+  it('may change its object after the call: what was asked is decided, and redacted', async () => {
+    const redacting = await api.createGate({ constraints: { pii_controls: { mode: 'redact' } } });
+    await world.caughtUp();
+    const note = { text: 'write to jane@example.com' };
+    const answer = trust.check({ gate: redacting.gate_id, passport, request: { ...order, note } });
+    note.text = 'changed';
+    expect(await answer).toMatchObject({
+      decision: 'PERMIT',
+      request_redacted: { note: { text: expect.stringContaining('write to [') } },
+    });
+  });
+
+  it('gets back what its own getter throws, and nothing is recorded', async () => {
+    const before = await decisions();
+    const request = {
+      ...order,
+      get item(): string {
+        throw new Error('no item today');
+      },
+    };
+    await expect(ask(request)).rejects.toThrow('no item today');
+    expect(await decisions()).toBe(before);
+    expect(await ask()).toMatchObject({ decision: 'PERMIT' });
+  });
+
+  it('may give a check up, by a signal or a deadline, and nothing is taken for it', async () => {
+    const limited = await api.createGate({ constraints: { rate_limits: { requests_per_day: 1 } } });
+    await world.caughtUp();
+    const check = { gate: limited.gate_id, passport, request: order };
+    await expect(trust.check({ ...check, signal: AbortSignal.abort('no use') })).rejects.toBe('no use');
+    world.link.cut();
+    const leaving = new AbortController();
+    const given = trust.check({ ...check, signal: leaving.signal });
+    const late = trust.check({ ...check, deadlineMs: 1 });
+    leaving.abort('its client has gone');
+    await expect(given).rejects.toBe('its client has gone');
+    expect(await late).toMatchObject({ decision: 'UNAVAILABLE', reason: 'timeout' });
+    world.resume();
+    // All of the limit is left.
+    const asked = () => trust.check(check);
+    const passing = (decision: Decision) =>
+      decision.decision === 'UNAVAILABLE' || decision.reason === 'quota_unavailable';
+    expect(
+      await untilAnswer(asked, (decision) => !passing(decision), { what: 'an answer that stays' }),
+    ).toMatchObject({ decision: 'PERMIT' });
+    await expect(trust.check({ ...check, deadlineMs: 0 })).rejects.toThrow(TypeError);
+  });
+
+  it('may ask ten times as much as a turn decides: each is answered, and all goes on after it', async () => {
+    const [first, ...others] = await Promise.all(Array.from({ length: 10_240 }, () => ask()));
+    expect(first).toMatchObject({ decision: 'PERMIT' });
+    const permitted = others.filter(({ decision }) => decision === 'PERMIT');
+    const shed = others.filter(({ reason }) => reason === 'overloaded');
+    expect(permitted.length + shed.length).toBe(others.length);
+    // Those of one turn, and of those that may wait as many as a busy machine decides within their deadline.
+    expect(permitted.length + 1).toBeGreaterThan(1_024);
+    expect(permitted.length + 1).toBeLessThanOrEqual(1_024 + 5_000);
+    expect(shed[0]).toMatchObject({
+      decision: 'UNAVAILABLE',
+      retry: { retryable: true, after_ms: 1_000 },
+      request_id: expect.stringMatching(/^req_/),
+    });
+    expect(await ask()).toMatchObject({ decision: 'PERMIT' });
+    const promised = permitted.map(({ attestation_id }) => attestation_id);
+    const recorded = async () => {
+      const [row] = await api.deps.sql<{ records: number }[]>`
+        SELECT count(*) AS records FROM attestations WHERE attestation_id = ANY(${promised}::text[])`;
+      return row?.records === promised.length;
+    };
+    await until(recorded, { what: `${promised.length} records at the control plane` });
+  });
+});
+
+describe('what goes wrong around it', () => {
+  it('decides nothing on what it missed while the program blocked the event loop', async () => {
+    // Long polls alone: a push would reach it in this process.
+    const own = await startTestEmbedded({ api, bus: null });
+    const { passport_id, jwt } = await api.issuePassport();
+    await own.caughtUp();
+    const check = { gate, passport: jwt, request: order };
+    expect(await own.embedded.check(check)).toMatchObject({ decision: 'PERMIT' });
+    own.link.cut();
+    await api.call({ url: `/v1/passports/${passport_id}/revoke`, body: {} });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
+    own.link.restore();
+    expect(await own.embedded.check(check)).toMatchObject({ reason: 'passport_revoked' });
+    await own.close();
+    own.removeFolder();
+  });
+
+  it('blocks what only the control plane knows while that is late, within a second, and decides the rest', async () => {
+    const limited = await api.createGate({ constraints: { rate_limits: { requests_per_day: 1_000 } } });
+    await world.caughtUp();
+    world.link.cut();
+    const check = { gate: limited.gate_id, passport, request: order };
+    const [unknown, known] = await Promise.all([trust.check(check), ask()]);
+    expect(unknown).toMatchObject({ decision: 'BLOCK', reason: 'quota_unavailable' });
+    expect(known).toMatchObject({ decision: 'PERMIT' });
+    expect(trust.isReady()).toBe(true);
+    world.resume();
+  });
+
+  it('is UNAVAILABLE without its folder, and decides again in a new one', async () => {
+    const own = await startTestEmbedded({ api });
+    await own.caughtUp();
+    const check = () => own.embedded.check({ gate, passport, request: order });
+    const before = await check();
+    rmSync(join(own.folder, 'spool'), { recursive: true });
+    expect(await check()).toMatchObject({ decision: 'UNAVAILABLE', reason: 'overloaded' });
+    expect(own.embedded.isReady()).toBe(false);
+    const isBack = ({ decision }: Decision) => decision === 'PERMIT';
+    const after = await untilAnswer(check, isBack, { what: 'a decision' });
+    for (const { attestation_id } of [before, after]) await attestation(attestation_id);
+    await own.close();
+    own.removeFolder();
+  });
+
+  it('throws ForbiddenError while its account is suspended', async () => {
+    const account = await api.createAccount();
+    const own = await startTestEmbedded({ api, accountKey: account.key });
+    const of = { gate: (await api.createGate({}, account.key)).gate_id, passport, request: order };
+    const suspended = {
+      method: 'PUT',
+      url: `/v1/accounts/${account.accountId}`,
+      body: { status: 'suspended' },
+    };
+    expect((await api.call(suspended)).status).toBe(200);
+    await expect(
+      untilAnswer(
+        () => own.embedded.check(of),
+        () => false,
+        { what: 'the suspension' },
+      ),
+    ).rejects.toThrow(ForbiddenError);
+    await own.close();
+    own.removeFolder();
+  });
+});
+
+describe('starting and stopping', () => {
+  const folders: ReturnType<typeof temporaryFolder>[] = [];
+  afterAll(() => {
+    for (const folder of folders) folder.remove();
+  });
+  const newFolder = () => {
+    const folder = temporaryFolder();
+    folders.push(folder);
+    return folder.path;
+  };
+  const optionsIn = async (dataDir: string): Promise<EmbeddedOptions> => ({
+    controlPlaneUrl: `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`,
+    apiKey: (await api.createKey({ scopes: ['sidecars:connect'] })).key,
+    dataDir,
+    logLevel: 'silent',
+  });
+  const listeners = () => process.eventNames().map((name) => [name, process.listenerCount(name)]);
+
+  it('shares a process with others, each in its folder, and leaves the process as it was', async () => {
+    const before = listeners();
+    const options = await Promise.all([newFolder(), newFolder()].map(optionsIn));
+    const both = await Promise.all(options.map((each) => startEmbedded(each)));
+    expect(listeners()).toEqual(before);
+    const limited = await api.createGate({ constraints: { rate_limits: { requests_per_day: 3 } } });
+    const check = { gate: limited.gate_id, passport, request: order };
+    for (const each of both) {
+      const knows = () => each.check(check).catch((error: Error) => error);
+      await untilAnswer(knows, (answer) => !(answer instanceof NotFoundError), { what: 'the gate' });
+    }
+    const answers = await Promise.all(both.flatMap((each) => [each.check(check), each.check(check)]));
+    const permits = answers.filter(({ decision }) => decision === 'PERMIT');
+    // Two of the three were taken while they got to know the gate.
+    expect(permits).toHaveLength(1);
+    await expect(startEmbedded(options[0] as EmbeddedOptions)).rejects.toThrow('is in use by another');
+    await Promise.all(both.map((each) => each.stop()));
+    for (const { attestation_id } of permits) {
+      // Already there, when `stop` has resolved.
+      expect((await api.call({ url: `/v1/attestations/${attestation_id}` })).status).toBe(200);
+    }
+    expect(listeners()).toEqual(before);
+  });
+
+  it('answers what was under way, then UNAVAILABLE, and starts again in its folder', async () => {
+    const options = await optionsIn(newFolder());
+    const first = await startEmbedded(options);
+    const underWay = first.check({ gate, passport, request: order });
+    const stopped = first.stop();
+    expect(await underWay).toMatchObject({ decision: 'PERMIT' });
+    expect(first.isReady()).toBe(false);
+    expect(await first.check({ gate, passport, request: order })).toMatchObject({
+      decision: 'UNAVAILABLE',
+      reason: 'service_unavailable',
+    });
+    await stopped;
+    await first.stop();
+    const again = await startEmbedded(options);
+    expect(again.isReady()).toBe(true);
+    expect(await again.check({ gate, passport, request: order })).toMatchObject({ decision: 'PERMIT' });
+    await again.stop();
+  });
+
+  it('gives the units back that it held', async () => {
+    const limited = await api.createGate({ constraints: { rate_limits: { requests_per_day: 3 } } });
+    const check = { gate: limited.gate_id, passport, request: order };
+    const first = await startEmbedded(await optionsIn(newFolder()));
+    expect(await first.check(check)).toMatchObject({ decision: 'PERMIT' });
+    await first.stop();
+    const second = await startEmbedded(await optionsIn(newFolder()));
+    expect(await second.check(check)).toMatchObject({ decision: 'PERMIT' });
+    expect(await second.check(check)).toMatchObject({ decision: 'PERMIT' });
+    expect(await second.check(check)).toMatchObject({ reason: 'rate_limit_exceeded' });
+    await second.stop();
+  });
+
+  it('is not ready without a control plane, and says so to each check', async () => {
+    const own = await startEmbedded({
+      ...(await optionsIn(newFolder())),
+      controlPlaneUrl: 'http://127.0.0.1:1',
+      readyWaitMs: 0,
+    });
+    expect(own.isReady()).toBe(false);
+    expect(await own.check({ gate, passport, request: order })).toMatchObject({
+      decision: 'UNAVAILABLE',
+      reason: 'service_unavailable',
+    });
+    await own.stop();
+  });
+});
+
+async function metric(name: string): Promise<number> {
+  const lines = (await trust.metrics())
+    .split('\n')
+    .filter((line) => line.startsWith(`agent_trust_sidecar_${name}`));
+  expect(lines.length).toBeGreaterThan(0);
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+const decisions = () => metric('decisions_total');

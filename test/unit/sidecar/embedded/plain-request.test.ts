@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { contentHash } from '../../../../shared/crypto/content-hash.ts';
+import { limits } from '../../../../shared/model/limits.ts';
+import { assertSafeJson } from '../../../../shared/wire/json.ts';
+import { plainRequest } from '../../../../sidecar/embedded/plain-request.ts';
+
+const throughText = (value: unknown) => JSON.parse(JSON.stringify(value));
+
+/** What programs put into a request: JSON, and what JSON.stringify makes JSON of, or leaves out. */
+const fromPrograms = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.string({ unit: 'grapheme' }),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.boolean(),
+    fc.constantFrom(null, undefined, () => 1, Symbol('a')),
+    fc.date({ noInvalidDate: true }),
+    fc.string().map((text) => ({ toJSON: () => text })),
+    fc.constant(new Map([[1, 2]])),
+    fc.array(tie('value'), { maxLength: 4 }),
+    tie('object'),
+  ),
+  object: fc.dictionary(
+    fc.string().filter((name) => name !== '__proto__' && name !== 'toJSON'),
+    tie('value'),
+    { maxKeys: 6 },
+  ),
+}));
+
+describe('the plain form of a request', () => {
+  it('is what its JSON text says, with the same hash', () => {
+    fc.assert(
+      fc.property(fromPrograms.object, (request) => {
+        const plain = plainRequest(request);
+        expect(plain).toEqual(throughText(request));
+        expect(contentHash(plain)).toBe(contentHash(throughText(request)));
+      }),
+    );
+  });
+
+  it('holds own members alone, as JSON.stringify does', () => {
+    class Order {
+      amount = 5;
+      get total() {
+        return 6;
+      }
+    }
+    expect(plainRequest(new Order())).toEqual({ amount: 5 });
+    expect(plainRequest(Object.create({ amount: 5 }))).toEqual({});
+  });
+
+  it('is a copy at every level', () => {
+    const order = { items: [{ sku: 'a' }] };
+    const plain = plainRequest({ order });
+    order.items[0] = { sku: 'b' };
+    expect(plain).toEqual({ order: { items: [{ sku: 'a' }] } });
+  });
+
+  it.each([
+    ['a text', 'text'],
+    ['a list', []],
+    ['nothing', undefined],
+    ['null', null],
+    ['a date', new Date(0)],
+  ])('is refused where it is %s', (_name, request) => {
+    expect(() => plainRequest(request)).toThrow('request must be an object.');
+  });
+
+  it('leaves what no JSON text of a check may hold for assertSafeJson to refuse', () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['again'] = cycle;
+    const hostile = JSON.parse('{"__proto__":{"polluted":true}}');
+    for (const request of [cycle, hostile, { amount: Number.NaN }, { amount: Infinity }, { a: '\ud800' }]) {
+      const body = { passport: '', request: plainRequest(request) };
+      expect(() => assertSafeJson(body)).toThrow();
+    }
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  it('is nested as deep as the JSON text of a check may be', () => {
+    const nested = (depth: number): object => (depth === 1 ? {} : { in: nested(depth - 1) });
+    const body = (depth: number) => ({ passport: '', request: plainRequest(nested(depth)) });
+    // The body around the request is a level too.
+    expect(() => assertSafeJson(body(limits.jsonDepthMax - 1))).not.toThrow();
+    expect(() => assertSafeJson(body(limits.jsonDepthMax))).toThrow('Nesting is deeper');
+  });
+
+  it('says of a bigint that it has no form', () => {
+    expect(() => plainRequest({ amount: 5n })).toThrow('A bigint has no JSON form');
+  });
+
+  it.each([
+    ['a text', { note: 'x'.repeat(limits.bodyBytesMax) }],
+    ['a name', { ['x'.repeat(limits.bodyBytesMax)]: 1 }],
+    ['many members', Object.fromEntries(Array.from({ length: limits.bodyBytesMax }, (_, i) => [`m${i}`, 1]))],
+    ['a long list', { list: Array.from({ length: limits.bodyBytesMax }, () => 1) }],
+  ])('is bounded: %s', (_name, request) => {
+    expect(() => plainRequest(request)).toThrow(`at most ${limits.bodyBytesMax} characters`);
+  });
+
+  it('passes on what a getter of the program throws', () => {
+    const request = {
+      get amount(): number {
+        throw new Error('no amount today');
+      },
+    };
+    expect(() => plainRequest(request)).toThrow('no amount today');
+  });
+});
