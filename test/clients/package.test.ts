@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { fencedBlock } from '../support/verify-example.ts';
-import { type InstalledClient, installClient, root, run } from './support/installed-client.ts';
+import { addAgentTrust, type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
 const packedBytesMax = 40_000;
@@ -14,6 +14,7 @@ let installed: InstalledClient;
 beforeAll(async () => {
   const others = ['express', 'fastify', 'hono', '@hono/node-server', '@types/node', '@types/express'];
   installed = await installClient(others);
+  await addAgentTrust(installed.folder);
 });
 afterAll(() => installed.remove());
 
@@ -101,11 +102,14 @@ import { expressGuard } from '@agent-trust/node/express';
 import { fastifyGuard } from '@agent-trust/node/fastify';
 import { honoGuard } from '@agent-trust/node/hono';
 import { httpGuard } from '@agent-trust/node/http';
+import { startEmbedded } from 'agent-trust/embedded';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 
 const sidecar = new Sidecar({ apiKey: 'at_live_' });
+const trust = await startEmbedded({ controlPlaneUrl: 'http://127.0.0.1:8080', apiKey: 'at_live_' });
+expressGuard({ sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' });
 const decision = await sidecar.check('gate_1', { passport: '', request: { permission_key: 'a:b' } });
 switch (decision.decision) {
   case 'PERMIT': { const id: string = decision.attestation_id; void id; break; }
@@ -143,6 +147,7 @@ describe('the examples', () => {
   let service: ClientService;
   let gate: string;
   let passport: string;
+  let sidecarKey: string;
   const children: ChildProcess[] = [];
   beforeAll(async () => {
     service = await startClientService();
@@ -152,6 +157,7 @@ describe('the examples', () => {
       permissions: ['orders:create'],
     });
     passport = issued.jwt ?? '';
+    sidecarKey = (await service.api.createKey({ scopes: ['sidecars:connect'] })).key;
     await service.testSidecar.caughtUp();
   });
   afterAll(async () => {
@@ -175,6 +181,8 @@ describe('the examples', () => {
       PORT: String(port),
       SIDECAR_URL: service.testSidecar.origin,
       CONTROL_PLANE_URL: service.url,
+      SIDECAR_API_KEY: sidecarKey,
+      DATA_DIR: join(installed.folder, 'data'),
     };
     const child = spawn(process.execPath, [name], {
       cwd: installed.folder,
@@ -185,11 +193,11 @@ describe('the examples', () => {
     const [line] = await once(child.stdout, 'data');
     expect(String(line)).toBe(`listening on ${port}\n`);
 
-    const order = async (headers: Record<string, string>): Promise<[number, unknown]> => {
-      const response = await fetch(`http://127.0.0.1:${port}/orders?item=tea&amount=5`, {
+    const order = async (headers: Record<string, string>, amount = 5): Promise<[number, unknown]> => {
+      const response = await fetch(`http://127.0.0.1:${port}/orders?item=tea&amount=${amount}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
-        body: JSON.stringify({ item: 'tea', amount: 5 }),
+        body: JSON.stringify({ item: 'tea', amount }),
       });
       return [response.status, await response.json()];
     };
@@ -198,6 +206,42 @@ describe('the examples', () => {
       { ordered: 'tea', record: expect.stringMatching(/^att_/) },
     ]);
     expect((await order({}))[0]).toBe(401);
+    // Also where the error comes from another copy of the package.
+    expect((await order({ 'x-agent-passport': passport }, -1))[0]).toBe(400);
+  });
+
+  it('keep the record of an answer that a service with the decisions in it has got before it crashes', async () => {
+    const program = (afterwards: string) => `
+      import { startEmbedded } from 'agent-trust/embedded';
+      const { CONTROL_PLANE_URL: controlPlaneUrl, SIDECAR_API_KEY: apiKey, GATE, PASSPORT } = process.env;
+      const options = { controlPlaneUrl, apiKey, dataDir: 'crashing', logLevel: 'error' };
+      const trust = await startEmbedded(options);
+      ${afterwards}`;
+    const env = {
+      CONTROL_PLANE_URL: service.url,
+      SIDECAR_API_KEY: sidecarKey,
+      GATE: gate,
+      PASSPORT: passport,
+    };
+    const play = (afterwards: string) =>
+      run(process.execPath, ['--input-type=module', '-e', program(afterwards)], {
+        cwd: installed.folder,
+        env,
+      });
+    const check = "{ gate: GATE, passport: PASSPORT, request: { permission_key: 'orders:create' } }";
+    const crash = `setTimeout(() => { throw new Error('a bug of the service'); }, 0)`;
+    const crashed = await play(`
+      const { attestation_id } = await trust.check(${check});
+      console.log(attestation_id);
+      ${crash};`).catch((error: { code: number; stdout: string; stderr: string }) => error);
+    expect(crashed).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^att_/),
+      stderr: expect.stringContaining('a bug of the service'),
+    });
+    await play('await trust.stop();');
+    const record = await service.api.call({ url: `/v1/attestations/${crashed.stdout.trim()}` });
+    expect(record).toMatchObject({ status: 200, body: { decision: 'PERMIT', gate_id: gate } });
   });
 
   it('have a page each', () => {
