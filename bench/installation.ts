@@ -16,6 +16,7 @@ export interface Installation extends ControlPlane {
   /** The one that runs now. */
   readonly controlPlane: Program;
   readonly sidecar: Program;
+  readonly controlPlaneOrigin: string;
   readonly sidecarOrigin: string;
   /** The public key set, as JSON text. */
   jwks(): Promise<string>;
@@ -165,6 +166,7 @@ async function installIn(
       return controlPlane;
     },
     sidecar,
+    controlPlaneOrigin: origin,
     sidecarOrigin,
     ...seeded,
     withAllCores: async (work) => {

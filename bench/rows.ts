@@ -2,6 +2,7 @@ import { cold } from './cold.ts';
 import { decide } from './decide.ts';
 import { discover } from './discover.ts';
 import { diverse } from './diverse.ts';
+import { embedded } from './embedded.ts';
 import { exportOf } from './export.ts';
 import { garbage } from './garbage.ts';
 import { growth } from './growth.ts';
@@ -168,6 +169,13 @@ export const rows: readonly Row[] = [
     targets: ['P21'],
     seconds: { full: 100, quick: 18 },
     run: batch,
+  },
+  {
+    name: 'embedded',
+    describe: 'decisions in the process that asks and over HTTP, one core',
+    targets: ['P23'],
+    seconds: { full: 300, quick: 60 },
+    run: embedded,
   },
   {
     name: 'proxy',

@@ -253,11 +253,21 @@ async function passportKeys(installation: Installation): Promise<string> {
 const waitingBytes = 'agent_trust_sidecar_spool_bytes';
 const shippedMsMax = 180_000;
 
-/** Until the control plane has counted every decision that the sidecar has made, at these gates. */
-export const allShipped = (installation: Installation, gateIds: readonly string[]): Promise<void> =>
-  installation.withAllCores(() => untilShipped(installation, gateIds));
+/**
+ * Until the control plane has counted every decision that the sidecar has made, and `others` that another
+ * program has made, at these gates.
+ */
+export const allShipped = (
+  installation: Installation,
+  gateIds: readonly string[],
+  others = 0,
+): Promise<void> => installation.withAllCores(() => untilShipped(installation, gateIds, others));
 
-async function untilShipped(installation: Installation, gateIds: readonly string[]): Promise<void> {
+async function untilShipped(
+  installation: Installation,
+  gateIds: readonly string[],
+  others: number,
+): Promise<void> {
   const deadline = performance.now() + shippedMsMax;
   // Asked of the sidecar, because each question to the control plane takes from what is waited for.
   while (performance.now() < deadline && (await installation.sidecarMetric(waitingBytes)) > 0)
@@ -269,7 +279,7 @@ async function untilShipped(installation: Installation, gateIds: readonly string
       taken += (stats as { readonly total_requests: number }).total_requests;
     }
     // Each time anew: requests that wrk has left behind unanswered may have been decided only now.
-    const decided = await installation.sidecarMetric('agent_trust_sidecar_decisions_total');
+    const decided = others + (await installation.sidecarMetric('agent_trust_sidecar_decisions_total'));
     if (taken === decided) return;
     if (performance.now() > deadline)
       throw new Error(`${decided - taken} of ${decided} records are still not shipped`);
