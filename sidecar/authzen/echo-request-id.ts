@@ -11,8 +11,9 @@ export function echoRequestId(given: string, outcome: Reply | LargeBody): Reply 
   return { ...outcome, handle: (body, responder) => outcome.handle(body, new Echoing(given, responder)) };
 }
 
-const withId = (given: string, { headers = [], ...reply }: Reply): Reply => ({
-  ...reply,
+const withId = (given: string, { status, body, headers = [] }: Reply): Reply => ({
+  status,
+  body,
   headers: [...headers.filter(([name]) => name !== 'x-request-id'), ['x-request-id', given]],
 });
 

@@ -54,7 +54,7 @@ function evaluateOne(deps: InOrderDeps, item: CheckItem, responder: Responder, r
     responder,
     onEnd: ([reply]) => {
       if (reply === undefined) return;
-      responder.reply(reply.status === 200 ? { ...reply, body: evaluationJson(reply) } : reply);
+      responder.reply(reply.status === 200 ? jsonReply(200, evaluationJson(reply), requestId) : reply);
     },
   }).begin();
 }

@@ -177,7 +177,7 @@ describe('pages of attestations', () => {
         filter,
         fc.integer({ min: 1, max: 5 }),
         async (first, later, by, limit) => {
-          await api.deps.sql`TRUNCATE attestations, chains`;
+          await api.deps.sql`TRUNCATE records, chains`;
           let arrived = 0;
           const known: Listed[] = [];
           const arrive = async (drawn: readonly Drawn[]) => {

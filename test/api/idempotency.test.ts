@@ -95,10 +95,17 @@ const creations: readonly Creation[] = [
     count: () => countOf('/accounts'),
     withoutSecrets: ({ api_key: { key, ...api_key }, ...rest }) => ({ ...rest, api_key }),
   },
+  {
+    path: '/users',
+    body: () => ({ email: `${newKey()}@example.com`, role: 'auditor' }),
+    count: () => countOf('/users'),
+    withoutSecrets: ({ invitation_url, ...rest }) => rest,
+  },
 ];
 
 /**
- * The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again.
+ * The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again. So
+ * does an invitation, and what is sent to become a session or to change one's own login has no API key.
  */
 const createNothing = [
   '/v1/passports/:id/revoke',
@@ -116,6 +123,12 @@ const createNothing = [
   '/v1/webhooks/:id/deliveries/:delivery_id/resend',
   '/v1/webhooks/:id/recover',
   '/v1/signing-keys/rotate',
+  '/v1/users/:id/invitation',
+  '/v1/invitations/accept',
+  '/v1/session',
+  '/v1/users/me/password',
+  '/v1/users/me/totp',
+  '/v1/users/me/totp/confirm',
 ];
 
 describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) => {
