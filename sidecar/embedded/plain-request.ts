@@ -31,6 +31,8 @@ class Copier {
         if (value === null) return null;
         return depth > limits.jsonDepthMax ? {} : this.#copyObject(value, depth + 1);
       case 'number':
+        // JSON.stringify writes -0 as 0.
+        return value === 0 ? 0 : value;
       case 'boolean':
         return value;
       case 'bigint':

@@ -50,6 +50,10 @@ describe('the plain form of a request', () => {
     expect(plainRequest(Object.create({ amount: 5 }))).toEqual({});
   });
 
+  it('has no negative zero, as JSON has none', () => {
+    expect(plainRequest({ amount: -0 })).toEqual({ amount: 0 });
+  });
+
   it('is a copy at every level', () => {
     const order = { items: [{ sku: 'a' }] };
     const plain = plainRequest({ order });
