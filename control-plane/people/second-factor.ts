@@ -100,7 +100,7 @@ const recoveryCodeBytes = 10;
 const newRecoveryCode = ({ random }: Pick<BaseDeps, 'random'>): string =>
   (base32(random.bytes(recoveryCodeBytes)).match(/.{4}/g) ?? []).join('-');
 
-/** Written in any case, with or without its hyphens. 80 bits of chance need no slow hash. */
+/** Written in any case, with or without its hyphens. 80 random bits need no slow hash. */
 const hashRecoveryCode = (code: string): string => sha256Hex(code.replaceAll(/[\s-]/g, '').toUpperCase());
 
 type SealDeps = Pick<BaseDeps, 'sealer' | 'random'>;

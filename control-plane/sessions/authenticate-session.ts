@@ -20,7 +20,7 @@ declare module 'fastify' {
   }
 }
 
-/** All that is kept of a cookie: its 256 bits of chance need no slow hash. */
+/** All that is kept of a cookie: its 256 random bits need no slow hash. */
 export const hashSessionToken = (token: string): string => sha256Hex(token);
 
 /**

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { decisionReasons } from '../../../shared/model/decision.ts';
 import { useAddress } from '../api/address.ts';
 import { type Attestation, type AttestationPage, api } from '../api/client.ts';
 import { useCursorList } from '../api/lists.ts';
@@ -24,37 +25,6 @@ const filters = [
   'until',
 ] as const;
 type Query = NonNullable<Parameters<typeof api.attestations.list>[0]>;
-
-const reasons = [
-  'passport_malformed',
-  'passport_signature_invalid',
-  'passport_not_yet_valid',
-  'passport_expired',
-  'passport_revoked',
-  'passport_suspended',
-  'passport_unknown_key',
-  'mode_mismatch',
-  'trust_level_insufficient',
-  'issuer_untrusted',
-  'permission_missing',
-  'permission_not_granted',
-  'permission_not_in_catalog',
-  'domain_missing',
-  'domain_not_allowed',
-  'pii_detected',
-  'currency_unsupported',
-  'amount_missing',
-  'spend_limit_exceeded',
-  'rate_limit_exceeded',
-  'approval_required',
-  'approval_mismatch',
-  'approval_denied',
-  'approval_expired',
-  'approval_used',
-  'approvals_pending_exceeded',
-  'state_stale',
-  'quota_unavailable',
-] as const;
 
 const periods = [
   ['', 'All time'],
@@ -108,7 +78,7 @@ export default function AttestationsPage(): ReactNode {
         />
         <Select
           label="Reason"
-          options={[['', 'All'], ...reasons.map((each) => [each, words(each)] as const)]}
+          options={[['', 'All'], ...decisionReasons.map((each) => [each, words(each)] as const)]}
           {...field('reason')}
         />
         <TextField label="Agent id" {...field('agent_id')} />
