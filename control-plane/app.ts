@@ -33,8 +33,10 @@ import { peopleRoutes } from './people/routes.ts';
 import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
+import { statisticsRoutes } from './statistics/routes.ts';
 import { snapshotExporter } from './storage/snapshot-export.ts';
 import { syncRoutes } from './sync/routes.ts';
+import { sidecarRoutes } from './sync/sidecar-routes.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
 import { offeredScopes } from './tools/tool-list.ts';
@@ -112,9 +114,11 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(approvalRoutes(deps));
       v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
       v1.register(auditRoutes(deps, exportSnapshot));
+      v1.register(statisticsRoutes(deps));
       v1.register(webhookRoutes(deps));
       v1.register(signingKeyRoutes(deps));
       v1.register(syncRoutes(deps));
+      v1.register(sidecarRoutes(deps));
       v1.register(leaseRoutes(deps));
       v1.register(settlementRoutes(deps));
     },

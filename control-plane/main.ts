@@ -40,6 +40,7 @@ import { signingLimits } from './signing/limits.ts';
 import { loadSigningKeys } from './signing/load-signing-keys.ts';
 import { masterKeyOf } from './signing/master-key.ts';
 import { signPool } from './signing/sign-pool.ts';
+import { startStatisticsTrim } from './statistics/trim-statistics.ts';
 import { connect } from './storage/connect.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
@@ -187,6 +188,8 @@ async function startAll(
   started.add('webhook deliveries', () => deliveries.stop());
   const approvalSweep = startApprovalSweep(deps);
   started.add('approvals', () => approvalSweep.stop());
+  const statisticsTrim = startStatisticsTrim(deps);
+  started.add('statistics', () => statisticsTrim.stop());
   await listen(deps, { host, port }, started);
   const facts = { origin, replica: deps.replicaId, ed25519: ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');

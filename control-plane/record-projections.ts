@@ -2,12 +2,14 @@ import type { AppendedRecord, Projection } from './attestations/deps.ts';
 import { countUse } from './attestations/use-counters.ts';
 import { alertOnSpend } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
+import { countDecisions } from './statistics/count-decisions.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
 /** What becomes true with each record, in the order in which rows are locked that many transactions share. */
 export const recordProjections: readonly Projection[] = [
   emitDecisions,
   (tx, _deps, appended) => countUse(tx, counted(appended)),
+  (tx, _deps, appended) => countDecisions(tx, appended),
   (tx, deps, appended) => alertOnSpend(tx, deps, counted(appended)),
   (tx, _deps, appended) =>
     postUnits(

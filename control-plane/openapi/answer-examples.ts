@@ -560,6 +560,35 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       deleted_at: '2026-11-22T08:03:00.000Z',
     },
   ],
+  DecisionStatistics: [
+    {
+      starts_at: '2026-11-22T08:00:00.000Z',
+      ends_at: '2026-11-22T10:00:00.000Z',
+      step: 'hour',
+      buckets: [
+        {
+          starts_at: '2026-11-22T08:00:00.000Z',
+          counts: [
+            { decision: 'BLOCK', reason: 'spend_limit_exceeded', count: 3 },
+            { decision: 'PERMIT', reason: null, count: 214 },
+          ],
+        },
+        { starts_at: '2026-11-22T09:00:00.000Z', counts: [] },
+      ],
+    },
+  ],
+  Sidecar: [
+    {
+      sidecar_id: 'side_01m7w8f9w7q9s1t3v5x7z9b1d3',
+      version: '0.2.0',
+      is_connected: true,
+      connected_at: '2026-11-22T07:00:00.000Z',
+      last_seen_at: '2026-11-22T08:00:00.412Z',
+      lag_ms: 88,
+      changes_behind: 0,
+      clock_offset_ms: 1,
+    },
+  ],
   TotpBegun: [
     {
       secret: 'JBSWY3DPEHPK3PXP…',

@@ -54,7 +54,13 @@ import {
 } from '../../shared/wire/passport.ts';
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
 import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
+import { SidecarAnswer } from '../../shared/wire/sidecar.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
+import {
+  DecisionBucketAnswer,
+  DecisionCountAnswer,
+  DecisionStatisticsAnswer,
+} from '../../shared/wire/statistics.ts';
 import { TemplateAnswer, TemplateCreation } from '../../shared/wire/template.ts';
 import {
   InvitationAcceptance,
@@ -151,6 +157,10 @@ export const namedSchemas = {
   Account: AccountAnswer,
   NewAccount: NewAccountAnswer,
   AccountPage: PageAnswer(AccountAnswer),
+  DecisionCount: DecisionCountAnswer,
+  DecisionBucket: DecisionBucketAnswer,
+  DecisionStatistics: DecisionStatisticsAnswer,
+  Sidecar: SidecarAnswer,
   Login,
   SessionAccount: SessionAccountAnswer,
   Session: SessionAnswer,

@@ -329,6 +329,24 @@ export const glossary: Readonly<Record<string, string>> = {
     'The first KiB of the answer, with everything that looks like a secret removed; null if there was none.',
   next_attempt_at: 'When the next attempt is due; null if none is.',
 
+  // Statistics
+  from: 'A time in the first bucket. Default: an hour, a day or 30 days back, by `step`.',
+  to: 'A time in the last bucket, or its end. Default: now.',
+  ends_at: 'When the last bucket ends.',
+  step: 'Length of a bucket, in UTC.',
+  buckets: 'All buckets, the oldest first.',
+  starts_at: 'When the bucket begins.',
+  counts: 'One for each outcome and reason that there was.',
+  count: 'How many decisions.',
+  sidecar_id: 'Id of the sidecar, `side_…`.',
+  'Sidecar.version': 'Version of its program; null if it did not say.',
+  is_connected: 'Whether it was heard of in the last seconds.',
+  connected_at: 'When its connection began.',
+  'Sidecar.last_seen_at': 'When it was last heard of.',
+  lag_ms: 'How long ago it was last heard of, in milliseconds.',
+  changes_behind: 'How many changes it has not acknowledged.',
+  clock_offset_ms: 'Its clock minus that of the control plane, in milliseconds.',
+
   // People
   user_id: 'Id of the user, `usr_…`.',
   email: 'Email address, in lower case. Unique in the account.',

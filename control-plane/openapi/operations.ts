@@ -261,6 +261,21 @@ export const operations: Readonly<Record<string, OperationText>> = {
     },
     headers: ['Content-Disposition'],
   },
+  'GET /v1/statistics/decisions': {
+    id: 'getDecisionStatistics',
+    tag: 'Statistics',
+    summary: 'Count decisions by time, outcome and reason',
+    description:
+      'Decisions at your gates, and those without a gate that you may read, by the time at which they were made. Every bucket from `from` to `to` ' +
+      'is in the answer, at most 1,440. Minutes are kept for two days, hours and days for 400. Gate tests do not count.',
+    errors: ['gate_not_found'],
+  },
+  'GET /v1/sidecars': {
+    id: 'listSidecars',
+    tag: 'Statistics',
+    summary: 'List the sidecars of your account',
+    description: 'Those last heard of first. A sidecar serves both modes.',
+  },
   'GET /v1/audit': {
     id: 'listAuditEntries',
     tag: 'Audit',

@@ -57,6 +57,8 @@ export const lockOrder = [
   'record_names',
   'gate_use',
   'passport_use',
+  // Shared by all records of a gate and minute; taken in the order of their key.
+  'decision_counts',
   'quota_spend',
   // Many transactions share these four: they are locked for a statement or two before the commit.
   'quota_windows',

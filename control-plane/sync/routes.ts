@@ -36,8 +36,8 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request) => {
       const { accountId } = callerOf(request);
-      const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
-      if (version !== syncVersion) {
+      const { sync_version: syncedVersion, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
+      if (syncedVersion !== syncVersion) {
         throw invalidRequest(
           'sync_version',
           `This control plane speaks version ${syncVersion}; update the older program.`,
@@ -48,6 +48,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         accountId,
         secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
         clockOffsetMs: sidecarNowMs - deps.clock.now(),
+        version: request.body.version ?? null,
       });
       deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has connected');
       return {

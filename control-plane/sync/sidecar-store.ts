@@ -4,6 +4,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -31,20 +32,23 @@ export async function connectSidecar(
     /** Of the connection id: what nobody can guess. */
     readonly secret: string;
     readonly clockOffsetMs: number;
+    /** Of its program. */
+    readonly version?: string | null;
   },
 ): Promise<string> {
-  const { sidecarId, accountId, clockOffsetMs } = sidecar;
+  const { sidecarId, accountId, clockOffsetMs, version = null } = sidecar;
   await makeRoom(sql, { sidecarId, accountId });
   const suffix = sql`${`.${sidecar.secret}`}::text`;
   const nowMs = databaseNowMs(sql);
   const later = sql`greatest(excluded.connected_at_ms, sidecars.connected_at_ms + 1)`;
   const taken = await sql<{ connection_id: string }[]>`
     INSERT INTO sidecars (sidecar_id, account_id, connection_id, connected_at_ms, last_seen_at_ms,
-      acked_account_revision, acked_global_revision, clock_offset_ms)
-    VALUES (${sidecarId}, ${accountId}, ${nowMs} || ${suffix}, ${nowMs}, ${nowMs}, 0, 0, ${clockOffsetMs})
+      acked_account_revision, acked_global_revision, clock_offset_ms, version)
+    VALUES (${sidecarId}, ${accountId}, ${nowMs} || ${suffix}, ${nowMs}, ${nowMs}, 0, 0, ${clockOffsetMs}, ${version})
     ON CONFLICT (sidecar_id) DO UPDATE SET connection_id = ${later} || ${suffix},
       connected_at_ms = ${later}, last_seen_at_ms = excluded.last_seen_at_ms,
-      acked_account_revision = 0, acked_global_revision = 0, clock_offset_ms = excluded.clock_offset_ms
+      acked_account_revision = 0, acked_global_revision = 0, clock_offset_ms = excluded.clock_offset_ms,
+      version = excluded.version
     WHERE sidecars.account_id = excluded.account_id
     RETURNING connection_id`;
   const connectionId = taken[0]?.connection_id;
@@ -194,3 +198,32 @@ export async function lookAtSidecars(
     silent: silent.slice(0, syncLimits.silentSidecarsMax).map(({ sidecarId }) => sidecarId),
   };
 }
+
+/** A sidecar as the people of its account see it. */
+export interface SeenSidecar {
+  readonly sidecarId: SidecarId;
+  readonly isConnected: boolean;
+  readonly connectedAtMs: UnixMillis;
+  readonly lastSeenAtMs: UnixMillis;
+  readonly clockOffsetMs: number;
+  /** Null: it is of a version that did not say so. */
+  readonly version: string | null;
+  /** Changes of both feeds that it has not acknowledged. */
+  readonly changesBehind: number;
+  /** Since it was last heard of. */
+  readonly silentMs: number;
+}
+
+/** The newest `syncLimits.sidecarsListedMax` sidecars of an account, those last heard of first. */
+export const listSidecars = (sql: Database, accountId: AccountId): Promise<readonly SeenSidecar[]> =>
+  sql<SeenSidecar[]>`
+    SELECT sidecar_id AS "sidecarId", connected_at_ms AS "connectedAtMs", last_seen_at_ms AS "lastSeenAtMs",
+      clock_offset_ms AS "clockOffsetMs", version,
+      last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected",
+      greatest(own.revision - acked_account_revision, 0) + greatest(all_feeds.revision - acked_global_revision, 0) AS "changesBehind",
+      greatest(${databaseNowMs(sql)} - last_seen_at_ms, 0) AS "silentMs"
+    FROM sidecars
+      JOIN feeds own ON own.feed_id = sidecars.account_id
+      JOIN feeds all_feeds ON all_feeds.feed_id = ${globalFeed}
+    WHERE account_id = ${accountId} ORDER BY last_seen_at_ms DESC, sidecar_id
+    LIMIT ${syncLimits.sidecarsListedMax}`;

@@ -3,6 +3,7 @@ import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 import { parseLeaseOutcome } from '../../shared/wire/lease-call.ts';
 import {
@@ -210,6 +211,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     connect: async () => {
       const body = {
         sync_version: syncVersion,
+        version: packageVersion,
         sidecar_id: sidecarId,
         now_ms: clock.now(),
       } satisfies ConnectRequest;

@@ -162,6 +162,8 @@ export function goodCalls(api: Api): GoodCalls {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
+    getDecisionStatistics: get('/v1/statistics/decisions'),
+    listSidecars: get('/v1/sidecars'),
     listAuditEntries: get('/v1/audit'),
     exportAudit: get('/v1/audit/export'),
     createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),

@@ -25,6 +25,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   people: ['invitations', 'users'],
   sessions: ['sessions'],
   signing: ['installation', 'signing_keys'],
+  statistics: ['decision_counts'],
   storage: ['migrations'],
   sync: ['changes', 'feeds', 'sidecars'],
   templates: ['templates'],

@@ -113,15 +113,20 @@ export interface ApiDocument {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
+/** Tags of what the console asks: most of it needs the cookie of a browser. */
+const ofConsole: ReadonlySet<string> = new Set(['People', 'Statistics']);
+
 /**
- * The part of the document that programs use. Users and sessions are left out, with what only they speak of:
- * most of those operations need the cookie of a browser, and the package has a bound of its size.
+ * The part of the document that programs use. What is for the console is left out, with the schemas that
+ * only it speaks of, because the package has a bound of its size.
  */
 export function forPrograms(document: ApiDocument): ApiDocument {
   const paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) => [
       path,
-      Object.fromEntries(Object.entries(item).filter(([, { tags }]) => tags?.includes('People') !== true)),
+      Object.fromEntries(
+        Object.entries(item).filter(([, { tags }]) => tags?.some((tag) => ofConsole.has(tag)) !== true),
+      ),
     ]),
   );
   const { schemas } = document.components;

@@ -1,0 +1,41 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { renderTime } from '../../shared/model/time.ts';
+import {
+  DecisionStatisticsAnswer,
+  DecisionStatisticsQuery,
+  renderDecisionBucket,
+} from '../../shared/wire/statistics.ts';
+import type { BaseDeps } from '../base/deps.ts';
+import { callerOf } from '../http/caller.ts';
+import { pathId } from '../http/path-id.ts';
+import { readTimeParameter } from '../http/time-parameter.ts';
+import { readDecisionStatistics, spanOf } from './read-statistics.ts';
+
+const config = { scope: 'attestations:read' } as const;
+
+/** How many decisions there were, by time, outcome and reason (contract §9). */
+export function statisticsRoutes({ sql, clock }: Pick<BaseDeps, 'sql' | 'clock'>): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/statistics/decisions',
+      {
+        config,
+        schema: { querystring: DecisionStatisticsQuery, response: { 200: DecisionStatisticsAnswer } },
+      },
+      async (request) => {
+        const { from, to, step, gate_id: gate } = request.query;
+        const given = { fromMs: readTimeParameter('from', from), toMs: readTimeParameter('to', to) };
+        const span = spanOf(step, given, clock.now());
+        // A gate of somebody else has no counts here, and is nothing to find out.
+        const gateId = gate === undefined ? null : pathId('gate', gate, 'gate_not_found');
+        const buckets = await readDecisionStatistics(sql, callerOf(request), span, gateId);
+        return {
+          starts_at: renderTime(span.fromMs),
+          ends_at: renderTime(span.toMs),
+          step,
+          buckets: buckets.map(renderDecisionBucket),
+        };
+      },
+    );
+  };
+}
