@@ -1,45 +1,41 @@
 /**
  * `npm run demo`: a story played against the running service. A small orders API asks the sidecar before it
  * serves an agent; two agents order, are permitted and blocked; one is revoked in the middle of its work;
- * then an auditor, who trusts nobody here, checks the record offline.
+ * then an auditor, who trusts nobody here, checks the record offline. With `--live`, agents trade until
+ * Ctrl-C.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
 import { CommandError } from '../control-plane/cli/call-api.ts';
 import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode } from '../shared/runtime/exit-codes.ts';
 import { originOf, SettingsError } from '../shared/runtime/settings.ts';
-
-/** What went wrong, in words for the person at the terminal. */
-class DemoError extends CommandError {}
-
-interface Stage {
-  readonly url: string;
-  readonly sidecarUrl: string;
-  readonly adminKey: string;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly body: Readonly<Record<string, unknown>>;
-}
-
-interface Agent {
-  readonly name: string;
-  readonly passportId: string;
-  readonly token: string;
-}
+import { liveRate, trade } from './demo-live.ts';
+import {
+  type Agent,
+  type Answer,
+  api,
+  call,
+  checkThatItRuns,
+  DemoError,
+  issuePassport,
+  print,
+  type Stage,
+  title,
+} from './demo-stage.ts';
 
 interface Options {
   readonly url?: string;
   readonly sidecar?: string;
   readonly keyFile?: string;
+  readonly live?: true;
+  readonly rate: number;
 }
 
 async function stageOf(options: Options): Promise<Stage> {
@@ -50,8 +46,6 @@ async function stageOf(options: Options): Promise<Stage> {
 }
 
 async function play(stage: Stage): Promise<void> {
-  await checkThatItRuns(stage);
-
   title('1. A gate in front of an orders API');
   const gateId = await createGate(stage);
   const enforcementKey = await createEnforcementKey(stage);
@@ -74,21 +68,6 @@ async function play(stage: Stage): Promise<void> {
   await auditOffline(stage, gateId);
 }
 
-async function checkThatItRuns(stage: Stage): Promise<void> {
-  for (const [what, url, option] of [
-    ['control plane', stage.url, 'url'],
-    ['sidecar', stage.sidecarUrl, 'sidecar'],
-  ] as const) {
-    const response = await fetch(`${url}/readyz`).catch(() => null);
-    if (response === null || !response.ok) {
-      throw new DemoError(
-        `The ${what} is not ready at ${url}. Start the service with "npm start", or name its address with --${option} or in the service's settings.`,
-      );
-    }
-    print(`The ${what} is ready at ${url}.`);
-  }
-}
-
 async function createGate(stage: Stage): Promise<string> {
   const gate = await api(stage, 'POST', '/gates', {
     name: 'Orders API',
@@ -106,18 +85,6 @@ async function createEnforcementKey(stage: Stage): Promise<string> {
     `The orders API gets a key of its own that can ask for decisions and nothing else (${answer.body['prefix']}…).`,
   );
   return String(answer.body['key']);
-}
-
-async function issuePassport(stage: Stage, name: string, permissions: string[]): Promise<Agent> {
-  const answer = await api(stage, 'POST', '/passports', {
-    // A fresh agent_id each time, so that the story can be played again.
-    agent_id: `${name}-${Date.now().toString(36)}`,
-    agent_name: name,
-    permissions,
-    expires_in_days: 1,
-  });
-  print(`${name} has passport ${answer.body['passport_id']} with ${permissions.join(', ')}.`);
-  return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
 }
 
 /**
@@ -281,47 +248,10 @@ async function waitForRecords(stage: Stage, gateId: string): Promise<void> {
 const placeOrder = (shop: string, agent: Agent, order: object): Promise<Answer> =>
   call(shop, 'POST', null, order, { 'x-agent-passport': agent.token });
 
-async function api(stage: Stage, method: string, path: string, body?: object): Promise<Answer> {
-  const answer = await call(`${stage.url}/v1${path}`, method, stage.adminKey, body);
-  if (answer.status >= 400) {
-    throw new DemoError(
-      `${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body['error'])}`,
-    );
-  }
-  return answer;
-}
-
-async function call(
-  url: string,
-  method: string,
-  key: string | null,
-  body?: object,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> {
-  const response = await fetch(url, {
-    method,
-    headers: {
-      ...headers,
-      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    body: body === undefined ? null : JSON.stringify(body),
-  });
-  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-}
-
 async function download(url: string, key: string | null): Promise<string> {
   const response = await fetch(url, key === null ? {} : { headers: { authorization: `Bearer ${key}` } });
   if (!response.ok) throw new DemoError(`GET ${url} answered ${response.status}.`);
   return response.text();
-}
-
-function title(text: string): void {
-  process.stdout.write(`\n${text}\n`);
-}
-
-function print(text: string): void {
-  process.stdout.write(`   ${text}\n`);
 }
 
 function explain(error: unknown): number {
@@ -330,9 +260,22 @@ function explain(error: unknown): number {
   return error instanceof CommandError ? error.exitCode : exitCode.failure;
 }
 
+function rateOf(text: string): number {
+  const rate = Number(text);
+  if (rate >= liveRate.least && rate <= liveRate.most) return rate;
+  throw new InvalidArgumentError(`It is a number from ${liveRate.least} to ${liveRate.most}.`);
+}
+
 const program = new Command('npm run demo --')
   .description(
     'Runs a demonstration against a running agent-trust service and prints each step. Start the service first: npm start',
+  )
+  .option('--live', 'agents trade until Ctrl-C, to watch in the console')
+  .option(
+    '--rate <number>',
+    `requests a second with --live, ${liveRate.least} to ${liveRate.most}`,
+    rateOf,
+    liveRate.usual,
   )
   .option('--url <origin>', 'the control plane; default: from the settings')
   .option('--sidecar <origin>', 'the sidecar; default: from the settings')
@@ -343,7 +286,14 @@ const program = new Command('npm run demo --')
       `${apiKeyHelp}\nSettings, from the environment:\n${describeSettings(['command'], process.env)}\n\n${settingSourcesHelp}\n`,
   )
   .exitOverride((end) => process.exit(end.exitCode === 0 ? exitCode.success : exitCode.usage))
-  .action(async (options: Options) => play(await stageOf(options)));
+  .action(async (options: Options) => {
+    const stage = await stageOf(options);
+    await checkThatItRuns(stage);
+    if (options.live !== true) return play(stage);
+    const ending = new AbortController();
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => ending.abort());
+    await trade(stage, { perSecond: options.rate, signal: ending.signal });
+  });
 await program.parseAsync().catch((error: unknown) => {
   process.exitCode = explain(error);
 });

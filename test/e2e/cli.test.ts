@@ -132,6 +132,13 @@ describe('with a service that runs', () => {
     // How it ends depends on how fast this machine is: it measures the revocation.
     expect(played.output).toMatch(/buyer orders a lamp .*: PERMIT, record att_/);
 
+    const live = programs.start(['--live', '--rate', '20'], settings, 'deploy/demo.js');
+    await live.waitFor(/waits for a person/);
+    expect(await live.stop('SIGINT')).toBe(0);
+    expect(live.output()).toMatch(
+      /\d+ PERMIT[\s\S]*The passports of the agents are revoked, and the key is deleted/,
+    );
+
     // It is reached and takes the key; it says that nobody subscribes.
     const triggered = await ended(['webhooks', 'trigger', 'gate.created'], settings);
     expect(triggered.code).toBe(1);
