@@ -8,6 +8,8 @@ export default defineConfig({
   build: {
     // Browsers of the last two years or so.
     target: 'es2022',
+    // The first of each with light-dark().
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     // The policy of the pages allows no data: addresses for scripts and fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
