@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { totpCode } from '../../control-plane/people/totp.ts';
+import type { LoggedIn } from '../support/api.ts';
 import {
-  invite,
+  follow,
   join,
   password,
   screenshot,
@@ -19,7 +20,10 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-async function logIn(page: Page, email: string, secret = password): Promise<void> {
+async function logIn(
+  page: Page,
+  { email, password: secret }: Pick<LoggedIn, 'email' | 'password'>,
+): Promise<void> {
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password').fill(secret);
   await page.getByRole('button', { name: 'Log in' }).click();
@@ -37,7 +41,11 @@ const heading = (page: Page, name: string) => page.getByRole('heading', { name, 
 
 describe('access to the console', () => {
   it('begins with an invitation that works once, and leaves no token in the address', async () => {
-    const { email, path } = await invite(world.api, 'owner');
+    const invited = await world.api.call({
+      url: '/v1/users',
+      body: { email: 'first@example.com', role: 'owner' },
+    });
+    const path = `/invitation${new URL(invited.body.invitation_url).hash}`;
     const page = await world.open();
     await page.goto(`/console${path}`);
     await heading(page, 'Join agent-trust').waitFor();
@@ -51,13 +59,11 @@ describe('access to the console', () => {
     await other.getByLabel('Choose a password').fill(password);
     await other.getByRole('button', { name: 'Join' }).click();
     await other.getByRole('alert').waitFor();
-    await page.getByText(email).count();
   });
 
   it('shows the page that was asked for after the login, and nothing of it before', async () => {
-    const { email, path } = await invite(world.api, 'auditor');
-    const page = await world.open();
-    await join(page, path);
+    const user = await world.api.createUser({ role: 'auditor' });
+    const page = await world.open({ user });
     await visit(page, '/settings');
     await page.getByRole('button', { name: 'Log out' }).click();
     await heading(page, 'Log in to agent-trust').waitFor();
@@ -65,18 +71,17 @@ describe('access to the console', () => {
     await heading(page, 'Log in to agent-trust').waitFor();
     expect(await violations(page)).toEqual([]);
     await screenshot(page, 'login-light');
-    await logIn(page, email, 'not the password of this person');
+    await logIn(page, { ...user, password: 'not the password of this person' });
     await page.getByText('The email, the password or the code is wrong.').waitFor();
-    await logIn(page, email);
+    await logIn(page, user);
     await heading(page, 'Audit').waitFor();
     expect(await page.getByLabel('Operation').inputValue()).toBe('createGate');
     expect(new URL(page.url()).origin).toBe(world.origin);
   });
 
   it('asks for the code of a second factor once that is switched on', async () => {
-    const { email, path } = await invite(world.api, 'approver');
-    const page = await world.open();
-    await join(page, path);
+    const user = await world.api.createUser({ role: 'approver' });
+    const page = await world.open({ user });
     await visit(page, '/settings');
     await page.getByRole('button', { name: 'Set it up' }).click();
     const secret = await page.locator('.secret code').innerText();
@@ -85,23 +90,24 @@ describe('access to the console', () => {
     await page.getByText('Recovery codes').first().waitFor();
     const [recovery = ''] = (await page.locator('.secret code').first().innerText()).split('\n');
     await page.getByRole('button', { name: 'Log out' }).click();
-    await logIn(page, email);
+    await logIn(page, user);
     await page.getByLabel('Code of your authenticator app').fill(recovery);
     await page.getByRole('button', { name: 'Log in' }).click();
     await heading(page, 'Settings').waitFor();
   });
 
   it('ends on every page when the session is ended elsewhere', async () => {
-    const { email, path } = await invite(world.api, 'read_only');
-    const page = await world.open();
-    await join(page, path);
+    const user = await world.api.createUser({ role: 'read_only' });
+    const page = await world.open({ user });
+    await visit(page, '/verify');
     const other = await world.open();
     await other.goto('/console/settings');
-    await logIn(other, email);
+    await logIn(other, user);
     await other.getByRole('button', { name: 'End' }).click();
     await other.getByRole('button', { name: 'End it' }).click();
     await other.getByText('That session has ended.').waitFor();
-    await page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name: 'Gates' }).click();
+    // Whatever the page asks for next ends it; it may have done that by itself.
+    await page.evaluate("void __TSR_ROUTER__.navigate({ href: '/console/gates' })");
     await heading(page, 'Log in to agent-trust').waitFor();
   });
 });
@@ -114,14 +120,14 @@ describe('what a role may do', () => {
     ['admin', ['API keys', 'People', 'Webhooks', 'Audit'], []],
   ] as const)('is what the pages offer: %s', async (role, shown, hidden) => {
     const page = await world.open({ role });
+    await visit(page, '/passports');
     const links = await page.getByRole('navigation', { name: 'Console' }).getByRole('link').allInnerTexts();
     for (const label of shown) expect(links).toContain(label);
     for (const label of hidden) expect(links).not.toContain(label);
-    await visit(page, '/passports');
     expect(await page.getByRole('button', { name: 'Issue a passport' }).count()).toBe(
       role === 'admin' ? 2 : 0,
     );
-    await visit(page, '/api-keys');
+    await follow(page, '/api-keys');
     if (role !== 'admin') await page.getByText('Your role does not allow this.').first().waitFor();
     await page.context().close();
   });

@@ -1,6 +1,14 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { screenshot, show, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import {
+  follow,
+  screenshot,
+  show,
+  startConsole,
+  type TestConsole,
+  violations,
+  visit,
+} from '../support/console.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until, untilAnswer } from '../support/until.ts';
 
@@ -142,9 +150,10 @@ async function faultsOf(page: Page, name: string): Promise<readonly string[]> {
 describe('every page', () => {
   it('shows hostile names as text, can be read in light and dark, and fits a phone', async () => {
     const page = await world.open({ role: 'owner' });
+    await visit(page, '/settings');
     const faults: Record<string, readonly string[]> = {};
     for (const [name, path] of pages) {
-      await visit(page, path);
+      await follow(page, path);
       const found = await faultsOf(page, name);
       if (found.length > 0) faults[name] = found;
     }

@@ -5,7 +5,7 @@ import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { readConsole } from '../../control-plane/console/serve-console.ts';
 import type { Role } from '../../shared/model/user.ts';
-import { type Api, type ApiOptions, startApi } from './api.ts';
+import { type Api, type ApiOptions, type LoggedIn, startApi } from './api.ts';
 import { startBrowser } from './browser.ts';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
@@ -18,8 +18,9 @@ const phone = { width: 360, height: 740 };
 
 interface WindowOptions {
   readonly isPhone?: boolean;
-  /** Logged in as a person with this role. Default: nobody is logged in. */
+  /** Logged in as somebody with this role, or as this person. Default: nobody is logged in. */
   readonly role?: Role;
+  readonly user?: LoggedIn;
 }
 
 /** A control plane with the built console, and a browser before it. */
@@ -43,7 +44,7 @@ export async function startConsole(options: ApiOptions = {}): Promise<TestConsol
     api,
     browser,
     origin,
-    open: async ({ isPhone = false, role } = {}) => {
+    open: async ({ isPhone = false, role, user } = {}) => {
       const context = await browser.newContext({
         baseURL: origin,
         viewport: isPhone ? phone : wide,
@@ -52,15 +53,24 @@ export async function startConsole(options: ApiOptions = {}): Promise<TestConsol
         permissions: ['clipboard-read', 'clipboard-write'],
       });
       contexts.push(context);
-      const page = watched(await context.newPage());
-      if (role !== undefined) await join(page, (await invite(api, role)).path);
-      return page;
+      const person = user ?? (role === undefined ? null : await api.createUser({ role }));
+      if (person !== null) await context.addCookies(cookiesOf(person));
+      return watched(await context.newPage());
     },
     close: async () => {
       await browser.close();
       await api.close();
     },
   };
+}
+
+/** The session of a person, as their browser keeps it: for every port of a safe address. */
+function cookiesOf({ headers }: LoggedIn): Parameters<BrowserContext['addCookies']>[0] {
+  const url = 'https://127.0.0.1';
+  return (headers['cookie'] ?? '').split('; ').map((pair) => {
+    const [name = '', value = ''] = pair.split('=');
+    return { name, value, url, secure: true, httpOnly: true, sameSite: 'Strict' };
+  });
 }
 
 /** From now on the page is at the width of a phone or of a desk, in the dark or in the light. */
@@ -72,24 +82,8 @@ export async function show(
   await page.emulateMedia({ colorScheme: how.isDark ? 'dark' : 'light', reducedMotion: 'reduce' });
 }
 
-/** The password of everybody who is invited here. */
+/** The password of everybody who joins by a link here. */
 export const password = 'a sentence that is easy to remember';
-let invited = 0;
-
-/** Invites somebody, and resolves with the way from the link to the console, as `/invitation#token=…`. */
-export async function invite(
-  api: Api,
-  role: Role,
-): Promise<{ readonly email: string; readonly path: string }> {
-  invited += 1;
-  const email = `${role.replace('_', '-')}-${invited}@example.com`;
-  const { status, body } = await api.call({
-    url: '/v1/users',
-    body: { email, name: `Ada ${invited}`, role },
-  });
-  if (status !== 201) throw new Error(`POST /v1/users: ${status} ${JSON.stringify(body)}`);
-  return { email, path: `/invitation${new URL(body.invitation_url).hash}` };
-}
 
 /** Accepts an invitation as a person does it on the page. */
 export async function join(page: Page, path: string): Promise<void> {
@@ -129,7 +123,7 @@ export async function violations(
   rules?: readonly string[] | undefined,
 ): Promise<readonly string[]> {
   // Past the policy of the page, which lets no script in: this one is evaluated by the debugger.
-  await page.evaluate(axe.source);
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
   const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: rules }) };
   const found = await page.evaluate<readonly AxeResult[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))`,
@@ -147,6 +141,22 @@ async function overflow(page: Page): Promise<string[]> {
 /** Opens an address of the console, and resolves when all that it shows has been loaded. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.goto(`/console${path}`);
+  await settled(page);
+}
+
+/**
+ * As `visit`, from inside of the console that is open, as a link does it: nothing of it is loaded anew.
+ */
+export async function follow(page: Page, path: string): Promise<void> {
+  const isShown = `(async () => {
+    const router = __TSR_ROUTER__;
+    await router.navigate({ href: ${JSON.stringify(`/console${path}`)} });
+    while (router.state.resolvedLocation?.href !== router.state.location.href) {
+      await new Promise(requestAnimationFrame);
+    }
+  })()`;
+  await page.evaluate(isShown);
+  if (!page.url().endsWith(`/console${path}`)) throw new Error(`${path} led to ${page.url()}`);
   await settled(page);
 }
 
