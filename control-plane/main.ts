@@ -33,7 +33,7 @@ import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
 import { inviteFirstOwner } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
-import { passwordHasher } from './people/passwords.ts';
+import { passwordCost, passwordHasher } from './people/passwords.ts';
 import { recordProjections } from './record-projections.ts';
 import { followSigningKeys } from './signing/follow-signing-keys.ts';
 import { signingLimits } from './signing/limits.ts';
@@ -167,7 +167,7 @@ async function startAll(
     sealer: masterSealer,
     outbound,
     consoleFiles: await readConsole(consoleFolder),
-    passwords: passwordHasher(random),
+    passwords: passwordHasher(random, passwordCost),
     loginAttempts: loginAttempts(clock),
     sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,

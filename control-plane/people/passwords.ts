@@ -18,15 +18,16 @@ export interface Passwords {
 }
 
 /** One of the equal choices of the OWASP Password Storage Cheat Sheet: 16 MB, 0.2 s on a slow core. */
-const cost = { logN: 14, r: 8, p: 5 };
+export const passwordCost = { logN: 14, r: 8, p: 5 };
 const saltBytes = 16;
 const hashBytes = 32;
 
 /**
  * scrypt on the threads of libuv, off the event loop. At most `peopleLimits.hashesAtOnceMax` run at a time,
- * so that a flood of logins takes half of the four threads and 32 MB.
+ * so that a flood of logins takes half of the four threads and 32 MB. `cost`: of new hashes; those that are
+ * kept say their own.
  */
-export function passwordHasher({ bytes }: Pick<Random, 'bytes'>): Passwords {
+export function passwordHasher({ bytes }: Pick<Random, 'bytes'>, cost: PasswordCost): Passwords {
   const turns = fairShare<HashLane>({
     atOnceMax: peopleLimits.hashesAtOnceMax,
     perOwnerMax: peopleLimits.hashesPerLaneMax,
@@ -49,14 +50,18 @@ export function passwordHasher({ bytes }: Pick<Random, 'bytes'>): Passwords {
   };
 }
 
-type Cost = typeof cost;
+export type PasswordCost = typeof passwordCost;
 
-const render = ({ logN, r, p }: Cost, salt: Uint8Array, hash: Uint8Array): string =>
+const render = ({ logN, r, p }: PasswordCost, salt: Uint8Array, hash: Uint8Array): string =>
   ['scrypt', logN, r, p, base64url(salt), base64url(hash)].join('$');
 
 const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url');
 
-function parse(text: string): { readonly cost: Cost; readonly salt: Uint8Array; readonly hash: Uint8Array } {
+function parse(text: string): {
+  readonly cost: PasswordCost;
+  readonly salt: Uint8Array;
+  readonly hash: Uint8Array;
+} {
   const [name, logN, r, p, salt = '', hash = ''] = text.split('$');
   assert(name === 'scrypt', 'a password was hashed by scrypt');
   return {
@@ -66,7 +71,7 @@ function parse(text: string): { readonly cost: Cost; readonly salt: Uint8Array; 
   };
 }
 
-function derive(password: string, salt: BinaryLike, { logN, r, p }: Cost): Promise<Buffer> {
+function derive(password: string, salt: BinaryLike, { logN, r, p }: PasswordCost): Promise<Buffer> {
   const N = 2 ** logN;
   const options: ScryptOptions = { N, r, p, maxmem: 256 * N * r };
   return new Promise((resolve, reject) => {

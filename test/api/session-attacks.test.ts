@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { passwordCost } from '../../control-plane/people/passwords.ts';
 import { type Api, type LoggedIn, startApi } from '../support/api.ts';
 
 /** Attacks on logins and sessions over real connections. */
@@ -7,7 +8,7 @@ let api: Api;
 let origin: string;
 let owner: LoggedIn;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ passwordCost });
   owner = await api.createUser();
   await api.app.listen({ host: '127.0.0.1', port: 0 });
   origin = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
@@ -45,6 +46,12 @@ it('takes no form of another site, whatever it calls its content', async () => {
   });
   expect(preflight.status).toBe(404);
   expect((await api.call({ url: '/v1/issuers' })).body.total).toBe(before);
+});
+
+it('keeps passwords as costly as is recommended', async () => {
+  // OWASP Password Storage Cheat Sheet: N = 2^14, r = 8, p = 5.
+  const [kept] = await api.deps.sql`SELECT users::text AS text FROM users WHERE user_id = ${owner.userId}`;
+  expect(kept?.['text']).toMatch(/scrypt\$14\$8\$5\$/);
 });
 
 it('takes as long for an address that nobody has as for a wrong password', async () => {

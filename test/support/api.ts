@@ -10,7 +10,7 @@ import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { loginAttempts } from '../../control-plane/people/login-attempts.ts';
-import { passwordHasher } from '../../control-plane/people/passwords.ts';
+import { type PasswordCost, passwordHasher } from '../../control-plane/people/passwords.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import { type GuardedFetchOptions, guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
@@ -108,7 +108,11 @@ export interface ApiOptions {
   readonly opensToolsToKeys?: boolean;
   /** Default: the console is not built. */
   readonly consoleFiles?: ConsoleFiles;
+  /** Default: next to none. In production each hash takes a fifth of a second of a core. */
+  readonly passwordCost?: PasswordCost;
 }
+
+const cheapPasswords: PasswordCost = { logN: 4, r: 8, p: 1 };
 
 export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const logger = options.logger ?? silentLogger;
@@ -144,7 +148,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     consoleFiles: options.consoleFiles ?? new Map(),
-    passwords: passwordHasher(random),
+    passwords: passwordHasher(random, options.passwordCost ?? cheapPasswords),
     loginAttempts: loginAttempts(clock),
     sessionTimes: { idleMs: 30 * minuteMs, totalMs: 12 * hourMs },
     baseUrl: 'http://127.0.0.1:8080/v1',
