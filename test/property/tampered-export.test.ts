@@ -70,7 +70,7 @@ describe.each([
         changed[at] = (changed[at] ?? 0) ^ change;
         expect(acceptedBy(changed)).toEqual([]);
       }),
-      { numRuns: runs({ short: 80, long: 40_000 }) },
+      { numRuns: runs({ short: 40, long: 40_000 }) },
     );
   });
 
@@ -96,7 +96,7 @@ describe.each([
           : Uint8Array.from([...file.subarray(0, at), ...file.subarray(at + 1)]);
         expect(acceptedBy(changed)).toEqual([]);
       }),
-      { numRuns: runs({ short: 40, long: 20_000 }) },
+      { numRuns: runs({ short: 20, long: 20_000 }) },
     );
   });
 
@@ -105,7 +105,7 @@ describe.each([
       fc.property(fc.nat(file.length - 1), (length) => {
         expect(acceptedBy(file.subarray(0, length))).toEqual([]);
       }),
-      { numRuns: runs({ short: 40, long: 20_000 }) },
+      { numRuns: runs({ short: 20, long: 20_000 }) },
     );
     expect(acceptedBy(file.subarray(0, file.length - 1))).toEqual([]);
   });
