@@ -3,7 +3,7 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { ackChannel, type Position, syncVersion } from '../../shared/wire/sync.ts';
+import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import {
   AckRequest,
   ChangesQuery,
@@ -36,8 +36,8 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request) => {
       const { accountId } = callerOf(request);
-      const { sync_version: syncedVersion, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
-      if (syncedVersion !== syncVersion) {
+      const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
+      if (version !== syncVersion) {
         throw invalidRequest(
           'sync_version',
           `This control plane speaks version ${syncVersion}; update the older program.`,
@@ -48,7 +48,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         accountId,
         secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
         clockOffsetMs: sidecarNowMs - deps.clock.now(),
-        version: request.body.version ?? null,
+        version: parseSidecarAgent(request.headers['user-agent']),
       });
       deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has connected');
       return {

@@ -218,8 +218,6 @@ export const ConnectRequest = Type.Object({
   sidecar_id: IdOf('side'),
   /** The clock of the sidecar, for the offset in `/readyz`. */
   now_ms: Millis,
-  /** Of the program; a sidecar of before 0.3 does not say it. */
-  version: Type.Optional(ShortText),
 });
 export type ConnectRequest = Wire<typeof ConnectRequest>;
 

@@ -19,6 +19,15 @@ import { dayMs, type UnixMillis } from '../model/time.ts';
  */
 export const syncVersion = 5;
 
+const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
+
+/** The `User-Agent` of a sidecar. A header, so that it says nothing new to a control plane of before. */
+export const renderSidecarAgent = (version: string): string => `agent-trust-sidecar/${version}`;
+
+/** The version of the sidecar; null: it does not say. */
+export const parseSidecarAgent = (text: string | undefined): string | null =>
+  sidecarAgent.exec(text ?? '')?.[1] ?? null;
+
 /**
  * The global feed carries digests instead of ids (contract §11); an account's feed carries its gates and its
  * callers' keys.

@@ -12,7 +12,7 @@ import {
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
-import { type Position, type ShipAnswer, syncVersion } from '../../shared/wire/sync.ts';
+import { type Position, renderSidecarAgent, type ShipAnswer, syncVersion } from '../../shared/wire/sync.ts';
 import {
   type AckRequest,
   type ChangesAnswer,
@@ -145,7 +145,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     new Pool(options.origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
   const pool = poolOf(replicaLimits.controlPlaneConnectionsMax);
   const settling = poolOf(replicaLimits.settlementConnectionsMax);
-  const headers = { authorization: `Bearer ${options.apiKey}` };
+  const headers = {
+    authorization: `Bearer ${options.apiKey}`,
+    'user-agent': renderSidecarAgent(packageVersion),
+  };
   let connection: ControlPlaneConnection | null = null;
 
   const { reach = new Reach(clock) } = options;
@@ -211,7 +214,6 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     connect: async () => {
       const body = {
         sync_version: syncVersion,
-        version: packageVersion,
         sidecar_id: sidecarId,
         now_ms: clock.now(),
       } satisfies ConnectRequest;

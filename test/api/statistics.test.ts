@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { trimDecisionCounts } from '../../control-plane/statistics/read-statistics.ts';
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
-import { syncVersion } from '../../shared/wire/sync.ts';
+import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { renderSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
+import { controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
@@ -133,15 +135,16 @@ describe('sidecars', () => {
     const { key } = await api.createAccount();
     expect((await api.call({ url: '/v1/sidecars', key })).body).toEqual({ items: [] });
     const connector = await api.createKey({ scopes: ['sidecars:connect'] }, key);
-    const connect = (body: object) =>
+    const connect = (id: string | undefined, agent: string) =>
       api.call({
         url: '/v1/sync/connect',
         key: connector.key,
-        body: { sync_version: syncVersion, now_ms: api.deps.clock.now(), ...body },
+        headers: { 'user-agent': agent },
+        body: { sync_version: syncVersion, now_ms: api.deps.clock.now(), sidecar_id: id },
       });
     const ids = [1, 2].map(() => api.deps.random.newId('side', api.deps.clock.now()));
-    expect((await connect({ sidecar_id: ids[0], version: '9.9.9' })).status).toBe(200);
-    expect((await connect({ sidecar_id: ids[1] })).status).toBe(200);
+    expect((await connect(ids[0], renderSidecarAgent('9.9.9'))).status).toBe(200);
+    expect((await connect(ids[1], 'undici')).status).toBe(200);
     const { items } = (await api.call({ url: '/v1/sidecars', key })).body;
     const byId = new Map<string, { version: string | null }>(
       items.map((each: { sidecar_id: string; version: string | null }) => [each.sidecar_id, each]),
@@ -149,5 +152,17 @@ describe('sidecars', () => {
     expect(byId.get(String(ids[0]))).toMatchObject({ version: '9.9.9', is_connected: true });
     expect(byId.get(String(ids[1]))).toMatchObject({ version: null, is_connected: true });
     expect((await api.call({ url: '/v1/sidecars' })).body.items).toEqual([]);
+  });
+
+  it('say their version when they connect', async () => {
+    const { key } = await api.createAccount();
+    const connector = await api.createKey({ scopes: ['sidecars:connect'] }, key);
+    const origin = await api.app.listen({ host: '127.0.0.1', port: 0 });
+    const sidecarId = api.deps.random.newId('side', api.deps.clock.now());
+    const client = controlPlaneClient({ origin, apiKey: connector.key, sidecarId, clock: api.deps.clock });
+    await client.connect();
+    await client.close();
+    const { items } = (await api.call({ url: '/v1/sidecars', key })).body;
+    expect(items).toMatchObject([{ sidecar_id: sidecarId, version: packageVersion }]);
   });
 });
