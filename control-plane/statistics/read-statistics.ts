@@ -75,13 +75,24 @@ export async function readDecisionStatistics(
   return [...buckets.values()];
 }
 
-/** Removes counts whose time is over, a bounded number at a time. */
-export async function trimDecisionCounts(sql: Database, nowMs: UnixMillis): Promise<void> {
+/**
+ * Removes all counts whose time is over, with statements that remove at most `rowsPerStatement` each: many
+ * gates make more of them in a minute than one statement should lock.
+ */
+export async function trimDecisionCounts(
+  sql: Database,
+  nowMs: UnixMillis,
+  rowsPerStatement: number = statisticsLimits.rowsPerTrimMax,
+): Promise<void> {
   const kept = { minute: statisticsLimits.minutesKeptMs, hour: statisticsLimits.hoursKeptMs };
   for (const [step, keptMs] of Object.entries(kept)) {
-    await sql`
-      DELETE FROM decision_counts WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM decision_counts WHERE step = ${step} AND starts_at_ms < ${nowMs - keptMs}
-        ORDER BY starts_at_ms LIMIT ${statisticsLimits.rowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+    let removed: number;
+    do {
+      const rows = await sql`
+        DELETE FROM decision_counts WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM decision_counts WHERE step = ${step} AND starts_at_ms < ${nowMs - keptMs}
+          ORDER BY starts_at_ms LIMIT ${rowsPerStatement} FOR UPDATE SKIP LOCKED))`;
+      removed = rows.count;
+    } while (removed === rowsPerStatement);
   }
 }
