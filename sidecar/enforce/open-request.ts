@@ -87,6 +87,7 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   /** By the last pass of `decideRequest`. */
   attempt: Attempt | null = null;
   waiting: Waiting | null = null;
+  place = -1;
   readonly #answerer: Answerer;
 
   constructor(answerer: Answerer, head: OpenRequestHead, responder: Responder, openedAtMs: MonotonicMillis) {

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
@@ -12,6 +13,8 @@ export interface AnswerableRequest {
   readonly requestId: RequestId;
   readonly responder: Responder;
   readonly openedAtMs: MonotonicMillis;
+  /** Among the open requests; -1: it is none of them. Written by `OpenRequests` alone, once it is opened. */
+  place: number;
 }
 
 /**
@@ -44,18 +47,32 @@ export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
   /** Takes how long each answered decision took: every 200. */
   readonly durations: DurationHistogram;
 }): OpenRequests<Opened> {
-  const waiting = new Set<Opened>();
+  // Each knows its place, so that one that ends makes way for the last one: a Set hashes each object that it
+  // takes in, and is made anew after so many have come and gone.
+  const waiting: Opened[] = [];
+  const forget = (open: Opened): boolean => {
+    const { place } = open;
+    if (place === -1) return false;
+    const last = must(waiting.pop(), 'an open request has a place');
+    if (last !== open) {
+      waiting[place] = last;
+      last.place = place;
+    }
+    open.place = -1;
+    return true;
+  };
   const answer = (open: Opened, reply: Reply): boolean => {
-    if (!waiting.delete(open)) return false;
+    if (!forget(open)) return false;
     open.responder.reply(reply);
     if (reply.status === 200) options.durations.observe(options.clock.monotonic() - open.openedAtMs);
     return true;
   };
   const sweep = setInterval(() => {
     const oldestMs = options.clock.monotonic() - limits.decisionDeadlineMs;
-    for (const open of waiting) {
-      // Frames of a stream may have come before requests that were opened earlier: all are looked at.
-      if (open.openedAtMs > oldestMs) continue;
+    // Those that end meanwhile leave the list that is looked through. All are looked at: frames of a stream
+    // may have come before requests that were opened earlier.
+    for (const open of [...waiting]) {
+      if (open.place === -1 || open.openedAtMs > oldestMs) continue;
       options.onLate(open);
       answer(open, errorReply(new ApiError('overloaded'), open.requestId));
     }
@@ -63,16 +80,16 @@ export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
   sweep.unref();
   return {
     open: (open) => {
-      waiting.add(open);
+      open.place = waiting.push(open) - 1;
     },
     answer,
     isWanted: (open) => {
-      if (!open.responder.isAborted) return waiting.has(open);
-      waiting.delete(open);
+      if (!open.responder.isAborted) return open.place !== -1;
+      forget(open);
       return false;
     },
     get count() {
-      return waiting.size;
+      return waiting.length;
     },
     stop: () => clearInterval(sweep),
   };

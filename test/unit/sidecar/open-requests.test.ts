@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
@@ -15,7 +16,7 @@ describe('open calls', () => {
 
   function call(replies: Reply[]): AnswerableRequest & { responder: { isAborted: boolean } } {
     const responder = { isAborted: false, reply: (reply: Reply) => void replies.push(reply) };
-    return { requestId: 'req_1' as RequestId, responder, openedAtMs: monotonic() };
+    return { requestId: 'req_1' as RequestId, responder, openedAtMs: monotonic(), place: -1 };
   }
 
   function setUp() {
@@ -64,6 +65,33 @@ describe('open calls', () => {
     vi.advanceTimersByTime(limits.decisionDeadlineMs * 0.75);
     expect([old.length, young.length, calls.count]).toEqual([1, 0, 1]);
     calls.stop();
+  });
+
+  it('keeps those that are open, whatever the order in which others end', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { maxLength: 60 }), (steps) => {
+        const { calls } = setUp();
+        const open: AnswerableRequest[] = [];
+        const replies: Reply[] = [];
+        for (const step of steps) {
+          const [ended] = step % 3 === 0 ? open.splice(step % Math.max(1, open.length), 1) : [];
+          if (ended === undefined) {
+            const next = call(replies);
+            calls.open(next);
+            open.push(next);
+          } else {
+            expect(calls.answer(ended, { status: 200, body: '{}' })).toBe(true);
+            expect(calls.answer(ended, { status: 200, body: '{}' })).toBe(false);
+          }
+          expect(calls.count).toBe(open.length);
+          expect(open.every((each) => calls.isWanted(each))).toBe(true);
+        }
+        const answered = replies.length;
+        vi.advanceTimersByTime(limits.decisionDeadlineMs * 1.5);
+        expect([calls.count, replies.length - answered]).toEqual([0, open.length]);
+        calls.stop();
+      }),
+    );
   });
 
   it('drops a request whose client has disconnected', () => {
