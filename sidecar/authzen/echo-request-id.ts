@@ -1,3 +1,4 @@
+import { requestIdHeader } from '../http/respond.ts';
 import type { LargeBody, Reply, Responder } from '../http/server.ts';
 
 /**
@@ -14,7 +15,7 @@ export function echoRequestId(given: string, outcome: Reply | LargeBody): Reply 
 const withId = (given: string, { status, body, headers = [] }: Reply): Reply => ({
   status,
   body,
-  headers: [...headers.filter(([name]) => name !== 'x-request-id'), ['x-request-id', given]],
+  headers: [...headers, [requestIdHeader, given]],
 });
 
 class Echoing implements Responder {

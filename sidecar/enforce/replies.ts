@@ -9,20 +9,17 @@ import {
 } from '../../shared/wire/decision.ts';
 import type { Reply } from '../http/server.ts';
 
-/** Every answer names its request (contract §12). */
-const requestIdHeader = 'x-request-id';
-
 export const jsonReply = (status: number, body: string, requestId: RequestId): Reply => ({
   status,
   body,
-  headers: [[requestIdHeader, requestId]],
+  requestId,
 });
 
 export const textReply = (body: string, contentType: string, requestId: RequestId): Reply => ({
   status: 200,
   body,
   contentType,
-  headers: [[requestIdHeader, requestId]],
+  requestId,
 });
 
 /** An answer to a check that says what was decided. A caller in this process takes `answer` for `body`. */
@@ -33,15 +30,15 @@ export interface AnswerReply extends Reply {
 /** Nearly every answer is one of these, and each of its readers takes one of its forms: made when read. */
 export class DecisionReply implements AnswerReply {
   readonly status = 200;
+  readonly requestId: RequestId;
   readonly #decision: Decision;
   readonly #answered: Answered;
-  readonly #requestId: RequestId;
   #body: string | null = null;
 
   constructor(decision: Decision, answered: Answered, requestId: RequestId) {
+    this.requestId = requestId;
     this.#decision = decision;
     this.#answered = answered;
-    this.#requestId = requestId;
   }
 
   get body(): string {
@@ -51,10 +48,6 @@ export class DecisionReply implements AnswerReply {
 
   get answer(): DecisionAnswer {
     return renderDecision(this.#decision, this.#answered);
-  }
-
-  get headers(): NonNullable<Reply['headers']> {
-    return [[requestIdHeader, this.#requestId]];
   }
 }
 
@@ -69,12 +62,10 @@ export interface ErrorReply extends Reply {
 }
 
 export function errorReply(error: ApiError, requestId: RequestId): ErrorReply {
-  const headers: [string, string][] = [
-    [requestIdHeader, requestId],
-    ['cache-control', 'no-store'],
-  ];
+  const headers: [string, string][] = [['cache-control', 'no-store']];
   // RFC 9110 §11.6.1: who answers 401 says how to authenticate.
   if (error.status === 401) headers.push(['www-authenticate', 'Bearer realm="agent-trust"']);
   if (error.retryAfterS !== null) headers.push(['retry-after', `${error.retryAfterS}`]);
-  return { status: error.status, body: JSON.stringify(renderError(error, requestId)), headers, error };
+  const body = JSON.stringify(renderError(error, requestId));
+  return { status: error.status, body, requestId, headers, error };
 }

@@ -45,7 +45,7 @@ export function decisionAnswer(reply: Reply, passportId: PassportId | null, deta
   ];
   const body =
     detail !== null && reason === 'permission_missing' ? JSON.stringify({ ...decided, detail }) : reply.body;
-  return { status, body, headers };
+  return { ...reply, status, body, headers };
 }
 
 const challenge = ['www-authenticate', 'Passport'] as const;

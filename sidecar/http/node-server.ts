@@ -7,7 +7,7 @@ import { Exchange, ListenerState, type Wire } from './exchange.ts';
 import { httpLimits } from './limits.ts';
 import { nodeStreams, upgradingAt } from './node-streams.ts';
 import { HeadReader } from './read-head.ts';
-import { contentTypeOf, statusLine } from './respond.ts';
+import { contentTypeOf, requestIdHeader, statusLine } from './respond.ts';
 import type { Listening, ListenOptions, Refusal, Reply, ServerPort, Upgrade } from './server.ts';
 
 /** SO_REUSEPORT came with Node 22.12 and 23.1; before, a second thread gets EADDRINUSE. */
@@ -165,6 +165,7 @@ function answerHeaders(reply: Reply, after: 'keep' | 'close'): string[] {
   const headers = ['content-length', String(Buffer.byteLength(reply.body))];
   const contentType = contentTypeOf(reply);
   if (contentType !== null) headers.push('content-type', contentType);
+  if (reply.requestId !== undefined) headers.push(requestIdHeader, reply.requestId);
   for (const [name, value] of reply.headers ?? []) headers.push(name, value);
   if (after === 'close') headers.push('connection', 'close');
   return headers;

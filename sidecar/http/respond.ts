@@ -20,6 +20,9 @@ export function assertReply(reply: Reply): void {
   }
 }
 
+/** The header of `Reply.requestId`. */
+export const requestIdHeader = 'x-request-id';
+
 /** `404 Not Found`. */
 export const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
 

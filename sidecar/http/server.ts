@@ -1,3 +1,4 @@
+import type { RequestId } from '../../shared/model/ids.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 
 /** What is known of a request before its body. Every text is as the client sent it: undecoded, unchecked. */
@@ -32,6 +33,11 @@ export interface Reply {
   readonly body: string;
   /** Default `application/json; charset=utf-8`; not sent with an empty body. */
   readonly contentType?: string;
+  /**
+   * Sent as `x-request-id` (contract §12). Nearly every answer has this header and no other: as a member it
+   * costs no list, and as an id that was made here its characters need no check.
+   */
+  readonly requestId?: RequestId;
   /** Names in lower case. Not for `content-length`, `connection` and `date`, which belong to the adapter. */
   readonly headers?: readonly (readonly [string, string])[];
 }

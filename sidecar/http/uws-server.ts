@@ -15,7 +15,7 @@ import { minuteMs } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { Exchange, ListenerState, type Wire } from './exchange.ts';
 import { HeadReader } from './read-head.ts';
-import { type After, contentTypeOf, statusLine } from './respond.ts';
+import { type After, contentTypeOf, requestIdHeader, statusLine } from './respond.ts';
 import type { Listening, ListenOptions, Reply, ServerPort } from './server.ts';
 import { uwsStreams } from './uws-streams.ts';
 
@@ -162,7 +162,8 @@ function uwsWire(): Wire<HttpResponse> {
     if (reply.status !== 200) res.writeStatus(statusLine(reply.status));
     const contentType = contentTypeOf(reply);
     if (contentType !== null) res.writeHeader('content-type', contentType);
-    for (const [name, value] of reply.headers ?? []) res.writeHeader(name, value);
+    if (reply.requestId !== undefined) res.writeHeader(requestIdHeader, reply.requestId);
+    if (reply.headers !== undefined) for (const [name, value] of reply.headers) res.writeHeader(name, value);
     if (isHead) endHead(res, reply, after);
     else res.end(reply.body, after === 'close');
   };

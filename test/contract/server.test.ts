@@ -231,6 +231,7 @@ describe.each(adapters)('$name: answers', (adapter) => {
     expect(answer?.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer?.headers.get('content-length')).toBe('24');
     expect(answer?.headers.get('x-request-id')).toBe('req_1');
+    expect(answer?.headers.get('www-authenticate')).toBe('Bearer');
   });
 
   it('may be empty, and then have no type', async () => {

@@ -205,7 +205,7 @@ describe('the enforcer', () => {
       decision: 'PERMIT',
       attestation_id: world.spooled[0]?.record.id,
     });
-    expect(client.replies[0]?.headers).toContainEqual(['x-request-id', requestId]);
+    expect(client.replies[0]?.requestId).toBe(requestId);
     expect([...world.enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
   });
 

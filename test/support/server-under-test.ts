@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import type { RequestId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import { nodeServer } from '../../sidecar/http/node-server.ts';
@@ -65,7 +66,12 @@ const testHandler =
           setImmediate(() => responder.reply(text(`later ${bytes}`)));
         };
       case '/refused':
-        return { status: 401, body: '{"error":"unauthorized"}', headers: [['x-request-id', 'req_1']] };
+        return {
+          status: 401,
+          body: '{"error":"unauthorized"}',
+          requestId: 'req_1' as RequestId,
+          headers: [['www-authenticate', 'Bearer']],
+        };
       case '/empty':
         return { status: 200, body: '' };
       case '/throw':
