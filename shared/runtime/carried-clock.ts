@@ -44,9 +44,9 @@ export class CarriedClock implements Clock {
     return this.#aheadMsMin !== Number.NEGATIVE_INFINITY;
   }
 
-  now(): UnixMillis {
+  now(momentMs: MonotonicMillis = this.#own.monotonic()): UnixMillis {
     if (!this.isKnown) return this.#own.now();
-    return Math.floor((this.#aheadMsMin + this.#aheadMsMax) / 2 + this.#own.monotonic()) as UnixMillis;
+    return Math.floor((this.#aheadMsMin + this.#aheadMsMax) / 2 + momentMs) as UnixMillis;
   }
 
   monotonic(): MonotonicMillis {

@@ -6,7 +6,11 @@ import { type MonotonicMillis, secondMs, type UnixMillis } from '../model/time.t
  * durations.
  */
 export interface Clock {
-  now(): UnixMillis;
+  /**
+   * `momentMs`: what `monotonic` has just returned, so that a clock which is carried on that one is not read
+   * again.
+   */
+  now(momentMs?: MonotonicMillis): UnixMillis;
   /**
    * Counts the time for which the machine slept, as far as its system does: whatever is that old is that old.
    */

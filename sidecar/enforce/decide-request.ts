@@ -13,6 +13,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
@@ -39,7 +40,8 @@ interface EnforcementState extends KnownCallers {
   readonly accountId: AccountId | null;
   /** Of the sidecar's account, not deleted; whatever text is asked for. */
   gate(gateId: string): CompiledGate | null;
-  standing(passport: VerifiedPassport): PassportStanding;
+  /** `nowMs`: of this moment. */
+  standing(passport: VerifiedPassport, nowMs: MonotonicMillis): PassportStanding;
 }
 
 export interface SectionDeps {
@@ -59,18 +61,23 @@ export interface SectionDeps {
  * (`recordDecision`, `reserveFor`), so that one moment's state decides and is recorded. A request that had to
  * wait comes here again and is decided as a whole: whatever it saw before has aged.
  *
- * Null: enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key
+ * `momentMs`: when this section began, by the one reading of the clock that everything in it goes by. Null:
+ * enough was scanned in this turn of the event loop; try again in the next. Throws ApiError for a key
  * or a gate that went meanwhile; nothing is taken then.
  */
-export function decideRequest(deps: SectionDeps, open: OpenRequest): Attempt | null {
+export function decideRequest(
+  deps: SectionDeps,
+  open: OpenRequest,
+  momentMs: MonotonicMillis,
+): Attempt | null {
   const { state, clock, random } = deps;
-  const nowMs = clock.now();
+  const nowMs = clock.now(momentMs);
   // The key may have been deleted while the body was on its way.
   if (open.authorization === null) refuseSuspended(state);
   else deps.authenticate(open.authorization, 'enforcement:check', nowMs);
   const gate = open.gateId === null ? null : findGate(state, open.gateId, open.caller);
   const policy = gate ?? policyWithoutGate(deps, open);
-  const facts = factsOf(state, must(open.token, 'a open is decided when its token is settled'));
+  const facts = factsOf(deps, must(open.token, 'a request is decided when its token is settled'), momentMs);
   const isScanned = facts.kind === 'refused' || policy.pii === null || open.scannedFor === policy.pii.types;
   if (!isScanned && deps.scans.isSpent) return null;
   const read = isScanned ? requestOf(open) : deps.scans.spend(() => scan(open, policy.pii));
@@ -168,9 +175,10 @@ export function findGate(
   return gate;
 }
 
-function factsOf(state: EnforcementState, token: CheckedToken): PassportFacts {
+function factsOf({ state }: SectionDeps, token: CheckedToken, momentMs: MonotonicMillis): PassportFacts {
   if (token.kind === 'refused') return token;
-  return { kind: 'verified', passport: token.passport, standing: state.standing(token.passport) };
+  const { passport } = token;
+  return { kind: 'verified', passport, standing: state.standing(passport, momentMs) };
 }
 
 const requestOf = (open: OpenRequest): RequestFacts =>

@@ -63,7 +63,7 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
   readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask' | 'keep' | 'giveBack' | 'passOn'>;
   readonly settlements: Pick<Settlements, 'send'>;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
-  readonly catchUp: Pick<CatchUp, 'mayDecide' | 'wait'>;
+  readonly catchUp: Pick<CatchUp, 'mayDecideAt' | 'wait'>;
   /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
   readonly quotaWaitMs?: number;
   readonly logger: Logger;
@@ -187,7 +187,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
         try {
           const check = readCheck(body, this.#writer, this.#known);
           const { passport } = check;
-          this.#check(open, check, passport === null ? null : { kind: 'verified', passport });
+          // What is decided before the handler returns is decided at the moment at which the body came.
+          const nowMs = open.openedAtMs;
+          this.#check(open, check, passport === null ? null : { kind: 'verified', passport }, nowMs);
         } catch (error) {
           this.#answerError(open, error);
         }
@@ -254,7 +256,13 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  #check(open: OpenRequest, { call, canonical }: CanonicalCheck, outcome: TokenOutcome | null): void {
+  /** `nowMs`: as in `#decide`. */
+  #check(
+    open: OpenRequest,
+    { call, canonical }: CanonicalCheck,
+    outcome: TokenOutcome | null,
+    nowMs?: MonotonicMillis,
+  ): void {
     const { passport: token, request } = call;
     if (open.gateId === null) open.gateId = parseGateChoice(request);
     else refuseOtherGate(request, open.gateId);
@@ -263,11 +271,11 @@ class DecidingEnforcer implements Enforcer, Answerer {
     // Before any cryptography, and again when it decides.
     if (open.gateId !== null) findGate(this.#deps.state, open.gateId, open.caller);
     if (outcome !== null) {
-      this.#conclude(open, outcome);
+      this.#conclude(open, outcome, nowMs);
       return;
     }
     const passport = this.#deps.verifier.known(token);
-    if (passport !== null) this.#conclude(open, { kind: 'verified', passport });
+    if (passport !== null) this.#conclude(open, { kind: 'verified', passport }, nowMs);
     else this.#deps.verifier.verify(token, (verified) => this.#afterVerifying(open, verified));
   }
 
@@ -281,7 +289,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     }
   }
 
-  #conclude(open: OpenRequest, outcome: TokenOutcome): void {
+  #conclude(open: OpenRequest, outcome: TokenOutcome, nowMs?: MonotonicMillis): void {
     if (outcome.kind === 'overloaded') throw new ApiError('overloaded');
     if (outcome.kind === 'unavailable') {
       throw new ApiError('service_unavailable', {
@@ -289,18 +297,18 @@ class DecidingEnforcer implements Enforcer, Answerer {
       });
     }
     open.token = outcome;
-    this.#decide(open);
+    this.#decide(open, nowMs);
   }
 
-  /** One pass, and what it leaves to do. */
-  #decide(open: OpenRequest): void {
+  /** One pass, and what it leaves to do. `nowMs`: where the clock was read in this very call of the loop. */
+  #decide(open: OpenRequest, nowMs: MonotonicMillis = this.#deps.clock.monotonic()): void {
     const { spool, catchUp } = this.#deps;
     if (spool.isFull) throw new ApiError('overloaded');
-    if (!catchUp.mayDecide) {
+    if (!catchUp.mayDecideAt(nowMs)) {
       if (!catchUp.wait(() => this.#decideAgain(open))) throw new ApiError('overloaded');
       return;
     }
-    const attempt = decideRequest(this.#section, open);
+    const attempt = decideRequest(this.#section, open, nowMs);
     if (attempt === null) setImmediate(() => this.#decideAgain(open));
     else if (open.waiting === null && !needsRun(attempt.decision, attempt.request, attempt.mayBePending))
       recordDecision(this.#section, open, attempt);

@@ -1,3 +1,4 @@
+import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { replicaLimits } from './limits.ts';
@@ -22,7 +23,7 @@ export interface CatchUpDeps {
  * then (contract §4).
  *
  * The stop is noticed by whoever comes first, the next tick or the next request, so nothing is decided
- * between. Each look costs one reading of the clock.
+ * between. A look costs nothing where the moment is known already.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps;
@@ -42,9 +43,8 @@ export class CatchUp {
     this.#tick.unref();
   }
 
-  /** To be asked right before each decision. False: `wait`. */
-  get mayDecide(): boolean {
-    const nowMs = this.#deps.clock.monotonic();
+  /** To be asked in each section that decides, with the moment at which it began. False: `wait`. */
+  mayDecideAt(nowMs: MonotonicMillis): boolean {
     if (this.#resumedAtMs === null && nowMs - this.#ranAtMs <= replicaLimits.loopStopMsMax) return true;
     this.#look();
     return this.#resumedAtMs === null;

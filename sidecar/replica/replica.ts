@@ -126,7 +126,11 @@ export class Replica {
     return caller === null || isExpired(caller, nowMs) ? null : caller;
   }
 
-  standing(passport: VerifiedPassport): PassportStanding {
+  /** `nowMs`: where its caller has just read the clock. */
+  standing(
+    passport: VerifiedPassport,
+    nowMs: MonotonicMillis = this.#deps.clock.monotonic(),
+  ): PassportStanding {
     const state = this.#state;
     if (state === null) return unknownStanding;
     const { digests } = passport;
@@ -136,7 +140,7 @@ export class Replica {
       isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
       // Also where the key is not known here, or not any more: it was when the passport was verified.
       isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
-      stateAgeMs: this.stateAgeMs,
+      stateAgeMs: nowMs - this.asOfMs,
     };
   }
 

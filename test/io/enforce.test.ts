@@ -100,9 +100,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   });
   const made = enforcer({
     catchUp: {
-      get mayDecide() {
-        return world.mayDecide;
-      },
+      mayDecideAt: () => world.mayDecide,
       wait: (resume) => {
         if (!world.mayWait) return false;
         world.behind.push(resume);

@@ -36,6 +36,14 @@ describe('a clock that is carried', () => {
     expect(clock.now()).toBe(world.theirsMs);
   });
 
+  it('tells the time of a moment that was just read, without another reading', () => {
+    const { world, clock, pass, read } = setUp();
+    read(1, 1);
+    const [momentMs, thenMs] = [clock.monotonic(), world.theirsMs];
+    pass(5_000);
+    expect([clock.now(momentMs), clock.now()]).toEqual([thenMs, world.theirsMs]);
+  });
+
   it('does not follow a jump of our wall clock, and shows it at once', () => {
     const { world, clock, read } = setUp();
     read(1, 1);

@@ -34,11 +34,11 @@ afterEach(() => {
 
 describe('an event loop', () => {
   it('decides while it runs, also after a long time without requests', () => {
-    expect(catchUp.mayDecide).toBe(true);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
     vi.advanceTimersByTime(10 * replicaLimits.loopStopMsMax);
-    expect(catchUp.mayDecide).toBe(true);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
     stopFor(replicaLimits.loopStopMsMax - replicaLimits.loopTickMs);
-    expect(catchUp.mayDecide).toBe(true);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
     expect(asked).toBe(0);
   });
 
@@ -47,22 +47,22 @@ describe('an event loop', () => {
     (first) => {
       stopFor(replicaLimits.loopStopMsMax + 1);
       if (first === 'a tick') vi.advanceTimersByTime(replicaLimits.loopTickMs);
-      expect(catchUp.mayDecide).toBe(false);
+      expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
       expect(asked).toBe(1);
       // What was known before, and what was true before it went on, is not enough.
       const resumedAtMs = clock.monotonic();
       asOfMs = resumedAtMs - replicaLimits.loopTickMs - 1;
       catchUp.look();
-      expect(catchUp.mayDecide).toBe(false);
+      expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
       asOfMs = resumedAtMs;
-      expect(catchUp.mayDecide).toBe(true);
+      expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
       expect(asked).toBe(1);
     },
   );
 
   it('lets those who wait go on in their order when it knows, and not before', () => {
     stopFor(5_000);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     for (const name of ['a', 'b']) expect(catchUp.wait(() => order.push(name))).toBe(true);
     vi.advanceTimersByTime(5 * replicaLimits.loopTickMs);
     expect(order).toEqual([]);
@@ -74,27 +74,27 @@ describe('an event loop', () => {
 
   it('goes on without an answer after a while, and begins anew when it is stopped again meanwhile', () => {
     stopFor(5_000);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     vi.advanceTimersByTime(replicaLimits.catchUpMsMax - replicaLimits.loopTickMs);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     stopFor(5_000);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     expect(asked).toBe(2);
     vi.advanceTimersByTime(replicaLimits.catchUpMsMax - replicaLimits.loopTickMs);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     vi.advanceTimersByTime(2 * replicaLimits.loopTickMs);
-    expect(catchUp.mayDecide).toBe(true);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
   });
 
   it('keeps a bounded number waiting', () => {
     stopFor(5_000);
-    expect(catchUp.mayDecide).toBe(false);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     for (let i = 0; i < replicaLimits.catchUpWaitersMax; i++)
       expect(catchUp.wait(() => undefined)).toBe(true);
     expect(catchUp.wait(() => order.push('one too many'))).toBe(false);
     asOfMs = clock.monotonic();
     vi.advanceTimersByTime(replicaLimits.loopTickMs);
-    expect(catchUp.mayDecide).toBe(true);
+    expect(catchUp.mayDecideAt(clock.monotonic())).toBe(true);
     expect(order).toEqual([]);
   });
 });
