@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url';
 import canonicalize from 'canonicalize';
 import { Type } from 'typebox';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
+import { textHash } from '../shared/crypto/content-hash.ts';
 import { digestWordsOf } from '../shared/crypto/id-digest.ts';
 import { check, listChecks } from '../shared/decision/check-set.ts';
 import { compileRateWindows, compileSpendWindows } from '../shared/decision/compile-windows.ts';
@@ -13,7 +14,7 @@ import type { UnixMillis, UnixSeconds } from '../shared/model/time.ts';
 import { counterKey } from '../shared/quota/counter.ts';
 import { counterOf } from '../shared/quota/window-limit.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
-import { parseCheckBody } from '../shared/wire/check.ts';
+import { parseCheckBody, parseRequestFacts, readContext } from '../shared/wire/check.ts';
 import { decisionJson, renderDecision } from '../shared/wire/decision.ts';
 import { parseHost } from '../shared/wire/domain.ts';
 import { closed, FreeForm } from '../shared/wire/fields.ts';
@@ -199,6 +200,14 @@ const tricks: readonly Trick[] = [
     name: 'parseCheckBody',
     run: () => parseCheckBody(body),
     plain: { name: 'the compiled schema', run: () => readBody(body) },
+  },
+  {
+    name: 'parseRequestFacts',
+    run: () => parseRequestFacts(request, 'request', ''),
+    plain: {
+      name: 'readContext, name by name, and the same hash',
+      run: () => [readContext(request, 'request'), textHash('')],
+    },
   },
   {
     name: 'parseHost',

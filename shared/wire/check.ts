@@ -144,16 +144,17 @@ export function parseRequestFacts(
   at = 'request',
   canonical: string | null = null,
 ): RequestFacts {
-  const presented = readSynonyms(request, at, approvalIdNames);
+  const context = walkContext(request) ?? readContext(request, at);
+  const { presented } = context;
   const approvalId = isId('appr', presented) ? presented : null;
   return {
-    permissionKey: readSynonyms(request, at, permissionNames),
-    amountMicroUsd: readSynonyms(request, at, amountNames),
-    currency: readSynonyms(request, at, currencyNames),
-    domain: readSynonyms(request, at, domainNames),
+    permissionKey: context.permissionKey,
+    amountMicroUsd: context.amountMicroUsd,
+    currency: context.currency,
+    domain: context.domain,
     approvalId,
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
-    idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
+    idempotencyKey: context.idempotencyKey,
     requestHash: hashRequest(request, canonical),
     pii: null,
   };
@@ -227,6 +228,72 @@ const idempotencyKeyNames: readonly Reading<string>[] = [
     demand: `must be a string of 1 to ${limits.idempotencyKeyCharsMax} characters, none of them NUL`,
   },
 ];
+
+/** What the names say. `presented`: as an approval. */
+interface Context {
+  readonly presented: string | null;
+  readonly permissionKey: PermissionKey | null;
+  readonly amountMicroUsd: MicroUsd | null;
+  readonly currency: string | null;
+  readonly domain: string | null;
+  readonly idempotencyKey: string | null;
+}
+
+/** Name by name: the plain version of `walkContext`, which says what is wrong. */
+export const readContext = (request: RequestObject, at: string): Context => ({
+  presented: readSynonyms(request, at, approvalIdNames),
+  permissionKey: readSynonyms(request, at, permissionNames),
+  amountMicroUsd: readSynonyms(request, at, amountNames),
+  currency: readSynonyms(request, at, currencyNames),
+  domain: readSynonyms(request, at, domainNames),
+  idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
+});
+
+/** By its name, how a member is read and what it says. */
+const readings: ReadonlyMap<
+  string,
+  { readonly read: Reading<string | number>['read']; readonly of: keyof Context }
+> = new Map(
+  Object.entries({
+    presented: approvalIdNames,
+    permissionKey: permissionNames,
+    amountMicroUsd: amountNames,
+    currency: currencyNames,
+    domain: domainNames,
+    idempotencyKey: idempotencyKeyNames,
+  } satisfies Record<keyof Context, readonly Reading<string | number>[]>).flatMap(([of, names]) =>
+    names.map(({ name, read }) => [name, { read, of: of as keyof Context }] as const),
+  ),
+);
+
+/**
+ * Member by member: a request has few of the names, and to find that a name is absent takes longer than to
+ * find a member that is there (bench row `micro`). Null where anything is wrong.
+ */
+function walkContext(request: RequestObject): Context | null {
+  const context: Record<keyof Context, string | number | null> = {
+    presented: null,
+    permissionKey: null,
+    amountMicroUsd: null,
+    currency: null,
+    domain: null,
+    idempotencyKey: null,
+  };
+  // Parsed JSON has no inherited members.
+  for (const name in request) {
+    const reading = readings.get(name);
+    if (reading === undefined) continue;
+    const given = request[name];
+    if (given === undefined || given === null) continue;
+    const { read, of } = reading;
+    const value = read(given);
+    const before = context[of];
+    if (value === null || (before !== null && before !== value)) return null;
+    context[of] = value;
+  }
+  // Each member holds what a reading of its own names has returned.
+  return context as unknown as Context;
+}
 
 function readSynonyms<Value extends string | number>(
   request: RequestObject,
