@@ -148,10 +148,10 @@ function Drawer({ onClose }: { onClose(): void }): ReactNode {
   );
 }
 
-const connectionWords = { live: 'Live', polling: 'Every few seconds', offline: 'No connection' } as const;
+const connectionWords = { live: 'Live', polling: 'Not live', offline: 'No connection' } as const;
 const connectionHints = {
   live: 'Changes appear as they happen.',
-  polling: 'Changes are not pushed at the moment; the page asks every few seconds.',
+  polling: 'Changes are not pushed at the moment; the page asks again and again.',
   offline: 'The service cannot be reached.',
 } as const;
 

@@ -90,6 +90,7 @@ async function fill(): Promise<typeof pages> {
   const pass = `/passports/${passport.passport_id}`;
   return [
     ['overview', '/'],
+    ['overview-hour', '/?span=minute'],
     ['approvals', '/approvals'],
     ['approvals-past', '/approvals?status=denied'],
     ['approval', `/approvals/${approval}`],

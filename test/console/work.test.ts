@@ -184,6 +184,34 @@ describe('gates on the page', () => {
   });
 });
 
+describe('the overview', () => {
+  it('shows decisions by outcome and reason as pictures and numbers, and the sidecars', async () => {
+    const { api } = world;
+    const { gate_id } = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 10 } } });
+    const { jwt } = await api.issuePassport();
+    for (const amount of [9, 11, 12]) {
+      const body = { passport: jwt, request: { ...request, amount } };
+      await api.call({ url: `/v1/gates/${gate_id}/check`, body });
+    }
+    await visit(page, `/gates/${gate_id}`);
+    await page.getByRole('img', { name: '3 decisions over time' }).waitFor();
+    await page.getByText('The numbers as a table').click();
+    const numbers = page.getByRole('table').filter({ hasText: 'Permitted' });
+    expect(await numbers.getByRole('row').nth(1).getByRole('cell').allInnerTexts()).toEqual([
+      expect.any(String),
+      '1',
+      '2',
+    ]);
+    await page.getByRole('row', { name: 'spend limit exceeded 2' }).waitFor();
+    await visit(page, '/?span=minute');
+    await page.getByRole('img', { name: /decisions over time/ }).waitFor();
+    await page.getByRole('row', { name: /current/ }).waitFor();
+    await page.getByRole('link', { name: 'spend limit exceeded' }).first().click();
+    await page.getByRole('heading', { name: 'Attestations', level: 1 }).waitFor();
+    expect(await field('Reason').inputValue()).toBe('spend_limit_exceeded');
+  });
+});
+
 describe('an export verified in the browser', () => {
   const choose = async (name: string, text: string) => {
     await visit(page, '/verify');

@@ -109,6 +109,9 @@ function watched(page: Page): Page {
   return page;
 }
 
+/** What this page has reported as wrong so far: exceptions, and what its policy refused. */
+export const reportsOf = (page: Page): readonly string[] => reported.get(page) ?? [];
+
 interface AxeResult {
   readonly id: string;
   readonly nodes: readonly string[];
@@ -129,7 +132,7 @@ export async function violations(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))`,
   );
   const broken = found.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`);
-  return [...(reported.get(page) ?? []), ...broken, ...(await overflow(page))];
+  return [...reportsOf(page), ...broken, ...(await overflow(page))];
 }
 
 /** A page that is wider than its window has to be scrolled sideways. */
@@ -156,6 +159,9 @@ export async function follow(page: Page, path: string): Promise<void> {
     }
   })()`;
   await page.evaluate(isShown);
+  // A page that could not be shown has no title to wait for.
+  await page.locator('h1, [role=alert]').first().waitFor();
+  if ((await page.locator('h1').count()) === 0) throw new Error(`${path}: ${await page.innerText('main')}`);
   if (!page.url().endsWith(`/console${path}`)) throw new Error(`${path} led to ${page.url()}`);
   await settled(page);
 }

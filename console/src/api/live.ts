@@ -10,17 +10,18 @@ const pauseMs = { first: 1_000, longest: 30_000 };
 /** A push that says nothing for so long is gone: the service sends a heartbeat much more often. */
 const silenceMsMax = 45_000;
 
-/** Which lists change with an event of this kind. */
-const affected: Readonly<Record<string, readonly string[]>> = {
-  approval: ['approvals'],
-  gate: ['gates', 'catalogs', 'names'],
-  catalog: ['catalogs', 'gates'],
-  passport: ['passports', 'names'],
-  revocation: ['passports'],
-  record: ['attestations', 'statistics', 'gates'],
-  attestation: ['attestations', 'statistics', 'gates'],
-  delivery: ['webhooks'],
-  webhook: ['webhooks'],
+/** Which queries are out of date after an event of this kind, by the beginnings of their keys. */
+const affected: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  approval: [['approvals'], ['totals']],
+  gate: [['gates'], ['catalogs'], ['names', 'gates'], ['totals']],
+  passport: [['passports'], ['names', 'passports'], ['totals']],
+  revocation: [['passports'], ['totals']],
+  record: [['attestations'], ['statistics'], ['usage'], ['gates', 'one']],
+  delivery: [['webhooks']],
+  sidecar: [['sidecars'], ['ready']],
+  // The service cannot say what was missed, or ends the stream.
+  reset: [[]],
+  closed: [['session']],
 };
 
 let connection: Connection = 'polling';
@@ -43,11 +44,20 @@ export const useConnection = (): Connection => useSyncExternalStore(watch, () =>
 /** Until when nothing is polled more than once a minute, because the limit of the plan is used up. */
 let frugalUntilMs = 0;
 
+/** How much longer the pauses are where a plan allows few requests: 30 and 120 a minute. */
+const patience: Readonly<Record<string, number>> = { free: 6, pro: 2 };
+let patienceOfPlan = 1;
+
+/** From now on queries ask as often as this plan can bear. */
+export const pollForPlan = (plan: string): void => {
+  patienceOfPlan = patience[plan] ?? 1;
+};
+
 /** How often a query asks again: seldom while changes are pushed, often without. */
 export const pollMs =
   (often = 10_000): (() => number) =>
   () =>
-    connection === 'live' || Date.now() < frugalUntilMs ? 60_000 : often;
+    patienceOfPlan * (connection === 'live' || Date.now() < frugalUntilMs ? 60_000 : often);
 
 /**
  * Follows `GET /v1/events` until the returned function is called, and marks what changed as out of date. Not
@@ -55,14 +65,14 @@ export const pollMs =
  */
 export function followEvents(client: QueryClient, mode: Mode): () => void {
   const stopped = new AbortController();
-  const pending = new Set<string>();
+  const pending = new Set<readonly string[]>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Many records may come at once; one reload in half a second is enough.
   const changed = (type: string): void => {
-    for (const name of affected[type.split('.')[0] ?? ''] ?? []) pending.add(name);
+    for (const queryKey of affected[type] ?? []) pending.add(queryKey);
     timer ??= setTimeout(() => {
       timer = undefined;
-      for (const name of pending) void client.invalidateQueries({ queryKey: [name] });
+      for (const queryKey of pending) void client.invalidateQueries({ queryKey });
       pending.clear();
     }, 500);
   };

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import { holdsScope, parseScope, type Scope } from '../../../shared/model/scopes.ts';
 import { AgentTrustError, type Mode, onSessionEnd, setMode } from './client.ts';
-import { followEvents } from './live.ts';
+import { followEvents, pollForPlan } from './live.ts';
 import { people, type Session } from './people.ts';
 
 interface SessionState {
@@ -95,6 +95,8 @@ export function WithSession({
     return stored;
   });
   const session = query.data;
+  const plan = session?.account.plan ?? '';
+  useEffect(() => pollForPlan(plan), [plan]);
   const setSession = useSetSession();
   useEffect(() => onSessionEnd(() => client.setQueryData(sessionKey, null)), [client]);
   const isLoggedIn = session !== null && session !== undefined;

@@ -15,6 +15,7 @@ import { JsonView } from '../ui/json-view.tsx';
 import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { Ago, Time } from '../ui/time.tsx';
+import { DecisionsOverTime } from './decisions-over-time.tsx';
 import { CatalogTab } from './gate-catalog.tsx';
 import { GatePlayground } from './gate-playground.tsx';
 import { PolicyEditor } from './gate-policy.tsx';
@@ -112,6 +113,7 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
           </dd>
         </div>
       </dl>
+      {may('attestations:read') && total > 0 ? <DecisionsOverTime gateId={gate.gate_id} /> : null}
       <div className="columns">
         <Card title="Policy in words">
           <ul className="stack tight">

@@ -6,7 +6,10 @@ import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { count } from '../ui/format.ts';
 import { Card, Empty, PageHead, Problem, Waiting } from '../ui/page.tsx';
+import { Attention } from './attention.tsx';
+import { DecisionsOverTime } from './decisions-over-time.tsx';
 import { RecordChain } from './record-chain.tsx';
+import { Sidecars } from './sidecars.tsx';
 
 export default function OverviewPage(): ReactNode {
   const { session, may } = useSession();
@@ -14,19 +17,20 @@ export default function OverviewPage(): ReactNode {
     <>
       <PageHead title="Overview">{session.account.name}</PageHead>
       <Figures />
-      <div className="columns">
-        <Attention />
+      <Attention />
+      {may('attestations:read') ? <DecisionsOverTime /> : null}
+      <div className="columns uneven">
         {may('attestations:read') ? <Newest /> : null}
+        {may('gates:read') ? <Sidecars /> : null}
       </div>
     </>
   );
 }
-
 /** Totals, each a link to what it counts. */
 function Figures(): ReactNode {
   const { may } = useSession();
   const query = useQuery({
-    queryKey: ['gates', 'passports', 'totals'],
+    queryKey: ['totals'],
     queryFn: async () => {
       const one = { limit: 1 };
       const [gates, active, suspended, waiting] = await Promise.all([
@@ -68,69 +72,10 @@ function Figures(): ReactNode {
   );
 }
 
-/** What somebody should look at now. */
-function Attention(): ReactNode {
-  const { may } = useSession();
-  const ready = useQuery({
-    queryKey: ['ready'],
-    queryFn: () => api.service.ready(),
-    refetchInterval: 15_000,
-  });
-  const webhooks = useQuery({
-    queryKey: ['webhooks', 'attention'],
-    queryFn: () => api.webhooks.list({ limit: 50 }),
-    enabled: may('webhooks:manage'),
-  });
-  const failing = (webhooks.data?.items ?? []).filter(
-    ({ status, failing_since, disabled_reason }) =>
-      failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner'),
-  );
-  const sidecars = ready.data?.sidecars;
-  const service = ready.data;
-  const items = [
-    ...(service !== undefined && service.status !== 'ready'
-      ? [<li key="ready">The service is not ready: the database is {service.database.replace('_', ' ')}.</li>]
-      : []),
-    ...(service?.push === 'disconnected'
-      ? [
-          <li key="push">
-            Changes are not pushed to the sidecars; they ask by themselves, within 2 seconds.
-          </li>,
-        ]
-      : []),
-    ...(sidecars?.connected === 0
-      ? [<li key="sidecars">No sidecar is connected, so decisions come from the control plane alone.</li>]
-      : []),
-    ...((sidecars?.clock_offset_ms_max ?? 0) > 1_000
-      ? [<li key="clock">The clock of a sidecar is off by {sidecars?.clock_offset_ms_max} ms.</li>]
-      : []),
-    ...failing.map(({ webhook_id, url }) => (
-      <li key={webhook_id}>
-        Deliveries fail: <Link to={`/webhooks/${webhook_id}`}>{url ?? webhook_id}</Link>
-      </li>
-    )),
-  ];
-  return (
-    <Card title="Needs attention">
-      {ready.isPending ? (
-        <Waiting what="the state of the service" />
-      ) : items.length === 0 ? (
-        <p>
-          Nothing.{' '}
-          {sidecars?.connected === 1 ? 'One sidecar is' : `${count(sidecars?.connected ?? 0)} sidecars are`}{' '}
-          connected.
-        </p>
-      ) : (
-        <ul className="stack tight">{items}</ul>
-      )}
-    </Card>
-  );
-}
-
 function Newest(): ReactNode {
   const query = useQuery({
     queryKey: ['attestations', 'newest'],
-    queryFn: () => api.attestations.list({ limit: 8 }),
+    queryFn: () => api.attestations.list({ limit: 6 }),
     refetchInterval: pollMs(),
   });
   if (query.isPending) return <Waiting what="the newest decisions" />;

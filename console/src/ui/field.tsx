@@ -4,9 +4,11 @@ interface Labelled {
   readonly label: string;
   readonly hint?: string | undefined;
   readonly fault?: string | null | undefined;
+  /** Read aloud only, where the place says what it is. */
+  readonly isLabelHidden?: boolean;
 }
 
-function useLabelled({ label, hint, fault }: Labelled) {
+function useLabelled({ label, hint, fault, isLabelHidden = false }: Labelled) {
   const id = useId();
   const described = [hint === undefined ? null : `${id}-hint`, fault ? `${id}-fault` : null].filter(Boolean);
   return {
@@ -18,7 +20,9 @@ function useLabelled({ label, hint, fault }: Labelled) {
     },
     around: (control: ReactNode) => (
       <div className="field">
-        <label htmlFor={id}>{label}</label>
+        <label htmlFor={id} {...(isLabelHidden ? { className: 'sr-only' } : {})}>
+          {label}
+        </label>
         {control}
         {hint === undefined ? null : (
           <span className="hint" id={`${id}-hint`}>
@@ -89,6 +93,7 @@ export function Select({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   value,
   onChange,
   options,
@@ -97,7 +102,7 @@ export function Select({
   onChange(value: string): void;
   readonly options: readonly (readonly [value: string, label: string])[];
 }): ReactNode {
-  const { control, around } = useLabelled({ label, hint, fault });
+  const { control, around } = useLabelled({ label, hint, fault, isLabelHidden });
   return around(
     <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
       {options.map(([each, text]) => (

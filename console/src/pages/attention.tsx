@@ -1,0 +1,147 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { api } from '../api/client.ts';
+import { pollMs } from '../api/live.ts';
+import { useSession } from '../api/session.tsx';
+import { count } from '../ui/format.ts';
+import { Card, Waiting } from '../ui/page.tsx';
+import { ailing, useSidecars } from './sidecars.tsx';
+
+/** After so long a key should be followed by a new one. */
+const keyAgeMsMax = 365 * 86_400_000;
+
+interface Item {
+  readonly id: string;
+  readonly text: ReactNode;
+}
+
+/** What somebody should look at now. */
+export function Attention(): ReactNode {
+  const { may } = useSession();
+  const ready = useQuery({
+    queryKey: ['ready'],
+    queryFn: () => api.service.ready(),
+    refetchInterval: pollMs(15_000),
+  });
+  const items = [
+    ...useApprovals(),
+    ...useService(ready.data),
+    ...useOwnSidecars(),
+    ...useWebhooks(),
+    ...useKeys(),
+  ];
+  return (
+    <Card title="Needs attention">
+      {ready.isPending ? (
+        <Waiting what="the state of the service" />
+      ) : items.length === 0 ? (
+        <p className="soft">
+          Nothing{may('webhooks:manage') ? '' : ' that your role can see'}. This is where failing webhooks,
+          sidecars that are behind and requests that wait for a person appear.
+        </p>
+      ) : (
+        <ul className="attention">
+          {items.map(({ id, text }) => (
+            <li key={id}>{text}</li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function useApprovals(): readonly Item[] {
+  const { may } = useSession();
+  // The same query as that of the count in the navigation.
+  const { data } = useQuery({
+    queryKey: ['approvals', 'waiting'],
+    queryFn: () => api.approvals.list({ status: 'pending', limit: 1 }),
+    enabled: may('approvals:read'),
+  });
+  const total = data?.total ?? 0;
+  if (total === 0) return [];
+  const text = `${count(total)} ${total === 1 ? 'request waits' : 'requests wait'} for a person`;
+  return [{ id: 'approvals', text: <Link to="/approvals">{text}</Link> }];
+}
+
+type Readiness = Awaited<ReturnType<typeof api.service.ready>>;
+
+function useService(service: Readiness | undefined): readonly Item[] {
+  if (service === undefined) return [];
+  const offsetMs = service.sidecars?.clock_offset_ms_max ?? 0;
+  return [
+    {
+      id: 'ready',
+      isSo: service.status !== 'ready',
+      text: `The service is not ready: the database is ${service.database.replace('_', ' ')}.`,
+    },
+    {
+      id: 'push',
+      isSo: service.push === 'disconnected',
+      text: 'Changes are not pushed to the sidecars; they ask by themselves, within 2 seconds.',
+    },
+    {
+      id: 'sidecars',
+      isSo: service.sidecars?.connected === 0,
+      text: 'No sidecar is connected, so decisions come from the control plane alone.',
+    },
+    { id: 'clock', isSo: offsetMs > 1_000, text: `The clock of a sidecar is off by ${count(offsetMs)} ms.` },
+  ].filter(({ isSo }) => isSo);
+}
+
+function useOwnSidecars(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useSidecars(may('gates:read'));
+  const number = ailing(data?.items ?? []).length;
+  if (number === 0) return [];
+  return [
+    {
+      id: 'behind',
+      text: `${number === 1 ? 'A sidecar is' : `${count(number)} sidecars are`} missing or behind.`,
+    },
+  ];
+}
+
+function useWebhooks(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['webhooks', 'attention'],
+    queryFn: () => api.webhooks.list({ limit: 50 }),
+    enabled: may('webhooks:manage'),
+    refetchInterval: pollMs(30_000),
+  });
+  return (data?.items ?? [])
+    .filter(
+      ({ status, failing_since, disabled_reason }) =>
+        failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner'),
+    )
+    .map(({ webhook_id, url, status }) => ({
+      id: webhook_id,
+      text: (
+        <>
+          {status === 'disabled' ? 'Deliveries have stopped: ' : 'Deliveries fail: '}
+          <Link to={`/webhooks/${webhook_id}`}>{url ?? webhook_id}</Link>
+        </>
+      ),
+    }));
+}
+
+/** The keys of the service, for those who can rotate them. */
+function useKeys(): readonly Item[] {
+  const { may, session, mode } = useSession();
+  const mayRotate = may('admin:*') && session.account.is_operator && mode === 'live';
+  const { data } = useQuery({
+    queryKey: ['signing-keys'],
+    queryFn: () => api.signingKeys.jwks(),
+    enabled: mayRotate,
+    staleTime: 600_000,
+  });
+  const old = (data?.keys ?? []).filter(
+    ({ retired_at, nbf }) => retired_at === null && Date.now() - nbf * 1_000 > keyAgeMsMax,
+  );
+  return old.map(({ kid, purpose }) => ({
+    id: kid,
+    text: <Link to="/signing-keys">The signing key for {purpose}s is over a year old</Link>,
+  }));
+}

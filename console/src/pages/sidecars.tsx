@@ -1,0 +1,94 @@
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { pollMs } from '../api/live.ts';
+import { type Sidecar, statistics } from '../api/statistics.ts';
+import { count } from '../ui/format.ts';
+import { Card, Problem, Waiting } from '../ui/page.tsx';
+import { Ago } from '../ui/time.tsx';
+
+/** Rows before somebody asks for all. */
+const shownAtFirst = 6;
+/** A gate at L3 accepts state that is at most this old. */
+const lagMsMax = 5_000;
+/** One that was connected within this time is missed; one that is away for longer was taken down. */
+const missedMs = 3_600_000;
+
+export const useSidecars = (isAllowed: boolean) =>
+  useQuery({
+    queryKey: ['sidecars'],
+    queryFn: () => statistics.sidecars(),
+    enabled: isAllowed,
+    refetchInterval: pollMs(),
+  });
+
+type Health = { readonly label: string; readonly tone: 'good' | 'warn' | 'bad' | '' };
+
+function healthOf({ is_connected, lag_ms, changes_behind }: Sidecar): Health {
+  if (!is_connected)
+    return lag_ms < missedMs ? { label: 'missing', tone: 'bad' } : { label: 'gone', tone: '' };
+  return lag_ms > lagMsMax || changes_behind > 100
+    ? { label: 'behind', tone: 'warn' }
+    : { label: 'current', tone: 'good' };
+}
+
+/** Sidecars that somebody should look at. */
+export const ailing = (sidecars: readonly Sidecar[]): readonly Sidecar[] =>
+  sidecars.filter((sidecar) => ['warn', 'bad'].includes(healthOf(sidecar).tone));
+
+/** The sidecars of the account: what they run, and how far they are behind. */
+export function Sidecars(): ReactNode {
+  const query = useSidecars(true);
+  const [showsAll, setShowsAll] = useState(false);
+  if (query.isPending) return <Waiting what="the sidecars" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const { items } = query.data;
+  return (
+    <Card title="Sidecars">
+      {items.length === 0 ? (
+        <p className="soft">
+          None yet. A sidecar beside your service decides in microseconds; without one the control plane
+          decides.
+        </p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        <div className="scroll-x" tabIndex={0}>
+          <table className="plain">
+            <thead>
+              <tr>
+                <th>Sidecar</th>
+                <th>State</th>
+                <th className="number">Behind</th>
+                <th>Seen</th>
+              </tr>
+            </thead>
+            <tbody>
+              {items.slice(0, showsAll ? items.length : shownAtFirst).map((sidecar) => (
+                <tr key={sidecar.sidecar_id}>
+                  <td>
+                    <code title={sidecar.sidecar_id}>…{sidecar.sidecar_id.slice(-6)}</code>{' '}
+                    <span className="soft">{sidecar.version ?? 'old version'}</span>
+                  </td>
+                  <td>
+                    <span className={`badge ${healthOf(sidecar).tone}`}>
+                      <span className="dot" aria-hidden="true" />
+                      {healthOf(sidecar).label}
+                    </span>
+                  </td>
+                  <td className="number">{count(sidecar.changes_behind)}</td>
+                  <td>
+                    <Ago at={sidecar.last_seen_at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {items.length <= shownAtFirst || showsAll ? null : (
+        <button type="button" className="button small" onClick={() => setShowsAll(true)}>
+          Show all {count(items.length)}
+        </button>
+      )}
+    </Card>
+  );
+}
