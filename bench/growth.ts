@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { must } from '../shared/errors/assert.ts';
 import { requestOfBytes } from './bodies.ts';
 import { type Contender, type Contest, contest, type Scene } from './contest.ts';
+import { addGates, seededGateId } from './gates.ts';
 import type { ControlPlane, Installation } from './installation.ts';
 import { mebibytes, memoryOf } from './memory.ts';
 import { addRevocations, issuePassports } from './passports.ts';
@@ -202,7 +203,7 @@ const byGates: Grow = (options, isQuick) =>
     },
     (scene) =>
       ofSizes(scene, isQuick ? [1, 1_000] : [1, 100, 10_000, 100_000], 'gates', async (size, index) => {
-        const stage = await stageIn(scene, (controlPlane) => addGates(controlPlane, size - 1));
+        const stage = await stageIn(scene, (controlPlane) => seedGates(controlPlane, size - 1));
         const { gateId, passport, request } = stage;
         const others = Array.from({ length: Math.min(size, gatesAsked) - 1 }, (_, i) => seededGateId(i + 1));
         const gateIds = [gateId, ...others];
@@ -295,19 +296,10 @@ async function ofSizes(
   };
 }
 
-const seededGateId = (number: number): string => `gate_${String(number).padStart(26, '0')}`;
-
-/** Past the API, which would take minutes for 100,000; a sidecar that starts afterwards finds them. */
-async function addGates(controlPlane: ControlPlane, count: number): Promise<void> {
+async function seedGates(controlPlane: ControlPlane, count: number): Promise<void> {
   const sql = controlPlane.openDatabase();
-  const constraints = {
-    ...{ allowed_domains: ['api.example.com'], spend_limits: { per_transaction_usd: 500 } },
-  };
   try {
-    await sql`
-      INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, catalog_prices, version, policy_version, created_at_ms, updated_at_ms)
-      SELECT 'gate_' || lpad(i::text, 26, '0'), account_id, 'live', 'Gate ' || i, 'L1', ${JSON.stringify(constraints)}::text::jsonb, NULL, 1, 1, 0, 0
-      FROM generate_series(1, ${count}::int) AS i, (SELECT account_id FROM accounts WHERE is_operator) AS operator`;
+    await addGates(sql, count);
   } finally {
     await sql.end({ timeout: 1 });
   }
