@@ -1,5 +1,6 @@
 import { parseApiKey } from '../crypto/api-key.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
+import { isPlainText } from '../model/plain-text.ts';
 
 /**
  * Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never
@@ -48,6 +49,22 @@ export const origin: Read<string> = (given) => {
     ? url.origin
     : new Wrong('must be an origin such as https://trust.example.com, without a path');
 };
+
+/** An absolute http or https URL without user, query and fragment. */
+export const httpUrl: Read<string> = (given) => {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  const isRight =
+    url !== null && /^https?:$/.test(url.protocol) && url.username === '' && !/[?#]/.test(given);
+  return isRight ? given : new Wrong('must be a URL such as https://login.example.com/realms/staff');
+};
+
+const shownNameCharsMax = 60;
+
+/** A short text that people read. */
+export const shownName: Read<string> = (given) =>
+  isPlainText(given) && given.length <= shownNameCharsMax
+    ? given
+    : new Wrong(`must be at most ${shownNameCharsMax} characters, none of them a control character`);
 
 /** A connection string of one of these schemes. It may hold a password. */
 export const connectionString =

@@ -5,11 +5,13 @@ import {
   apiKey,
   connectionString,
   headerNames,
+  httpUrl,
   liveApiKey,
   masterKey,
   oneOf,
   origin,
   type Read,
+  shownName,
   text,
   Wrong,
   wholeNumber,
@@ -176,6 +178,35 @@ export const settings = {
     doc: 'A browser session ends so long after its login, whatever happens.',
     read: wholeNumber({ min: 60, max: 2_592_000 }),
   }),
+  OIDC_ISSUER: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none: people log in with passwords and passkeys',
+    doc: 'Issuer of an OpenID Connect provider with which people log in to the console (docs/people.md).',
+    read: httpUrl,
+  }),
+  OIDC_CLIENT_ID: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'needed with OIDC_ISSUER',
+    doc: 'Name under which this service is registered with the provider.',
+    read: text,
+  }),
+  OIDC_CLIENT_SECRET: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'needed with OIDC_ISSUER',
+    isSecret: true,
+    doc: 'Secret of that registration.',
+    read: text,
+  }),
+  OIDC_NAME: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'the host of OIDC_ISSUER',
+    doc: 'Name of the provider, as the button of the login page shows it.',
+    read: shownName,
+  }),
   FORWARD_AUTH_TRUST: setting({
     of: ['sidecar'],
     default: 'loopback',
@@ -251,8 +282,19 @@ export function parseSettings(programs: readonly Program[], environment: Environ
         "openssl rand -base64 32 | tr '+/' '-_' | tr -d '='",
     );
   }
+  if (programs.includes('control-plane')) problems.push(...incompleteOidc(environment));
   if (problems.length > 0) throw new SettingsError(problems);
   return values;
+}
+
+/** The three settings of an OpenID Connect provider are given together or not at all. */
+function incompleteOidc(environment: Environment): string[] {
+  const names = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const;
+  const given = names.filter((name) => isSet(environment, name));
+  if (given.length === 0) return [];
+  return names
+    .filter((name) => !given.includes(name))
+    .map((name) => `${name} must be set where ${given[0]} is.`);
 }
 
 /** Reads the settings of a sidecar on its own. Throws SettingsError. */

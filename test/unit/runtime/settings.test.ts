@@ -49,6 +49,10 @@ describe('parseSettings', () => {
       MCP_API_KEYS: false,
       SESSION_IDLE_S: 1_800,
       SESSION_MAX_S: 43_200,
+      OIDC_ISSUER: null,
+      OIDC_CLIENT_ID: null,
+      OIDC_CLIENT_SECRET: null,
+      OIDC_NAME: null,
       FORWARD_AUTH_TRUST: 'loopback',
       FORWARD_AUTH_HEADERS: null,
       SIDECAR_HTTP: 'uws',
@@ -78,6 +82,10 @@ describe('parseSettings', () => {
       MCP_API_KEYS: '1',
       SESSION_IDLE_S: '600',
       SESSION_MAX_S: '3600',
+      OIDC_ISSUER: 'https://login.example.com/realms/staff',
+      OIDC_CLIENT_ID: 'agent-trust',
+      OIDC_CLIENT_SECRET: 'a secret of the provider',
+      OIDC_NAME: 'Example Login',
       FORWARD_AUTH_TRUST: 'none',
       FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
       SIDECAR_HTTP: 'node',
@@ -122,6 +130,8 @@ describe('parseSettings', () => {
     ['PUBLIC_URL', 'https://user:pass@trust.example.com'],
     ['GATE_HOST', 'gates.example.com'],
     ['WEBHOOK_ALLOW_PRIVATE', 'true'],
+    ['OIDC_NAME', 'x'.repeat(61)],
+    ['OIDC_NAME', 'Example\u202eLogin'],
     ['LOG_LEVEL', 'verbose'],
   ] as const)('refuses %s=%s and names the setting', (name, value) => {
     const problems = problemsOf(() => controlPlane({ MASTER_KEY: masterKey, [name]: value }));
@@ -170,6 +180,24 @@ describe('parseSettings', () => {
       expect.stringMatching(/^MASTER_KEY must be set/),
     ]);
     expect(problemsOf(() => controlPlane({ DATABASE_URL: '', MASTER_KEY: '' }))).toEqual([]);
+  });
+
+  it.each(['login.example.com', 'ftp://login.example.com', 'https://a@login.example.com', 'https://x/?a=b'])(
+    'refuses OIDC_ISSUER=%s',
+    (issuer) => {
+      const given = { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: 'id', OIDC_CLIENT_SECRET: 's3cret' };
+      expect(problemsOf(() => controlPlane(given))).toEqual([expect.stringMatching(/^OIDC_ISSUER must be /)]);
+    },
+  );
+
+  it('requires the settings of a provider together', () => {
+    expect(problemsOf(() => controlPlane({ OIDC_ISSUER: 'https://login.example.com' }))).toEqual([
+      'OIDC_CLIENT_ID must be set where OIDC_ISSUER is.',
+      'OIDC_CLIENT_SECRET must be set where OIDC_ISSUER is.',
+    ]);
+    expect(problemsOf(() => controlPlane({ OIDC_CLIENT_ID: 'id', OIDC_CLIENT_SECRET: 's3cret' }))).toEqual([
+      'OIDC_ISSUER must be set where OIDC_CLIENT_ID is.',
+    ]);
   });
 
   it('requires CONTROL_PLANE_URL for a sidecar on its own', () => {
@@ -263,10 +291,13 @@ describe('<NAME>_FILE of a secret', () => {
       ADMIN_API_KEY: key,
       SIDECAR_API_KEY: key,
       MASTER_KEY: masterKey,
+      OIDC_CLIENT_SECRET: 'a secret of the provider',
     };
-    const environment = Object.fromEntries(
-      secrets.map(([name]) => [`${name}_FILE`, file(`${values[name]}\n`)] as const),
-    );
+    const environment = {
+      ...Object.fromEntries(secrets.map(([name]) => [`${name}_FILE`, file(`${values[name]}\n`)] as const)),
+      OIDC_ISSUER: 'https://login.example.com',
+      OIDC_CLIENT_ID: 'agent-trust',
+    };
     const read = parseSettings(['control-plane', 'sidecar'], environment);
     for (const [name] of secrets)
       expect(read).toHaveProperty(name, name === 'MASTER_KEY' ? Buffer.alloc(32, 7) : values[name]);
