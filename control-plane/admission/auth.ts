@@ -3,13 +3,14 @@ import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
-import { type ApiKeyId, isId, type RequestId } from '../../shared/model/ids.ts';
+import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
+import { requestIdOf } from '../http/request-id.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
 import {
@@ -99,11 +100,6 @@ function isOfPerson({ headers, routeOptions }: FastifyRequest): boolean {
   if (credential !== undefined) return credential === 'session';
   const hasCookie = readCookie(headers, sessionCookie) !== null;
   return hasCookie && headers.authorization === undefined && scope !== 'sidecars:connect';
-}
-
-function requestIdOf({ id }: FastifyRequest): RequestId {
-  assert(isId('req', id), 'every request has an id of ours');
-  return id;
 }
 
 /** A key that may be used, and how the audit names whoever used it. */

@@ -1,4 +1,6 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { assert } from '../../shared/errors/assert.ts';
+import { isId, type RequestId } from '../../shared/model/ids.ts';
 import type { BaseDeps } from '../base/deps.ts';
 
 /**
@@ -9,6 +11,12 @@ export const requestIdMaker =
   ({ random, clock }: Pick<BaseDeps, 'random' | 'clock'>) =>
   (): string =>
     random.newId('req', clock.now());
+
+/** The id that `requestIdMaker` gave to a request. */
+export function requestIdOf({ id }: Pick<FastifyRequest, 'id'>): RequestId {
+  assert(isId('req', id), 'every request has an id of ours');
+  return id;
+}
 
 /** Every answer names its request (contract §12). Errors that never reach a route do so in error-reply. */
 export function installRequestId(app: FastifyInstance): void {

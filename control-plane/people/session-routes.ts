@@ -1,15 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { assert, must } from '../../shared/errors/assert.ts';
-import { isId, type RequestId, type UserId } from '../../shared/model/ids.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { isId, type UserId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { Login, SessionAnswer, SessionListAnswer } from '../../shared/wire/session.ts';
 import { InvitationAcceptance, parseEmail } from '../../shared/wire/user.ts';
 import { administer } from '../audit/administer.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import { requestIdOf } from '../http/request-id.ts';
 import { expiredSessionCookie } from '../sessions/cookies.ts';
 import { renderSession, renderSessionListItem } from '../sessions/render-session.ts';
 import { deleteSession, findSessionOwner, listSessions } from '../sessions/session-store.ts';
@@ -35,7 +35,11 @@ export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
       { config: begins, schema: { body: Login, response: { 200: SessionAnswer } } },
       async (request, reply) => {
         const email = parseEmail(request.body.email);
-        const begun = await logIn(deps, request, { email, body: request.body, requestId: idOf(request) });
+        const begun = await logIn(deps, request, {
+          email,
+          body: request.body,
+          requestId: requestIdOf(request),
+        });
         return answerBegun(request, reply, begun);
       },
     );
@@ -44,7 +48,7 @@ export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
       '/invitations/accept',
       { config: begins, schema: { body: InvitationAcceptance, response: { 200: SessionAnswer } } },
       async (request, reply) => {
-        const wanted = { body: request.body, requestId: idOf(request) };
+        const wanted = { body: request.body, requestId: requestIdOf(request) };
         return answerBegun(request, reply, await acceptInvitation(deps, request, wanted));
       },
     );
@@ -99,11 +103,6 @@ export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 }
 
 const personOf = ({ person }: Caller) => must(person, 'the route asks for a session');
-
-function idOf({ id }: FastifyRequest): RequestId {
-  assert(isId('req', id), 'every request has an id of ours');
-  return id;
-}
 
 /** Owners and admins look after the sessions of others, but not of those who may do more. */
 async function refuseForeignPerson(
