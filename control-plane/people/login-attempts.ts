@@ -34,7 +34,13 @@ export interface LoginAttempts {
   takeOfAccount(origin: LoginOrigin, accountId: AccountId): number | null;
   /** The attempt was a success, or half of one: it does not count. */
   forgive(origin: LoginOrigin, accountId: AccountId): void;
+  /** As `take`, for a login that names no address. */
+  takeUnnamed(origin: UnnamedOrigin): number | null;
+  forgiveUnnamed(origin: UnnamedOrigin): void;
 }
+
+/** Where a login comes from that names no address; `device` as somebody's, whoever they are. */
+export type UnnamedOrigin = Omit<LoginOrigin, 'email'>;
 
 export function loginAttempts(clock: Pick<Clock, 'monotonic'>): LoginAttempts {
   const { attemptWindowMs: windowMs, attemptKeysMax: keysMax } = peopleLimits;
@@ -43,6 +49,8 @@ export function loginAttempts(clock: Pick<Clock, 'monotonic'>): LoginAttempts {
   const networks = limit(peopleLimits.attemptsPerNetworkMax);
   const accounts = limit(peopleLimits.attemptsPerAccountMax);
   const devices = limit(peopleLimits.attemptsPerDeviceMax);
+  const unnamed = ({ device, address }: UnnamedOrigin) =>
+    device === null ? { limit: networks, key: networkOf(address) } : { limit: devices, key: device };
   const emailKey = ({ email }: LoginOrigin) => sha256Hex(email);
   return {
     take: (origin) => {
@@ -62,6 +70,14 @@ export function loginAttempts(clock: Pick<Clock, 'monotonic'>): LoginAttempts {
       emails.giveBack(emailKey(origin));
       accounts.giveBack(accountId);
     },
+    takeUnnamed: (origin) => {
+      const { limit: count, key } = unnamed(origin);
+      return count.take(key);
+    },
+    forgiveUnnamed: (origin) => {
+      const { limit: count, key } = unnamed(origin);
+      count.giveBack(key);
+    },
   };
 }
 
@@ -74,11 +90,25 @@ const deviceSeal = ({ sealer, random }: SealDeps) =>
  * The name of the browser that has logged in with this address before; null: it has not, or cannot show it.
  */
 export function readDevice(deps: SealDeps, headers: IncomingHttpHeaders, email: string): string | null {
+  const known = openDevice(deps, headers);
+  return known?.emailHash === sha256Hex(email) ? known.device : null;
+}
+
+/** Where a login that names no address comes from. */
+export const unnamedOrigin = (
+  deps: SealDeps,
+  { headers, ip }: { readonly headers: IncomingHttpHeaders; readonly ip: string },
+): UnnamedOrigin => ({ address: ip, device: openDevice(deps, headers)?.device ?? null });
+
+function openDevice(
+  deps: SealDeps,
+  headers: IncomingHttpHeaders,
+): { readonly emailHash: string; readonly device: string } | null {
   const sealed = readCookie(headers, deviceCookie);
   if (sealed === null) return null;
   try {
     const [emailHash, device] = deviceSeal(deps).open(sealed).split(' ');
-    return emailHash === sha256Hex(email) && device !== undefined ? device : null;
+    return emailHash !== undefined && device !== undefined ? { emailHash, device } : null;
   } catch (error) {
     if (error instanceof SealError) return null;
     throw error;

@@ -10,6 +10,10 @@ export const sessionsLimits = {
   seenWriteIntervalMsMax: minuteMs,
   /** Of the name by which a browser calls itself: the part that tells one from another. */
   userAgentCharsMax: 200,
+  /** From the beginning of a login in several steps to its end: a person finds a phone, or a password. */
+  loginChallengeMs: 10 * minuteMs,
+  /** Used challenges whose time is over, removed for each new one: they go faster than they come. */
+  usedChallengesPerTrimMax: 10,
   /** Browsers bound the life of a cookie by 400 days. */
   deviceCookieMs: 400 * dayMs,
 } as const;
