@@ -24,6 +24,7 @@ import { installRequestId, requestIdMaker } from './http/request-id.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
 import { oauthRoutes } from './oauth/routes.ts';
+import { oidcRoutes } from './oidc/routes.ts';
 import { installOpenApi } from './openapi/install-openapi.ts';
 import { installDatabaseFigures } from './operations/database-figures.ts';
 import { operationsRoutes } from './operations/routes.ts';
@@ -104,6 +105,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(peopleRoutes(deps));
       v1.register(sessionRoutes(deps));
       v1.register(ownRoutes(deps));
+      v1.register(oidcRoutes(deps));
       v1.register(issuerRoutes(deps));
       v1.register(passportRoutes(deps));
       v1.register(templateRoutes(deps));

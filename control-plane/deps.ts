@@ -1,11 +1,11 @@
 import type { ConsoleDeps } from './console/serve-console.ts';
 import type { DecisionDeps } from './decisions/deps.ts';
 import type { DiscoveryDeps } from './discovery/deps.ts';
-import type { PeopleDeps } from './people/deps.ts';
+import type { OidcDeps } from './oidc/deps.ts';
 import type { WebhookDeps } from './webhooks/deps.ts';
 
 /**
  * Everything the rooms of the control plane need from outside; built in main.ts or by a test. No room imports
  * this: each names its own piece.
  */
-export interface Deps extends DecisionDeps, ConsoleDeps, DiscoveryDeps, PeopleDeps, WebhookDeps {}
+export interface Deps extends DecisionDeps, ConsoleDeps, DiscoveryDeps, OidcDeps, WebhookDeps {}

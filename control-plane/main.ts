@@ -31,6 +31,7 @@ import { readConsole } from './console/serve-console.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
+import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
 import { inviteFirstOwner } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
 import { passwordCost, passwordHasher } from './people/passwords.ts';
@@ -49,7 +50,7 @@ import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
-import { guardedFetch } from './webhooks/guarded-fetch.ts';
+import { type GuardedFetch, guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
 
 /** `npm run build` puts it there, beside the sources and beside the compiled programs. */
 const consoleFolder = fileURLToPath(new URL('../console/dist', import.meta.url));
@@ -169,6 +170,7 @@ async function startAll(
     consoleFiles: await readConsole(consoleFolder),
     passwords: passwordHasher(random, passwordCost),
     loginAttempts: loginAttempts(clock),
+    identityProvider: identityProviderOf(settings, { outbound, clock }),
     sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
     opensToolsToKeys: settings.MCP_API_KEYS,
@@ -205,6 +207,30 @@ async function startAll(
     },
     close: () => started.run(),
   };
+}
+
+/** Null: none is set. Throws StartError for one that outbound requests are not allowed to reach. */
+function identityProviderOf(
+  { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME }: SettingValues,
+  deps: { readonly outbound: GuardedFetch; readonly clock: CarriedClock },
+): IdentityProvider | null {
+  if (OIDC_ISSUER === null) return null;
+  try {
+    deps.outbound.checkTarget(OIDC_ISSUER);
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error;
+    throw new StartError(
+      `OIDC_ISSUER cannot be used: ${error.message}. WEBHOOK_ALLOW_PRIVATE=1 allows private addresses.`,
+      { cause: error },
+    );
+  }
+  const settings = {
+    issuer: OIDC_ISSUER,
+    clientId: must(OIDC_CLIENT_ID, 'the settings of a provider are read together'),
+    clientSecret: must(OIDC_CLIENT_SECRET, 'the settings of a provider are read together'),
+    name: OIDC_NAME ?? new URL(OIDC_ISSUER).host,
+  };
+  return identityProvider(settings, deps);
 }
 
 /** The given database, or an embedded one, with the schema of this build. */

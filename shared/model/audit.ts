@@ -46,6 +46,7 @@ export const auditedOperations = [
   'updateAccount',
   'rotateSigningKey',
   'logIn',
+  'logInWithOidc',
   'logOut',
   'endSession',
   'inviteUser',

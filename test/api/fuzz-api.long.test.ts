@@ -8,12 +8,14 @@ import { operationsOf } from '../support/document.ts';
 import { goodCalls } from '../support/good-calls.ts';
 import { isLong } from '../support/runs.ts';
 import { expectSignedCatalogs, expectSoundDatabase } from '../support/sound-database.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 /**
  * Requests made from the document, as it describes them, nearly so and not at all, several at once: nothing
  * is answered with a 5xx or in another shape, and after each batch the database is sound. `Api.call` holds
  * every answer against the document.
  */
+let provider: TestProvider;
 let api: Api;
 /**
  * Who asks: the operator, another account, the test world, a key that may little, nobody, and two that are
@@ -37,7 +39,8 @@ const note = (fields: object) => {
 const logger: Logger = { ...silentLogger, warn: note, error: note, child: () => logger };
 
 beforeAll(async () => {
-  api = await startApi({ logger });
+  provider = await startTestProvider();
+  api = await startApi({ logger, provider: provider.settings });
   const other = await api.createAccount();
   const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
   const reader = await api.createKey({ scopes: ['gates:read', 'passports:read'] });
@@ -59,7 +62,10 @@ beforeAll(async () => {
     remember(await api.issuePassport({}, key));
   }
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api?.close();
+  await provider?.close();
+});
 
 /** Long enough for some thousand requests, short enough for every run. */
 const timeMs = isLong ? 20 * 60_000 : 5_000;

@@ -126,6 +126,8 @@ const createNothing = [
   '/v1/users/:id/invitation',
   '/v1/invitations/accept',
   '/v1/session',
+  '/v1/session/oidc',
+  '/v1/session/oidc/begin',
   '/v1/users/me/password',
   '/v1/users/me/totp',
   '/v1/users/me/totp/confirm',

@@ -93,10 +93,16 @@ const publicOperations = [
   'GET /openapi.json',
   'GET /v1/discover',
   'GET /v1/gates/x/catalog',
+  'GET /v1/login-methods',
 ];
 
 /** What begins a session, and so can need none. */
-const beginSessions = ['POST /session', 'POST /invitations/accept'];
+const beginSessions = [
+  'POST /session',
+  'POST /session/oidc',
+  'POST /session/oidc/begin',
+  'POST /invitations/accept',
+];
 
 /** What a browser session opens and no key. */
 const ofSessions = [

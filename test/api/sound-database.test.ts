@@ -8,11 +8,14 @@ import {
   expectSoundDatabase,
   type rules,
 } from '../support/sound-database.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 /** The controls of the rules: each finds the damage that it is there for. */
+let provider: TestProvider;
 let api: Api;
 beforeAll(async () => {
-  api = await startApi();
+  provider = await startTestProvider();
+  api = await startApi({ provider: provider.settings });
   const calls = goodCalls(api);
   for (const call of Object.values(calls)) await api.call(await call());
   for (const id of ['issuePassport', 'publishCatalog']) {
@@ -20,7 +23,10 @@ beforeAll(async () => {
     expect((await api.call({ ...call, headers: { 'idempotency-key': id } })).status).toBe(201);
   }
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api?.close();
+  await provider?.close();
+});
 
 it('finds nothing wrong with what the API has written', async () => {
   await expectSoundDatabase(api);

@@ -9,7 +9,15 @@ import { type Api, type Call, fromConsole, type LoggedIn, type Reply, startApi }
 import { answerOf, operationsOf } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 import { codedError, faultySql } from '../support/faulty-sql.ts';
-import { beginTotp, codeOf, type GoodCalls, goodCalls, liveExample } from '../support/good-calls.ts';
+import {
+  beginTotp,
+  codeOf,
+  type GoodCalls,
+  goodCalls,
+  liveExample,
+  oidcReturn,
+} from '../support/good-calls.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 /**
  * Every status of every operation of the document, and every code of every error, is produced here at least
@@ -34,6 +42,7 @@ const documented = operationsOf(document).map(({ key, method, path, operation })
 type Documented = (typeof documented)[number];
 
 const database = faultySql();
+let provider: TestProvider;
 let api: Api;
 let good: GoodCalls;
 /**
@@ -50,7 +59,8 @@ let exhaustedPerson: LoggedIn;
 let reader: LoggedIn;
 
 beforeAll(async () => {
-  api = await startApi({ wrapSql: database.wrap });
+  provider = await startTestProvider();
+  api = await startApi({ wrapSql: database.wrap, provider: provider.settings });
   good = goodCalls(api);
   const suspended = await api.createAccount();
   suspendedKey = suspended.key;
@@ -67,7 +77,10 @@ beforeAll(async () => {
   reader = await api.createUser({ role: 'read_only' });
   uselessKey = (await api.createKey({ scopes: ['osgate:read'] })).key;
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api?.close();
+  await provider?.close();
+});
 
 const goodCall = (id: string): Promise<Call> => must(good[id], `${id} has a good call`)();
 
@@ -267,6 +280,14 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
       body: { email, password, account_id: accountId?.['account_id'] },
     });
   },
+  'logInWithOidc account_suspended': async () => {
+    const [row] = await api.deps.sql`SELECT account_id FROM users WHERE user_id = ${suspendedPerson.userId}`;
+    const { email } = suspendedPerson;
+    const person = { sub: 'suspended', email, email_verified: true };
+    return api.call(await oidcReturn(api, person, { account_id: row?.['account_id'] }));
+  },
+  'logInWithOidc login_failed': async () =>
+    api.call(await oidcReturn(api, { sub: 'nobody', email: 'nobody@example.com', email_verified: true })),
   'acceptInvitation account_suspended': async ({ id }) => {
     const call = await goodCall(id);
     return api.call({ ...call, body: { ...(call.body as object), token: suspendedLink } });
@@ -282,6 +303,25 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     };
     for (let tries = 0; tries < 10; tries++) expectError(await api.call(call), 'login_failed');
     return api.call(call);
+  },
+  // In a browser that was there before, so that only its own tries are used up.
+  'logInWithOidc rate_limited': async () => {
+    const { headers } = await api.createUser();
+    const body = { code: 'guessed', state: 'guessed' };
+    const call = { url: '/v1/session/oidc', key: null, headers, body };
+    for (let tries = 0; tries < 10; tries++) expectError(await api.call(call), 'login_failed');
+    return api.call(call);
+  },
+  'beginOidcLogin service_unavailable': async ({ id }) => {
+    const away = await startTestProvider();
+    away.state = 'away';
+    const at = await startApi({ provider: away.settings });
+    try {
+      return await at.call(await goodCall(id));
+    } finally {
+      await at.close();
+      await away.close();
+    }
   },
   cross_site_request: fromElsewhere,
   login_failed: async ({ id }) => {

@@ -8,6 +8,10 @@ import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts'
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
+import {
+  type IdentityProviderSettings,
+  identityProvider,
+} from '../../control-plane/oidc/identity-provider.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { loginAttempts } from '../../control-plane/people/login-attempts.ts';
 import { type PasswordCost, passwordHasher } from '../../control-plane/people/passwords.ts';
@@ -106,6 +110,10 @@ export interface ApiOptions {
   readonly outbound?: GuardedFetchOptions;
   /** Default as in production. */
   readonly opensToolsToKeys?: boolean;
+  /** With which people can log in; reached on loopback. Default: none. */
+  readonly provider?: IdentityProviderSettings;
+  /** Where it is reached. Default: the address of no socket. */
+  readonly origin?: string;
   /** Default: the console is not built. */
   readonly consoleFiles?: ConsoleFiles;
   /** Default: next to none. In production each hash takes a fifth of a second of a core. */
@@ -131,6 +139,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const bus = inProcessBus(logger);
   const appending = { isStopped: false, projections: recordProjections };
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
+  const providerCalls = guardedFetch({ allowPrivate: true });
   const deps: Deps = {
     sql,
     clock,
@@ -150,8 +159,12 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     consoleFiles: options.consoleFiles ?? new Map(),
     passwords: passwordHasher(random, options.passwordCost ?? cheapPasswords),
     loginAttempts: loginAttempts(clock),
+    identityProvider:
+      options.provider === undefined
+        ? null
+        : identityProvider(options.provider, { outbound: providerCalls, clock }),
     sessionTimes: { idleMs: 30 * minuteMs, totalMs: 12 * hourMs },
-    baseUrl: 'http://127.0.0.1:8080/v1',
+    baseUrl: `${options.origin ?? 'http://127.0.0.1:8080'}/v1`,
     opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',
     replicaId: 'replica-of-a-test',
@@ -256,6 +269,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     close: async () => {
       await app.close();
       await deps.outbound.close();
+      await providerCalls.close();
       await bus.close();
       await database.drop();
       held.throwMisfit();

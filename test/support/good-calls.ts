@@ -3,6 +3,7 @@ import { totpCode } from '../../control-plane/people/totp.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
+import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
 
 /**
  * Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they
@@ -66,6 +67,17 @@ export function goodCalls(api: Api): GoodCalls {
       example ??= inviteWith(api, exampleLogin);
       await example;
       return { url: '/v1/session', body: exampleLogin, key: null, headers: fromConsole };
+    },
+    getLoginMethods: get('/v1/login-methods'),
+    beginOidcLogin: async () => ({
+      url: '/v1/session/oidc/begin',
+      key: null,
+      headers: fromConsole,
+      body: {},
+    }),
+    logInWithOidc: async () => {
+      const { email } = await api.createUser({ role: 'read_only' });
+      return oidcReturn(api, { sub: fresh('subject'), email, email_verified: true });
     },
     getSession: () => withSession({ url: '/v1/session' }),
     logOut: async () => {
@@ -254,6 +266,22 @@ async function inviteWith(
   await api.call({ url: '/v1/invitations/accept', key: null, headers: fromConsole, body: accepted });
 }
 
+/** Of the login that came back last, for the examples. */
+let lastReturn: Readonly<Record<string, string>> = {};
+
+/** The second half of a login of this person, who has logged in at the provider. */
+export async function oidcReturn(api: Api, person: ProviderPerson, body: object = {}): Promise<Call> {
+  const begun = await api.call({ url: '/v1/session/oidc/begin', key: null, headers: fromConsole, body });
+  if (begun.status !== 200) throw new Error(`login: ${JSON.stringify(begun.body)}`);
+  lastReturn = await logInAtProvider(begun.body.authorization_url, person);
+  return {
+    url: '/v1/session/oidc',
+    key: null,
+    headers: { ...fromConsole, cookie: cookiesOf(begun) },
+    body: lastReturn,
+  };
+}
+
 /** The same user in another browser. */
 export async function logInAgain(
   api: Api,
@@ -284,6 +312,8 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
   await put(exampleIds.totpCode, async () =>
     lastSecret === null ? exampleIds.totpCode : codeOf(lastSecret, api.deps.clock.now()),
   );
+  await put(exampleIds.oidcCode, async () => lastReturn['code'] ?? exampleIds.oidcCode);
+  await put(exampleIds.oidcState, async () => lastReturn['state'] ?? exampleIds.oidcState);
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
   return JSON.parse(text);
 }

@@ -35,7 +35,9 @@ export interface Tools {
 
 const webSite = 'clients.example';
 
-export async function startTools(options: Pick<ApiOptions, 'opensToolsToKeys'> = {}): Promise<Tools> {
+export async function startTools(
+  options: Pick<ApiOptions, 'opensToolsToKeys' | 'provider'> = {},
+): Promise<Tools> {
   const { cert, key } = selfSigned(webSite);
   const documents = new Map<string, string>();
   let asked = 0;

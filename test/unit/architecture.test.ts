@@ -51,7 +51,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],
     ['attestations', 'people'],
-    ['approvals', 'statistics'],
+    ['approvals', 'oidc', 'statistics'],
     ['gates'],
     ['catalogs', 'decisions'],
     ['console', 'operations'],

@@ -1,0 +1,245 @@
+import * as oauth from 'oauth4webapi';
+import { assert, must } from '../../shared/errors/assert.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { GuardedFetch } from '../webhooks/guarded-fetch.ts';
+import { oidcLimits } from './limits.ts';
+
+export interface IdentityProviderSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Of the button. */
+  readonly name: string;
+}
+
+/** Whom the provider vouches for. `issuer` and `subject` together never mean anybody else. */
+export interface ProvenIdentity {
+  readonly issuer: string;
+  readonly subject: string;
+  /** Null: the provider names none, or does not say that it has verified it. */
+  readonly verifiedEmail: string | null;
+}
+
+/** What one login sends to the provider and expects back, made anew for each. */
+export interface AuthorizationSecrets {
+  readonly state: string;
+  readonly nonce: string;
+  /** Of PKCE (RFC 7636), with S256. */
+  readonly codeVerifier: string;
+}
+
+/** The provider cannot be asked now, or its settings here are wrong. Its message holds no secret. */
+export class ProviderAway extends Error {
+  override readonly name = 'ProviderAway';
+}
+
+/** What came back proves nobody's identity. Its message holds no secret. */
+export class IdentityRefused extends Error {
+  override readonly name = 'IdentityRefused';
+}
+
+/** An OpenID Connect provider, asked by the authorization code flow with PKCE, `state` and `nonce`. */
+export interface IdentityProvider {
+  readonly name: string;
+  readonly issuer: string;
+  /** Whether its metadata is known, or can be read now. */
+  isReachable(): Promise<boolean>;
+  /** Where a browser is sent. Throws ProviderAway. */
+  authorizationUrl(redirectUri: string, secrets: AuthorizationSecrets): Promise<string>;
+  /**
+   * Who came back, from the parameters with which the provider sent the browser. Checks `state`, `iss` (RFC
+   * 9207), and of the ID token signature, issuer, audience, times and `nonce`. Throws ProviderAway and
+   * IdentityRefused.
+   */
+  identify(
+    returned: URLSearchParams,
+    expected: AuthorizationSecrets & { readonly redirectUri: string },
+  ): Promise<ProvenIdentity>;
+}
+
+interface ProviderDeps {
+  readonly outbound: Pick<GuardedFetch, 'request'>;
+  readonly clock: Clock;
+}
+
+export function identityProvider(
+  { issuer, clientId, clientSecret, name }: IdentityProviderSettings,
+  deps: ProviderDeps,
+): IdentityProvider {
+  const expected = new URL(issuer);
+  const options = {
+    [oauth.customFetch]: guardedCalls(deps),
+    // Over http the guard of outbound requests calls nobody but where WEBHOOK_ALLOW_PRIVATE allows it.
+    [oauth.allowInsecureRequests]: expected.protocol === 'http:',
+  };
+  const metadata = keptMetadata(deps, async () =>
+    oauth.processDiscoveryResponse(expected, await oauth.discoveryRequest(expected, options)),
+  );
+  const client = (): oauth.Client => ({
+    client_id: clientId,
+    // The times of tokens are judged by the clock that all replicas go by.
+    [oauth.clockSkew]: Math.round((deps.clock.now() - Date.now()) / secondMs),
+  });
+
+  const claimsOf = async (
+    server: oauth.AuthorizationServer,
+    returned: URLSearchParams,
+    { redirectUri, state, nonce, codeVerifier }: Parameters<IdentityProvider['identify']>[1],
+  ) => {
+    const own = client();
+    const parameters = oauth.validateAuthResponse(server, own, returned, state);
+    const authentication = authenticationAt(server, clientSecret);
+    const answer = await oauth.authorizationCodeGrantRequest(
+      server,
+      own,
+      authentication,
+      parameters,
+      redirectUri,
+      codeVerifier,
+      options,
+    );
+    const tokens = await oauth.processAuthorizationCodeResponse(server, own, answer, {
+      expectedNonce: nonce,
+      requireIdToken: true,
+    });
+    // TLS alone would do (OpenID Connect Core §3.1.3.7); the signature also holds where something between
+    // ends it.
+    await oauth.validateApplicationLevelSignature(server, answer, options);
+    const claims = must(oauth.getValidatedIdTokenClaims(tokens), 'an ID token was required');
+    if (claims['email'] !== undefined || server.userinfo_endpoint === undefined) return claims;
+    const info = await oauth.userInfoRequest(server, own, tokens.access_token, options);
+    return { ...(await oauth.processUserInfoResponse(server, own, claims.sub, info)), sub: claims.sub };
+  };
+
+  return {
+    name,
+    issuer,
+    isReachable: () =>
+      metadata().then(
+        () => true,
+        () => false,
+      ),
+    authorizationUrl: async (redirectUri, { state, nonce, codeVerifier }) => {
+      const { authorization_endpoint: endpoint = '' } = await metadata();
+      const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
+      // A browser is sent there: no other scheme than that of the issuer, or https.
+      if (url === null || !['https:', expected.protocol].includes(url.protocol)) {
+        throw new ProviderAway('its metadata names no address for logins');
+      }
+      const parameters = {
+        client_id: clientId,
+        response_type: 'code',
+        redirect_uri: redirectUri,
+        scope: 'openid email',
+        state,
+        nonce,
+        code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
+        code_challenge_method: 'S256',
+      };
+      for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);
+      return url.href;
+    },
+    identify: async (returned, wanted) => {
+      const server = await metadata();
+      try {
+        const claims = await claimsOf(server, returned, wanted);
+        return { issuer, subject: claims.sub, verifiedEmail: verifiedEmailOf(claims) };
+      } catch (error) {
+        throw judged(error);
+      }
+    },
+  };
+}
+
+/** Some providers write the boolean as text. */
+function verifiedEmailOf({ email, email_verified: isVerified }: { readonly [claim: string]: unknown }) {
+  return typeof email === 'string' && (isVerified === true || isVerified === 'true') ? email : null;
+}
+
+/** RFC 8414 §2: without a list it is Basic. */
+function authenticationAt(
+  { token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer,
+  secret: string,
+): oauth.ClientAuth {
+  const takesBasic = methods === undefined || methods.includes('client_secret_basic');
+  return takesBasic ? oauth.ClientSecretBasic(secret) : oauth.ClientSecretPost(secret);
+}
+
+/**
+ * What an error of the library, or of a call, means for a login. A refusal of this client by the provider is
+ * a wrong setting here, which no other login would survive either.
+ */
+function judged(error: unknown): Error {
+  if (error instanceof ProviderAway) return error;
+  if (error instanceof oauth.ResponseBodyError) {
+    if (error.error === 'invalid_grant') return new IdentityRefused('invalid_grant', { cause: error });
+    return new ProviderAway(`it answered ${error.error}`, { cause: error });
+  }
+  if (error instanceof oauth.WWWAuthenticateChallengeError) {
+    // Such as a token that was revoked because its code was used again.
+    const isOfToken = error.cause.some(({ parameters }) => parameters.error === 'invalid_token');
+    return isOfToken
+      ? new IdentityRefused('invalid_token', { cause: error })
+      : new ProviderAway(`it answered ${error.status}`, { cause: error });
+  }
+  const isRefusal =
+    error instanceof oauth.OperationProcessingError ||
+    error instanceof oauth.AuthorizationResponseError ||
+    error instanceof oauth.UnsupportedOperationError;
+  if (isRefusal) return new IdentityRefused(error.message, { cause: error });
+  assert(error instanceof Error, 'what is thrown is an error');
+  return error;
+}
+
+/** The library's `fetch`, by the guard of webhooks, with bounds of time and size. Throws ProviderAway. */
+function guardedCalls({ outbound }: Pick<ProviderDeps, 'outbound'>) {
+  return async (
+    url: string,
+    { method, headers, body }: oauth.CustomFetchOptions<string, unknown>,
+  ): Promise<Response> => {
+    assert(method === 'GET' || method === 'POST', 'the library reads and posts');
+    const answer = await outbound
+      .request(url, {
+        method,
+        headers: { ...headers, 'user-agent': 'agent-trust' },
+        ...(body instanceof URLSearchParams ? { body: body.toString() } : {}),
+        maxBytes: oidcLimits.answerBytesMax,
+        timeoutMs: oidcLimits.callMsMax,
+      })
+      .catch((cause: unknown) => {
+        throw new ProviderAway('it cannot be reached', { cause });
+      });
+    const { status } = answer;
+    if (answer.isCut) throw new ProviderAway('its answer is too large');
+    if (status >= 500 || status === 429) throw new ProviderAway(`it answered ${status}`);
+    const kept = ['content-type', 'www-authenticate'].flatMap((name) => {
+      const value = answer.headers[name];
+      return value === undefined ? [] : [[name, value] as [string, string]];
+    });
+    const isEmpty = [204, 205, 304].includes(status);
+    return new Response(isEmpty ? null : Buffer.from(answer.body), { status, headers: kept });
+  };
+}
+
+/**
+ * The metadata of the provider, read once for all who ask at the same time and kept for
+ * `oidcLimits.metadataKeptMs`; a failure for `oidcLimits.failureKeptMs`. The library keeps the keys beside
+ * it: five minutes at most, and reads them again for a key that it does not know.
+ */
+function keptMetadata(
+  { clock }: Pick<ProviderDeps, 'clock'>,
+  read: () => Promise<oauth.AuthorizationServer>,
+): () => Promise<oauth.AuthorizationServer> {
+  let kept: { readonly metadata: Promise<oauth.AuthorizationServer>; readonly until: number } | null = null;
+  return () => {
+    const now = clock.monotonic();
+    if (kept !== null && now < kept.until) return kept.metadata;
+    const metadata = read().catch((cause: unknown) => {
+      kept = { metadata, until: clock.monotonic() + oidcLimits.failureKeptMs };
+      throw cause instanceof ProviderAway ? cause : new ProviderAway('its metadata is wrong', { cause });
+    });
+    kept = { metadata, until: now + oidcLimits.metadataKeptMs };
+    return metadata;
+  };
+}

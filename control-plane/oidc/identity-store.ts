@@ -1,0 +1,67 @@
+import type { AccountId, UserId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { peopleLimits } from '../people/limits.ts';
+import type { ProvenIdentity } from './identity-provider.ts';
+
+/** A user whom a login may mean: active, in the account that was asked for. */
+export interface OidcCandidate {
+  readonly userId: UserId;
+  readonly accountId: AccountId;
+}
+
+type Identity = Pick<ProvenIdentity, 'issuer' | 'subject'>;
+
+/** The user who has logged in with this identity before: the oldest, where it is one of several accounts. */
+export async function findLinkedUser(
+  sql: Database,
+  { issuer, subject }: Identity,
+  accountId: string | null,
+): Promise<OidcCandidate | null> {
+  const [user] = await sql<OidcCandidate[]>`
+    SELECT user_id AS "userId", account_id AS "accountId" FROM oidc_identities JOIN users USING (user_id)
+    WHERE subject = ${subject} AND issuer = ${issuer} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
+      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+    ORDER BY user_id LIMIT 1`;
+  return user ?? null;
+}
+
+/**
+ * Users with this address: the oldest first, so that nobody gets before them by being invited. `isTaken`:
+ * somebody else at this provider is linked already.
+ */
+export const findUsersToLink = (
+  sql: Database,
+  { issuer, email }: { readonly issuer: string; readonly email: string },
+  accountId: string | null,
+): Promise<readonly (OidcCandidate & { readonly isTaken: boolean })[]> =>
+  sql<(OidcCandidate & { readonly isTaken: boolean })[]>`
+    SELECT user_id AS "userId", account_id AS "accountId", coalesce(issuer = ${issuer}, false) AS "isTaken"
+    FROM users LEFT JOIN oidc_identities USING (user_id)
+    WHERE email = ${email} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
+      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+    ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}`;
+
+/** What links a user, whose row the caller holds, to the identity. */
+export type Link = 'new' | 'kept' | 'of another';
+
+/**
+ * Links a user whose row the caller holds. An identity of a provider that was configured before gives way:
+ * it opens nothing any more.
+ */
+export async function linkIdentity(
+  tx: Transaction,
+  { issuer, subject }: Identity,
+  { userId, nowMs }: { readonly userId: UserId; readonly nowMs: UnixMillis },
+): Promise<Link> {
+  const [linked] = await tx<
+    Identity[]
+  >`SELECT issuer, subject FROM oidc_identities WHERE user_id = ${userId}`;
+  if (linked?.issuer === issuer) return linked.subject === subject ? 'kept' : 'of another';
+  await tx`
+    INSERT INTO oidc_identities (user_id, issuer, subject, linked_at_ms)
+    VALUES (${userId}, ${issuer}, ${subject}, ${nowMs})
+    ON CONFLICT (user_id) DO UPDATE SET
+      issuer = excluded.issuer, subject = excluded.subject, linked_at_ms = excluded.linked_at_ms`;
+  return 'new';
+}

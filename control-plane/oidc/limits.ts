@@ -1,0 +1,19 @@
+import { minuteMs, secondMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const oidcLimits = {
+  /** Of one call of the provider, with everything: a person looks at a button meanwhile. */
+  callMsMax: 5 * secondMs,
+  /** Metadata and keys of the large providers are at most a tenth of this. */
+  answerBytesMax: 256 * 1024,
+  /** The metadata, and with it the keys, are read again after this. */
+  metadataKeptMs: 10 * minuteMs,
+  /** After a failure nothing is asked for so long: strangers who open the login page must not repeat it. */
+  failureKeptMs: 5 * secondMs,
+  /** Logins of which the second half is checked at once, in all and of one network, and those that wait. */
+  checksAtOnceMax: 16,
+  checksPerNetworkMax: 8,
+  checksWaitingMax: 32,
+  /** Of `return_to`: it travels in a cookie, of which browsers keep 4 KB. */
+  returnToCharsMax: 1024,
+} as const;

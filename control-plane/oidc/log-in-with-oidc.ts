@@ -1,0 +1,209 @@
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import { renderTime } from '../../shared/model/time.ts';
+import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/oidc.ts';
+import { parseEmail } from '../../shared/wire/user.ts';
+import { administer } from '../audit/administer.ts';
+import { networkOf } from '../http/address-limit.ts';
+import { beginSession, type NewSession } from '../people/begin-session.ts';
+import { limited } from '../people/log-in.ts';
+import { unnamedOrigin } from '../people/login-attempts.ts';
+import { lockUser } from '../people/user-store.ts';
+import { type LoginChallenges, loginChallenges } from '../sessions/login-challenge.ts';
+import { fairShare } from '../storage/fair-share.ts';
+import type { OidcDeps } from './deps.ts';
+import {
+  type IdentityProvider,
+  IdentityRefused,
+  type ProvenIdentity,
+  ProviderAway,
+} from './identity-provider.ts';
+import { findLinkedUser, findUsersToLink, linkIdentity, type OidcCandidate } from './identity-store.ts';
+import { oidcLimits } from './limits.ts';
+import { parseReturnTo } from './return-to.ts';
+
+/** What the browser carries from the button to its return, sealed. */
+interface OidcState {
+  readonly nonce: string;
+  readonly codeVerifier: string;
+  readonly returnTo: string;
+  /** Which account, where a person is of several; null: the oldest user. */
+  readonly accountId: string | null;
+}
+
+/** Logins with the identity provider of the settings (docs/people.md). */
+export interface OidcLogins {
+  /** Sends the browser to the provider; `cookie` is the value of a `Set-Cookie` header. */
+  begin(
+    body: Static<typeof OidcLoginBeginning>,
+  ): Promise<{ readonly authorizationUrl: string; readonly cookie: string }>;
+  /** Begins a session for who came back. Throws `login_failed`, with what to do about it. */
+  finish(
+    request: Pick<FastifyRequest, 'headers' | 'ip'>,
+    login: { readonly body: Static<typeof OidcLogin>; readonly requestId: RequestId },
+  ): Promise<{ readonly begun: NewSession; readonly returnTo: string }>;
+  readonly expiredCookie: string;
+}
+
+export function oidcLogins(deps: OidcDeps): OidcLogins {
+  const { origin } = new URL(deps.baseUrl);
+  const redirectUri = `${origin}/console/log-in/oidc`;
+  const challenges = loginChallenges<OidcState>(deps, 'oidc');
+  const checks = fairShare<string>({
+    atOnceMax: oidcLimits.checksAtOnceMax,
+    perOwnerMax: oidcLimits.checksPerNetworkMax,
+    waitingPerOwnerMax: oidcLimits.checksWaitingMax,
+  });
+  const randomText = () => Buffer.from(deps.random.bytes(32)).toString('base64url');
+
+  return {
+    begin: async ({ return_to: returnTo = '/console/', account_id: accountId = null }) => {
+      const provider = configured(deps);
+      const state = { nonce: randomText(), codeVerifier: randomText(), accountId };
+      const { challenge, cookie } = challenges.begin({ ...state, returnTo: parseReturnTo(returnTo, origin) });
+      const authorizationUrl = await asked(deps, provider, () =>
+        provider.authorizationUrl(redirectUri, { state: challenge.id, ...state }),
+      );
+      return { authorizationUrl, cookie };
+    },
+    finish: async (request, { body, requestId }) => {
+      const provider = configured(deps);
+      const comesFrom = unnamedOrigin(deps, request);
+      limited(deps.loginAttempts.takeUnnamed(comesFrom));
+      const challenge = challenges.open(request.headers);
+      if (challenge === null) {
+        throw refused('This login was begun in another browser, or too long ago. Log in again.');
+      }
+      const { id: state, state: begun } = challenge;
+      const identity = await checks(networkOf(request.ip), () =>
+        asked(deps, provider, () =>
+          provider.identify(new URLSearchParams(body), { ...begun, state, redirectUri }),
+        ),
+      );
+      const user = await findUser(deps, provider, identity, begun.accountId);
+      const session = await logInAs(deps, provider, {
+        challenges,
+        challenge,
+        identity,
+        user,
+        request,
+        requestId,
+      });
+      deps.loginAttempts.forgiveUnnamed(comesFrom);
+      return { begun: session, returnTo: begun.returnTo };
+    },
+    expiredCookie: challenges.expiredCookie,
+  };
+}
+
+const refused = (message: string): ApiError => new ApiError('login_failed', { message });
+
+function configured({ identityProvider }: OidcDeps): IdentityProvider {
+  if (identityProvider !== null) return identityProvider;
+  throw new ApiError('invalid_request', {
+    message: 'This service has no identity provider: OIDC_ISSUER is not set. Log in with a password.',
+  });
+}
+
+/** What the provider's failures mean to the person; the log has why. */
+async function asked<T>(
+  { logger }: Pick<OidcDeps, 'logger'>,
+  { name, issuer }: IdentityProvider,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ProviderAway) {
+      const why = error.cause instanceof Error ? error.cause.message : null;
+      logger.warn({ issuer, failure: error.message, why }, 'the identity provider could not be asked');
+      throw new ApiError('service_unavailable', {
+        message: `${name} cannot be asked now. Log in with your password, or try again shortly.`,
+      });
+    }
+    if (error instanceof IdentityRefused) {
+      logger.warn({ issuer, failure: error.message }, 'a login with the identity provider was refused');
+      throw refused(`The answer of ${name} is not valid, or was used before. Log in again.`);
+    }
+    throw error;
+  }
+}
+
+/** The user who has this identity, else the one who has its verified address and no other identity. */
+async function findUser(
+  { sql }: Pick<OidcDeps, 'sql'>,
+  { name, issuer }: IdentityProvider,
+  identity: ProvenIdentity,
+  accountId: string | null,
+): Promise<OidcCandidate> {
+  const linked = await findLinkedUser(sql, identity, accountId);
+  if (linked !== null) return linked;
+  const email = readEmail(identity.verifiedEmail);
+  if (email === null) {
+    throw refused(`${name} does not say that it has verified your email address. Verify it there first.`);
+  }
+  const users = await findUsersToLink(sql, { issuer, email }, accountId);
+  const free = users.find(({ isTaken }) => !isTaken);
+  if (free !== undefined) return free;
+  throw refused(
+    users.length === 0
+      ? `No active user here has the address ${email}. Ask an owner or admin for an invitation, or accept yours first.`
+      : `The user with the address ${email} is linked to another login of ${name}. Ask an owner or admin.`,
+  );
+}
+
+function readEmail(text: string | null): string | null {
+  try {
+    return text === null ? null : parseEmail(text);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/**
+ * Begins the session. The second factor of this service is not asked for: whether the provider demands one
+ * is its own policy (docs/people.md).
+ */
+const logInAs = (
+  deps: OidcDeps,
+  { name }: IdentityProvider,
+  {
+    challenges,
+    challenge,
+    identity,
+    user: { userId, accountId },
+    request,
+    requestId,
+  }: {
+    readonly challenges: LoginChallenges<OidcState>;
+    readonly challenge: Parameters<LoginChallenges<OidcState>['use']>[1];
+    readonly identity: ProvenIdentity;
+    readonly user: OidcCandidate;
+    readonly request: Pick<FastifyRequest, 'headers'>;
+    readonly requestId: RequestId;
+  },
+): Promise<NewSession> => {
+  const actor = { type: 'user', id: userId, clientId: null };
+  return administer(deps, { accountId, mode: 'live', actor, requestId }, async (tx) => {
+    const user = await lockUser(tx, accountId, userId);
+    if (user === null || user.isDisabled) throw refused('Your access here has ended. Ask an owner or admin.');
+    if (!(await challenges.use(tx, challenge))) throw refused('This login was used before. Log in again.');
+    const link = await linkIdentity(tx, identity, { userId, nowMs: deps.clock.now() });
+    if (link === 'of another')
+      throw refused(`You are linked to another login of ${name}. Ask an owner or admin.`);
+    const begun = await beginSession(tx, deps, { userId, headers: request.headers });
+    const { sessionId, expiresAtMs } = begun.session;
+    const after = {
+      session_id: sessionId,
+      user_id: userId,
+      expires_at: renderTime(expiresAtMs),
+      issuer: identity.issuer,
+      // From now on this identity is the user, whatever address it has.
+      ...(link === 'new' ? { linked_subject: identity.subject } : {}),
+    };
+    return { result: begun, audited: { operation: 'logInWithOidc', target: sessionId, before: null, after } };
+  });
+};

@@ -1,0 +1,401 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { identityProvider, ProviderAway } from '../../control-plane/oidc/identity-provider.ts';
+import { guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
+import { type MonotonicMillis, minuteMs } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { type Api, cookiesOf, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import { type HostileProvider, type Lie, startHostileProvider } from '../support/hostile-provider.ts';
+import {
+  logInAtProvider,
+  type ProviderPerson,
+  startTestProvider,
+  type TestProvider,
+} from '../support/test-provider.ts';
+
+const outbound = guardedFetch({ allowPrivate: true });
+let provider: TestProvider;
+let api: Api;
+beforeAll(async () => {
+  provider = await startTestProvider();
+  api = await startApi({ provider: provider.settings });
+});
+afterAll(async () => {
+  await api?.close();
+  await provider?.close();
+  await outbound.close();
+});
+
+const post = (at: Api, url: string, body: object, cookie?: string): Promise<Reply> =>
+  at.call({ url, key: null, headers: { ...fromConsole, ...(cookie === undefined ? {} : { cookie }) }, body });
+const begin = (body: object = {}, at = api): Promise<Reply> => post(at, '/v1/session/oidc/begin', body);
+const finish = (body: object, cookie?: string, at = api): Promise<Reply> =>
+  post(at, '/v1/session/oidc', body, cookie);
+
+/** A login up to the return from the provider. */
+async function returned(person: ProviderPerson, body: object = {}) {
+  const begun = await begin(body);
+  return {
+    cookie: cookiesOf(begun),
+    back: await logInAtProvider(begun.body.authorization_url, person),
+  };
+}
+async function logIn(person: ProviderPerson, body: object = {}): Promise<Reply> {
+  const { back, cookie } = await returned(person, body);
+  return finish(back, cookie);
+}
+let people = 0;
+const personOf = ({ email }: Pick<LoggedIn, 'email'>): Required<ProviderPerson> => {
+  people += 1;
+  return { sub: `subject-${people}`, email, email_verified: true };
+};
+
+describe('a login with the identity provider', () => {
+  it('sends the browser there with PKCE, state and nonce, bound to it by a cookie', async () => {
+    const reply = await begin({ return_to: '/console/audit?operation=createGate' });
+    expect(reply.status).toBe(200);
+    expect(reply.headers['set-cookie']).toMatch(
+      /^__Host-agent_trust_oidc=v1\.[\w.-]+; Path=\/; Secure; HttpOnly; SameSite=Strict; Max-Age=600$/,
+    );
+    const url = new URL(reply.body.authorization_url);
+    expect(url.origin).toBe(provider.settings.issuer);
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      client_id: 'agent-trust',
+      response_type: 'code',
+      redirect_uri: 'http://127.0.0.1:8080/console/log-in/oidc',
+      scope: 'openid email',
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: 'S256',
+    });
+    const again = new URL((await begin()).body.authorization_url);
+    for (const name of ['state', 'nonce', 'code_challenge'])
+      expect(again.searchParams.get(name)).not.toBe(url.searchParams.get(name));
+  });
+
+  it('lets in the user with the verified address, with a session of its own', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    const { back, cookie } = await returned(personOf(user), { return_to: '/console/audit?a=1#b' });
+    const reply = await finish(back, `${cookie}; ${user.headers['cookie']?.split(';')[0]}`);
+    expect(reply.status).toBe(200);
+    expect(reply.body.return_to).toBe('/console/audit?a=1#b');
+    expect(reply.body.session).toMatchObject({ user: { user_id: user.userId, role: 'auditor' } });
+    expect(reply.body.session.session_id).not.toBe(user.sessionId);
+    const [own = '', , taken = ''] = [reply.headers['set-cookie']].flat().map(String);
+    expect(own).toMatch(/^__Host-agent_trust_session=[\w-]{43}; .*SameSite=Strict$/);
+    expect(taken).toMatch(/^__Host-agent_trust_oidc=; .*Max-Age=0$/);
+    const session = (headers: Readonly<Record<string, string>>) =>
+      api.call({ url: '/v1/session', key: null, headers });
+    expect((await session({ cookie: own.split(';')[0] ?? '' })).status).toBe(200);
+    // The session that the browser held before has ended.
+    expectError(await session(user.headers), 'unauthorized');
+  });
+
+  it('finds the user by the linked identity from then on, whatever becomes of the address', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    const other = await api.createUser({ role: 'auditor' });
+    const person = personOf(user);
+    expect((await logIn(person)).status).toBe(200);
+    for (const changed of [{ email: other.email }, { email: 'new@example.com', email_verified: false }]) {
+      const reply = await logIn({ ...person, ...changed });
+      expect(reply.body.session.user.user_id).toBe(user.userId);
+    }
+    // Somebody who got the address afterwards is another person.
+    const heir = await logIn({ ...personOf(user) });
+    expectError(heir, 'login_failed');
+    expect(heir.body.error.message).toContain('is linked to another login of Example Login');
+  });
+
+  it('asks for no code of ours', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    await api.deps.sql`
+      UPDATE users SET totp_sealed = 'sealed', totp_confirmed_at_ms = 1 WHERE user_id = ${user.userId}`;
+    expect((await logIn(personOf(user))).status).toBe(200);
+  });
+
+  it('finds the user of the account that is asked for, else the oldest', async () => {
+    const [one, two] = [await api.createAccount({ name: 'One' }), await api.createAccount({ name: 'Two' })];
+    const email = 'of-two-accounts@example.com';
+    const inOne = await api.createUser({ email }, one.key);
+    await api.createUser({ email }, two.key);
+    const person = personOf(inOne);
+    const namesOf = async (body: object) => (await logIn(person, body)).body.session.account.name;
+    expect(await namesOf({})).toBe('One');
+    expect(await namesOf({ account_id: two.accountId })).toBe('Two');
+    expect(await namesOf({})).toBe('One');
+    expectError(await logIn(person, { account_id: 'acct_of_nobody' }), 'login_failed');
+  });
+
+  it('is in the audit, with the person, the issuer and what was linked', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    const person = personOf(user);
+    const { body } = await logIn(person);
+    await logIn(person);
+    const entries = (await api.call({ url: `/v1/audit?actor=${user.userId}&operation=logInWithOidc` })).body
+      .entries;
+    expect(entries).toHaveLength(2);
+    const [second, first] = entries;
+    const { issuer } = provider.settings;
+    expect(first).toMatchObject({
+      target: body.session.session_id,
+      actor: { type: 'user', id: user.userId },
+    });
+    expect(first.after).toMatchObject({ issuer, linked_subject: person.sub });
+    expect(second.after).toMatchObject({ issuer });
+    expect(second.after).not.toHaveProperty('linked_subject');
+  });
+
+  it('is linked anew where the operator has changed the provider', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    const person = personOf(user);
+    await logIn(person);
+    await api.deps.sql`
+      UPDATE oidc_identities SET issuer = 'https://before.example' WHERE user_id = ${user.userId}`;
+    expect((await logIn({ ...person, sub: 'another-subject' })).status).toBe(200);
+  });
+});
+
+describe('a login with the identity provider is refused', () => {
+  it.each([
+    ['who is no user', { sub: 'a', email: 'nobody@example.com', email_verified: true }, 'No active user'],
+    ['without an address', { sub: 'b' }, 'has verified your email address'],
+    ['with no address that could be one', { sub: 'c', email: 'x', email_verified: true }, 'has verified'],
+  ])('to somebody %s', async (_who, person, message) => {
+    const reply = await logIn(person);
+    expectError(reply, 'login_failed');
+    expect(reply.body.error.message).toContain(message);
+    expect(reply.headers['set-cookie']).toBeUndefined();
+  });
+
+  it('to an unverified address, a disabled user and one who has not accepted', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    expectError(await logIn({ ...personOf(user), email_verified: false }), 'login_failed');
+    const linked = personOf(user);
+    expect((await logIn(linked)).status).toBe(200);
+    await api.call({ method: 'PATCH', url: `/v1/users/${user.userId}`, body: { status: 'disabled' } });
+    expectError(await logIn(linked), 'login_failed');
+    expectError(await logIn(personOf(user)), 'login_failed');
+    const email = 'invited-only@example.com';
+    await api.call({ url: '/v1/users', body: { email, role: 'auditor' } });
+    expectError(await logIn(personOf({ email })), 'login_failed');
+  });
+
+  it('in another browser, and with the state of another login', async () => {
+    const person = personOf(await api.createUser({ role: 'auditor' }));
+    const mine = await returned(person);
+    const attackers = await returned(personOf(await api.createUser({ role: 'auditor' })));
+    expectError(await finish(mine.back), 'login_failed');
+    // The code of somebody else, planted into a browser that has begun a login (login CSRF).
+    expectError(await finish(attackers.back, mine.cookie), 'login_failed');
+    expectError(await finish({ ...attackers.back, state: mine.back['state'] }, mine.cookie), 'login_failed');
+    expectError(await finish({ ...mine.back, iss: 'https://evil.example' }, mine.cookie), 'login_failed');
+    expect((await finish(mine.back, mine.cookie)).status).toBe(200);
+  });
+
+  it('the second time, also of two at once', async () => {
+    const { back, cookie } = await returned(personOf(await api.createUser({ role: 'auditor' })));
+    const both = await Promise.all([finish(back, cookie), finish(back, cookie)]);
+    // A provider may take back what it gave where a code comes twice (RFC 6749 §4.1.2): then both fail.
+    const failed = both.filter(({ status }) => status !== 200);
+    expect(failed.length).toBeGreaterThanOrEqual(1);
+    for (const reply of failed) expectError(reply, 'login_failed');
+    expectError(await finish(back, cookie), 'login_failed');
+  });
+
+  it('from a page of another site', async () => {
+    const headers = { 'x-agent-trust-console': '1', 'sec-fetch-site': 'cross-site' };
+    for (const url of ['/v1/session/oidc/begin', '/v1/session/oidc'])
+      expectError(await api.call({ url, key: null, headers, body: {} }), 'cross_site_request');
+  });
+
+  it('after its time, and too often', async () => {
+    const at = await startApi({ provider: provider.settings });
+    try {
+      const begun = await begin({}, at);
+      const { searchParams } = new URL(begun.body.authorization_url);
+      const back = { code: 'guessed', state: searchParams.get('state') };
+      at.stopClock();
+      at.advance(10 * minuteMs);
+      const late = await finish(back, cookiesOf(begun), at);
+      expectError(late, 'login_failed');
+      expect(late.body.error.message).toContain('too long ago');
+      for (let tries = 1; tries < 100; tries++)
+        expectError(await finish(back, undefined, at), 'login_failed');
+      const limited = await finish(back, undefined, at);
+      expectError(limited, 'rate_limited');
+      expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
+    } finally {
+      await at.close();
+    }
+  });
+
+  it.each([
+    'https://evil.example/console/',
+    '//evil.example/console/',
+    '/\\evil.example/console/',
+    '/console/..//evil.example',
+    '/console/../v1/gates',
+    '/consoles',
+    '/console\\..\\..\\evil',
+    '/\t/evil.example/console/',
+    'javascript:alert(1)',
+    'console/',
+    '',
+    `/console/${'é'.repeat(400)}`,
+  ])('where it would return to %j', async (return_to) => {
+    expectError(await begin({ return_to }), 'invalid_request', 'return_to');
+  });
+});
+
+describe('a provider that lies', () => {
+  let hostile: HostileProvider;
+  let at: Api;
+  let user: LoggedIn;
+  beforeAll(async () => {
+    hostile = await startHostileProvider();
+    at = await startApi({ provider: hostile.settings });
+    user = await at.createUser();
+  });
+  afterAll(async () => {
+    await at?.close();
+    await hostile?.close();
+  });
+
+  async function loginAgainst(lie: Lie): Promise<Reply> {
+    const begun = await begin({}, at);
+    const url = new URL(begun.body.authorization_url);
+    const { email } = user;
+    const claims = { email, email_verified: true, ...lie.claims };
+    hostile.lie(url.searchParams.get('nonce') ?? '', { ...lie, claims });
+    const state = url.searchParams.get('state') ?? '';
+    return finish({ code: 'code', state }, cookiesOf(begun), at);
+  }
+  const seconds = () => Math.floor(Date.now() / 1_000);
+
+  it('is believed where it does not', async () => {
+    expect((await loginAgainst({})).status).toBe(200);
+  });
+
+  it.each<readonly [string, () => Lie]>([
+    ['about its issuer', () => ({ claims: { iss: 'https://other.example' } })],
+    ['about the audience', () => ({ claims: { aud: 'another-client' } })],
+    ['about the audience among others', () => ({ claims: { aud: ['agent-trust', 'x'], azp: 'x' } })],
+    ['with the nonce of another login', () => ({ claims: { nonce: 'another' } })],
+    ['without a nonce', () => ({ claims: { nonce: undefined } })],
+    ['with a token that has expired', () => ({ claims: { exp: seconds() - 60 } })],
+    ['with a token of the future', () => ({ claims: { iat: seconds() + 3_600, nbf: seconds() + 3_600 } })],
+    ['with a signature of another key', () => ({ signedBy: 'stranger' })],
+    ['with no signature', () => ({ signedBy: 'nobody' })],
+    [
+      'with no ID token',
+      () => ({ tokenAnswer: { status: 200, body: '{"access_token":"a","token_type":"bearer"}' } }),
+    ],
+    [
+      'with a code that was used',
+      () => ({ tokenAnswer: { status: 400, body: '{"error":"invalid_grant"}' } }),
+    ],
+    ['with no JSON', () => ({ tokenAnswer: { status: 200, body: 'hello' } })],
+  ])('is not believed: %s', async (_what, lie) => {
+    const reply = await loginAgainst(lie());
+    expectError(reply, 'login_failed');
+    expect(reply.headers['set-cookie']).toBeUndefined();
+  });
+
+  it.each<readonly [string, Lie]>([
+    ['fails', { tokenAnswer: { status: 500, body: '{}' } }],
+    ['does not know this service', { tokenAnswer: { status: 401, body: '{"error":"invalid_client"}' } }],
+    ['answers without an end', { tokenAnswer: { status: 200, body: ' '.repeat(300_000) } }],
+  ])('counts as away where it %s', async (_what, lie) => {
+    expectError(await loginAgainst(lie), 'service_unavailable');
+  });
+
+  it.each([
+    ['another issuer', { issuer: 'https://other.example' }],
+    ['an address that runs a script', { authorization_endpoint: 'javascript:alert(1)' }],
+    ['no address for logins', { authorization_endpoint: undefined }],
+  ])('is not gone to where its metadata has %s', async (_what, metadata) => {
+    hostile.lie('', { metadata });
+    const asked = identityProvider(hostile.settings, { outbound, clock: systemClock });
+    const secrets = { state: 's', nonce: 'n', codeVerifier: 'v' };
+    await expect(asked.authorizationUrl('https://trust.example/', secrets)).rejects.toThrow(ProviderAway);
+  });
+});
+
+describe('the ways to log in', () => {
+  const methods = async (at: Api) => (await at.call({ url: '/v1/login-methods', key: null })).body;
+
+  it('have no provider where none is set, and a login with it says so', async () => {
+    const at = await startApi();
+    try {
+      expect(await methods(at)).toMatchObject({ oidc: null });
+      expectError(await begin({}, at), 'invalid_request');
+    } finally {
+      await at.close();
+    }
+  });
+
+  it('say that the provider is away, while passwords go on', async () => {
+    const own = await startTestProvider();
+    const at = await startApi({ provider: own.settings });
+    try {
+      const person = await at.createUser();
+      own.state = 'away';
+      expect(await methods(at)).toMatchObject({ oidc: { name: 'Example Login', available: false } });
+      const begun = await begin({}, at);
+      expectError(begun, 'service_unavailable');
+      expect(begun.body.error.message).toContain('Log in with your password');
+      const { email, password } = person;
+      expect((await post(at, '/v1/session', { email, password })).status).toBe(200);
+    } finally {
+      await own.close();
+      await at.close();
+    }
+  });
+});
+
+describe('the metadata of the provider', () => {
+  const times = { nowMs: 0 };
+  const clock = { now: systemClock.now, monotonic: () => times.nowMs as MonotonicMillis };
+  const reachedBy = (asked: ReturnType<typeof identityProvider>) =>
+    Promise.all(Array.from({ length: 50 }, () => asked.isReachable()));
+
+  it('is read once for all who ask, and again after ten minutes, or five seconds after a failure', async () => {
+    const own = await startTestProvider();
+    try {
+      const asked = identityProvider(own.settings, { outbound, clock });
+      expect(new Set(await reachedBy(asked))).toEqual(new Set([true]));
+      own.state = 'away';
+      times.nowMs += 10 * minuteMs - 1;
+      expect(await asked.isReachable()).toBe(true);
+      expect(own.asked).toHaveLength(1);
+      times.nowMs += 1;
+      expect(new Set(await reachedBy(asked))).toEqual(new Set([false]));
+      expect(own.asked).toHaveLength(2);
+      own.state = 'well';
+      times.nowMs += 4_999;
+      expect(await asked.isReachable()).toBe(false);
+      times.nowMs += 1;
+      expect(await asked.isReachable()).toBe(true);
+      expect(own.asked).toHaveLength(3);
+    } finally {
+      await own.close();
+    }
+  });
+
+  it('is not waited for longer than five seconds', async () => {
+    const own = await startTestProvider();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      own.state = 'silent';
+      const asked = identityProvider(own.settings, { outbound, clock });
+      const reached = asked.isReachable();
+      await vi.waitFor(() => expect(own.asked).toHaveLength(1));
+      vi.advanceTimersByTime(5_000);
+      expect(await reached).toBe(false);
+    } finally {
+      vi.useRealTimers();
+      await own.close();
+    }
+  });
+});
