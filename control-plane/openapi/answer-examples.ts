@@ -622,6 +622,13 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       idle_expires_at: '2026-11-22T08:31:12.345Z',
     },
   ],
+  LoginMethods: [{ oidc: { name: 'Example Login', available: true } }],
+  OidcLoginBegun: [
+    {
+      authorization_url:
+        'https://login.example.com/authorize?client_id=agent-trust&response_type=code&scope=openid+email&state=…',
+    },
+  ],
   Jwks: [
     {
       keys: [

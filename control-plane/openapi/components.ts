@@ -43,6 +43,12 @@ import {
 import { GateRoute } from '../../shared/wire/gate-routes.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
+import {
+  LoginMethodsAnswer,
+  OidcLogin,
+  OidcLoginBeginning,
+  OidcLoginBegun,
+} from '../../shared/wire/oidc.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   IssuedPassportAnswer,
@@ -164,6 +170,10 @@ export const namedSchemas = {
   Login,
   SessionAccount: SessionAccountAnswer,
   Session: SessionAnswer,
+  LoginMethods: LoginMethodsAnswer,
+  OidcLoginBeginning,
+  OidcLoginBegun,
+  OidcLogin,
   SessionListItem,
   UserInvitation,
   UserUpdate,

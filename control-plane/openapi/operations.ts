@@ -32,14 +32,17 @@ export interface OperationText {
 /** Public, and still a question to the database. */
 const ofPublicReads = ['invalid_request', 'internal_error', 'overloaded', 'service_unavailable'] as const;
 
-/** Public, and they begin a session. */
-const ofLogins = [
-  ...ofPublicReads,
+/** Public changes from our own pages, such as the first step of a login. */
+const ofLoginSteps = [
+  'invalid_request',
+  'service_unavailable',
   'invalid_json',
   'body_too_large',
   'cross_site_request',
-  'account_suspended',
 ] as const;
+
+/** Public, and they begin a session. */
+const ofLogins = [...ofLoginSteps, 'internal_error', 'overloaded', 'account_suspended'] as const;
 
 /**
  * Every public operation, by method and route. A route that is missing here is left out of the document, and
@@ -367,6 +370,32 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'Answers with the session and sets its cookie. `login_failed` says nothing about what is wrong; `totp_required` asks for the same again ' +
       'with `totp_code`. Send it as every change of a session: with `X-Agent-Trust-Console: 1`, from a page of this service. See docs/people.md.',
     errors: [...ofLogins, 'login_failed', 'totp_required', 'rate_limited'],
+    headers: ['Set-Cookie'],
+  },
+  'GET /v1/login-methods': {
+    id: 'getLoginMethods',
+    tag: 'People',
+    summary: 'List the ways to log in besides a password',
+    description: 'What the login page offers.',
+  },
+  'POST /v1/session/oidc/begin': {
+    id: 'beginOidcLogin',
+    tag: 'People',
+    summary: 'Begin a login with the identity provider',
+    description:
+      'Send the browser to `authorization_url`. The answer sets a cookie that binds the login to this browser for ten minutes. Send it like a ' +
+      'login. `service_unavailable` where the provider cannot be asked.',
+    errors: ofLoginSteps,
+    headers: ['Set-Cookie'],
+  },
+  'POST /v1/session/oidc': {
+    id: 'logInWithOidc',
+    tag: 'People',
+    summary: 'Finish a login with the identity provider: begin a browser session',
+    description:
+      '`code`, `state` and `iss` are those with which the provider sent the browser back. Only active users are let in: by the verified email ' +
+      'address the first time, and then by the identity that was linked. Sets the cookie of the session. Send it like a login.',
+    errors: [...ofLogins, 'login_failed', 'rate_limited'],
     headers: ['Set-Cookie'],
   },
   'GET /v1/session': {

@@ -9,6 +9,8 @@ export const exampleIds = {
   gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',
   invitationToken: 'Gq0VYtZ1pW8n3cKx5RmJ7uLbT2dFhS4aQeXoNvBiCyM',
   totpCode: '492039',
+  oidcCode: 'zJ3Tn0Rr5bGdSPeY2mHq8vKcXwLaUf1o',
+  oidcState: 'k4Wq9sVb2Nf7Yc0Zt5Lp8Xd3Rg6Hm1Ja4Qe7Uo0Ti2S',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
 const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
@@ -211,6 +213,8 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       value: { ...exampleLogin, totp_code: totpCode },
     },
   },
+  beginOidcLogin: { page: { value: { return_to: '/console/approvals' } } },
+  logInWithOidc: { returned: { value: { code: exampleIds.oidcCode, state: exampleIds.oidcState } } },
   inviteUser: {
     approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
   },
