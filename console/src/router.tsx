@@ -73,8 +73,15 @@ const invitation = createRoute({
   component: lazyRouteComponent(() => import('./pages/invitation.tsx')),
 });
 
+const logInOidc = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/log-in/oidc',
+  component: lazyRouteComponent(() => import('./pages/log-in-oidc.tsx')),
+});
+
 const routeTree = rootRoute.addChildren([
   invitation,
+  logInOidc,
   inside.addChildren([
     page('/', () => import('./pages/overview.tsx')),
     page('/approvals', () => import('./pages/approvals.tsx')),

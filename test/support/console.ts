@@ -1,12 +1,13 @@
 import { mkdir } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { readConsole } from '../../control-plane/console/serve-console.ts';
+import type { IdentityProviderSettings } from '../../control-plane/oidc/identity-provider.ts';
 import type { Role } from '../../shared/model/user.ts';
 import { type Api, type ApiOptions, type LoggedIn, startApi } from './api.ts';
 import { startBrowser } from './browser.ts';
+import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
 
@@ -33,11 +34,24 @@ export interface TestConsole {
   close(): Promise<void>;
 }
 
-export async function startConsole(options: ApiOptions = {}): Promise<TestConsole> {
+interface ConsoleOptions extends Omit<ApiOptions, 'origin' | 'provider' | 'consoleFiles'> {
+  /** The identity provider that sends people back to this origin. */
+  readonly provider?: (origin: string) => Promise<IdentityProviderSettings>;
+}
+
+/** It is reached as `localhost`, the one name without https for which browsers keep passkeys. */
+export async function startConsole({ provider, ...options }: ConsoleOptions = {}): Promise<TestConsole> {
   const consoleFiles = await readConsole(await sharedService('console'));
-  const api = await startApi({ ...options, consoleFiles });
-  await api.app.listen({ host: '127.0.0.1', port: 0 });
-  const origin = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  const port = await freePort();
+  const origin = `http://localhost:${port}`;
+  const settings = await provider?.(origin);
+  const api = await startApi({
+    ...options,
+    ...(settings === undefined ? {} : { provider: settings }),
+    origin,
+    consoleFiles,
+  });
+  await api.app.listen({ host: '127.0.0.1', port });
   const browser = await startBrowser();
   const contexts: BrowserContext[] = [];
   return {

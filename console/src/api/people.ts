@@ -53,6 +53,12 @@ export interface Login {
   readonly totp_code?: string;
 }
 
+/** How people may log in besides a password. */
+export interface LoginMethods {
+  /** The identity provider; null: none is set. */
+  readonly oidc: { readonly name: string; readonly available: boolean } | null;
+}
+
 export interface Acceptance {
   readonly token: string;
   readonly name: string;
@@ -76,6 +82,11 @@ const user = (id: string) => `/v1/users/${encodeURIComponent(id)}`;
 export const people = {
   session: () => get<Session>('/v1/session'),
   logIn: (body: Login) => post<Session>('/v1/session', body),
+  loginMethods: () => get<LoginMethods>('/v1/login-methods'),
+  beginOidc: (body: { readonly return_to: string }) =>
+    post<{ readonly authorization_url: string }>('/v1/session/oidc/begin', body),
+  finishOidc: (body: { readonly code: string; readonly state: string; readonly iss?: string }) =>
+    post<{ readonly return_to: string }>('/v1/session/oidc', body),
   logOut: () => ask<void>({ method: 'DELETE', path: '/v1/session' }),
   sessions: () => get<{ readonly items: readonly SessionListItem[] }>('/v1/sessions'),
   endSession: (id: string) => ask<void>({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` }),

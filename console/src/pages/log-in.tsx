@@ -1,3 +1,4 @@
+import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
@@ -72,11 +73,41 @@ export function LogIn(): ReactNode {
         <button type="submit" className="button primary large" disabled={login.isPending}>
           {login.isPending ? 'Logging in…' : 'Log in'}
         </button>
+        <OtherLogins />
         <p className="soft small">
           No account yet? An owner or admin invites you. The first owner finds a link in the log of the
           service.
         </p>
       </form>
     </main>
+  );
+}
+
+/** The page comes first: these appear when the service has said that there are any. */
+function OtherLogins(): ReactNode {
+  const methods = useQuery({ queryKey: ['login-methods'], queryFn: people.loginMethods });
+  const begin = useAction({
+    run: people.beginOidc,
+    onDone: ({ authorization_url: url }) => location.assign(url),
+  });
+  const oidc = methods.data?.oidc ?? null;
+  if (oidc === null) return null;
+  // The page that was asked for is shown after the login.
+  const here = `${location.pathname}${location.search}${location.hash}`;
+  return (
+    <>
+      <button
+        type="button"
+        className="button large"
+        disabled={!oidc.available || begin.isPending}
+        onClick={() => begin.mutate({ return_to: here })}
+      >
+        Continue with {oidc.name}
+      </button>
+      {oidc.available ? null : (
+        <p className="notice warn">{oidc.name} cannot be reached now. Log in with your password.</p>
+      )}
+      {begin.error === null ? null : <Problem error={begin.error} />}
+    </>
   );
 }

@@ -1,0 +1,61 @@
+import { useMutation } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useState } from 'react';
+import { AgentTrustError } from '../api/client.ts';
+import { people } from '../api/people.ts';
+
+interface Returned {
+  readonly code: string | null;
+  readonly state: string | null;
+  readonly iss: string | null;
+}
+
+/** Taken out of the address at once, so that it stays in no history. */
+function takeReturned(): Returned {
+  const search = new URLSearchParams(location.search);
+  if (location.search !== '') history.replaceState(null, '', location.pathname);
+  return { code: search.get('code'), state: search.get('state'), iss: search.get('iss') };
+}
+
+/** Where the identity provider sends the browser back to. */
+export default function LogInOidcPage(): ReactNode {
+  const [{ code, state, iss }] = useState(takeReturned);
+  const { mutate, error } = useMutation({
+    mutationFn: people.finishOidc,
+    onSuccess: ({ return_to: path }) => {
+      // The service has sealed it; of another origin it would be ignored all the same.
+      const url = new URL(path, location.origin);
+      location.replace(url.origin === location.origin ? url : '/console/');
+    },
+  });
+  useEffect(() => {
+    document.title = 'Log in · agent-trust';
+    if (code !== null && state !== null) mutate({ code, state, ...(iss === null ? {} : { iss }) });
+  }, [mutate, code, state, iss]);
+  const isBack = code !== null && state !== null;
+  const problem = !isBack
+    ? 'Your identity provider did not let you in, or you went back.'
+    : error instanceof AgentTrustError
+      ? error.message
+      : error === null
+        ? null
+        : 'Something went wrong. Log in again.';
+  return (
+    <main className="welcome" style={{ maxWidth: 'none' }}>
+      <div className="card stack">
+        <h1>{problem === null ? 'Logging you in…' : 'You are not logged in'}</h1>
+        {problem === null ? (
+          <p>Your identity provider has sent you back.</p>
+        ) : (
+          <>
+            <p className="notice bad" role="alert">
+              {problem}
+            </p>
+            <a className="button primary large" href="/console/">
+              Back to the login
+            </a>
+          </>
+        )}
+      </div>
+    </main>
+  );
+}

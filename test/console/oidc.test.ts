@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  invite,
+  join,
+  screenshot,
+  show,
+  startConsole,
+  type TestConsole,
+  violations,
+} from '../support/console.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+let provider: TestProvider;
+let world: TestConsole;
+beforeAll(async () => {
+  ({ world, provider } = await startWithProvider());
+});
+afterAll(async () => {
+  await world?.close();
+  await provider?.close();
+});
+
+async function startWithProvider() {
+  const own: { provider?: TestProvider } = {};
+  const world = await startConsole({
+    provider: async (origin) => {
+      own.provider = await startTestProvider({ origin });
+      return own.provider.settings;
+    },
+  });
+  if (own.provider === undefined) throw new Error('the console asks for its provider');
+  return { world, provider: own.provider };
+}
+
+it('logs in with the provider and shows the page that was asked for', async () => {
+  const { email, path } = await invite(world.api, 'auditor');
+  const page = await world.open();
+  await join(page, path);
+  await page.context().clearCookies();
+  await page.goto('/console/audit?operation=createGate');
+  await page.getByRole('button', { name: 'Continue with Example Login' }).waitFor();
+  for (const isDark of [false, true]) {
+    await show(page, { isPhone: false, isDark });
+    expect(await violations(page)).toEqual([]);
+    await screenshot(page, `login-oidc-${isDark ? 'dark' : 'light'}`);
+  }
+  provider.person = { sub: 'browser', email, email_verified: true };
+  await page.getByRole('button', { name: 'Continue with Example Login' }).click();
+  await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+  expect(await page.getByLabel('Operation').inputValue()).toBe('createGate');
+});
+
+it('says why somebody is not let in, and leads back to the login', async () => {
+  const page = await world.open();
+  const refused = async (text: string) => {
+    await page.goto('/console/');
+    await page.getByRole('button', { name: 'Continue with Example Login' }).click();
+    await page.getByRole('heading', { name: 'You are not logged in' }).waitFor();
+    await page.getByRole('alert').getByText(text).waitFor();
+    // Neither code nor state stay in the address.
+    expect(new URL(page.url()).search).toBe('');
+  };
+  provider.person = { sub: 'nobody', email: 'nobody@example.com', email_verified: true };
+  await refused('No active user here has the address nobody@example.com.');
+  provider.person = null;
+  await refused('did not let you in');
+  for (const isDark of [false, true]) {
+    await show(page, { isPhone: true, isDark });
+    expect(await violations(page)).toEqual([]);
+    await screenshot(page, `login-oidc-refused-${isDark ? 'dark' : 'light'}`);
+  }
+  await page.getByRole('link', { name: 'Back to the login' }).click();
+  await page.getByRole('heading', { name: 'Log in to agent-trust' }).waitFor();
+});
+
+it('offers the password alone while the provider is away', async () => {
+  const away = await startWithProvider();
+  try {
+    away.provider.state = 'away';
+    const page = await away.world.open();
+    await page.goto('/console/');
+    await page.getByText('Example Login cannot be reached now. Log in with your password.').waitFor();
+    expect(await page.getByRole('button', { name: 'Continue with Example Login' }).isDisabled()).toBe(true);
+    expect(await violations(page)).toEqual([]);
+  } finally {
+    await away.world.close();
+    await away.provider.close();
+  }
+});
