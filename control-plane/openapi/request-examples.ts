@@ -11,6 +11,7 @@ export const exampleIds = {
   totpCode: '492039',
   oidcCode: 'zJ3Tn0Rr5bGdSPeY2mHq8vKcXwLaUf1o',
   oidcState: 'k4Wq9sVb2Nf7Yc0Zt5Lp8Xd3Rg6Hm1Ja4Qe7Uo0Ti2S',
+  oidcIssuer: 'https://login.example.com/staff',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
 const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
@@ -214,7 +215,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   beginOidcLogin: { page: { value: { return_to: '/console/approvals' } } },
-  logInWithOidc: { returned: { value: { code: exampleIds.oidcCode, state: exampleIds.oidcState } } },
+  logInWithOidc: { returned: { value: { code: exampleIds.oidcCode, state: exampleIds.oidcState, iss: exampleIds.oidcIssuer } } },
   inviteUser: {
     approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
   },

@@ -313,6 +313,7 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
     lastSecret === null ? exampleIds.totpCode : codeOf(lastSecret, api.deps.clock.now()),
   );
   await put(exampleIds.oidcCode, async () => lastReturn['code'] ?? exampleIds.oidcCode);
+  await put(exampleIds.oidcIssuer, async () => lastReturn['iss'] ?? exampleIds.oidcIssuer);
   await put(exampleIds.oidcState, async () => lastReturn['state'] ?? exampleIds.oidcState);
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
   return JSON.parse(text);
