@@ -43,12 +43,7 @@ import {
 import { GateRoute } from '../../shared/wire/gate-routes.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
-import {
-  LoginMethodsAnswer,
-  OidcLogin,
-  OidcLoginBeginning,
-  OidcLoginBegun,
-} from '../../shared/wire/oidc.ts';
+import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } from '../../shared/wire/oidc.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   IssuedPassportAnswer,

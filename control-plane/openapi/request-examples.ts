@@ -215,7 +215,11 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   beginOidcLogin: { page: { value: { return_to: '/console/approvals' } } },
-  logInWithOidc: { returned: { value: { code: exampleIds.oidcCode, state: exampleIds.oidcState, iss: exampleIds.oidcIssuer } } },
+  logInWithOidc: {
+    returned: {
+      value: { code: exampleIds.oidcCode, state: exampleIds.oidcState, iss: exampleIds.oidcIssuer },
+    },
+  },
   inviteUser: {
     approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
   },

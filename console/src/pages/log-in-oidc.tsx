@@ -1,5 +1,4 @@
-import { useMutation } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
 
@@ -19,18 +18,19 @@ function takeReturned(): Returned {
 /** Where the identity provider sends the browser back to. */
 export default function LogInOidcPage(): ReactNode {
   const [{ code, state, iss }] = useState(takeReturned);
-  const { mutate, error } = useMutation({
-    mutationFn: people.finishOidc,
-    onSuccess: ({ return_to: path }) => {
-      // The service has sealed it; of another origin it would be ignored all the same.
-      const url = new URL(path, location.origin);
-      location.replace(url.origin === location.origin ? url : '/console/');
-    },
-  });
+  const [error, setError] = useState<unknown>(null);
+  const isSent = useRef(false);
   useEffect(() => {
     document.title = 'Log in · agent-trust';
-    if (code !== null && state !== null) mutate({ code, state, ...(iss === null ? {} : { iss }) });
-  }, [mutate, code, state, iss]);
+    // A code works once: not again when the page is mounted again.
+    if (code === null || state === null || isSent.current) return;
+    isSent.current = true;
+    people.finishOidc({ code, state, ...(iss === null ? {} : { iss }) }).then(({ return_to: path }) => {
+      // The service has sealed it; one of another origin would be ignored all the same.
+      const url = new URL(path, location.origin);
+      location.replace(url.origin === location.origin ? url : '/console/');
+    }, setError);
+  }, [code, state, iss]);
   const isBack = code !== null && state !== null;
   const problem = !isBack
     ? 'Your identity provider did not let you in, or you went back.'
