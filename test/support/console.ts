@@ -80,7 +80,7 @@ export async function startConsole({ provider, ...options }: ConsoleOptions = {}
 
 /** The session of a person, as their browser keeps it: for every port of a safe address. */
 function cookiesOf({ headers }: LoggedIn): Parameters<BrowserContext['addCookies']>[0] {
-  const url = 'https://127.0.0.1';
+  const url = 'https://localhost';
   return (headers['cookie'] ?? '').split('; ').map((pair) => {
     const [name = '', value = ''] = pair.split('=');
     return { name, value, url, secure: true, httpOnly: true, sameSite: 'Strict' };
