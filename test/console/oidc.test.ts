@@ -1,11 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  screenshot,
-  show,
-  startConsole,
-  type TestConsole,
-  violations,
-} from '../support/console.ts';
+import { screenshot, show, startConsole, type TestConsole, violations } from '../support/console.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
