@@ -50,10 +50,10 @@ it('says why somebody is not let in, and leads back to the login', async () => {
     // Neither code nor state stay in the address.
     expect(new URL(page.url()).search).toBe('');
   };
-  provider.person = { sub: 'nobody', email: 'nobody@example.com', email_verified: true };
-  await refused('No active user here has the address nobody@example.com.');
   provider.person = null;
   await refused('did not let you in');
+  provider.person = { sub: 'nobody', email: 'nobody@example.com', email_verified: true };
+  await refused('No active user here has the address nobody@example.com.');
   for (const isDark of [false, true]) {
     await show(page, { isPhone: true, isDark });
     expect(await violations(page)).toEqual([]);
