@@ -1,0 +1,34 @@
+import type { FastifyRequest } from 'fastify';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Caller } from '../http/caller.ts';
+import type { PeopleDeps } from './deps.ts';
+import { limited } from './log-in.ts';
+import { type LoginOrigin, readDevice } from './login-attempts.ts';
+import type { HashLane } from './passwords.ts';
+import { findUserWithSecrets, type UserWithSecrets } from './user-store.ts';
+
+/**
+ * Asks whoever is logged in for their password once more. Wrong ones count like wrong logins: whoever found a
+ * browser open must not try them at leisure. Throws `invalid_request` with the name of the field, and
+ * `rate_limited`.
+ */
+export async function checkOwnPassword(
+  deps: PeopleDeps,
+  { headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>,
+  { caller, field, password }: { readonly caller: Caller; readonly field: string; readonly password: string },
+): Promise<{ readonly user: UserWithSecrets; readonly lane: HashLane }> {
+  const { userId } = must(caller.person, 'the route asks for a session');
+  const { accountId } = caller;
+  const user = await findUserWithSecrets(deps.sql, accountId, userId);
+  if (user === null) throw new ApiError('unauthorized');
+  const device = readDevice(deps, headers, user.email);
+  const origin: LoginOrigin = { email: user.email, address: ip, device };
+  const lane = device === null ? 'anybody' : 'known';
+  limited(deps.loginAttempts.take(origin));
+  if (!(await deps.passwords.isRight(password, user.passwordHash, lane))) {
+    throw invalidRequest(field, `${field} is not your password.`);
+  }
+  deps.loginAttempts.forgive(origin, accountId);
+  return { user, lane };
+}
