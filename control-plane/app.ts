@@ -28,6 +28,7 @@ import { oidcRoutes } from './oidc/routes.ts';
 import { installOpenApi } from './openapi/install-openapi.ts';
 import { installDatabaseFigures } from './operations/database-figures.ts';
 import { operationsRoutes } from './operations/routes.ts';
+import { passkeyRoutes } from './passkeys/routes.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
 import { ownRoutes } from './people/own-routes.ts';
 import { peopleRoutes } from './people/routes.ts';
@@ -106,6 +107,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(sessionRoutes(deps));
       v1.register(ownRoutes(deps));
       v1.register(oidcRoutes(deps));
+      v1.register(passkeyRoutes(deps));
       v1.register(issuerRoutes(deps));
       v1.register(passportRoutes(deps));
       v1.register(templateRoutes(deps));

@@ -8,6 +8,7 @@ import {
 } from '../../shared/wire/oidc.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { sessionAnswerer } from '../people/answer-session.ts';
+import { relyingPartyOf } from '../people/relying-party.ts';
 import type { OidcDeps } from './deps.ts';
 import { oidcLogins } from './log-in-with-oidc.ts';
 
@@ -25,6 +26,7 @@ export function oidcRoutes(deps: OidcDeps): FastifyPluginAsyncTypebox {
         const { identityProvider: provider } = deps;
         reply.header('cache-control', 'no-store');
         return {
+          passkeys: relyingPartyOf(deps.baseUrl) !== null,
           oidc: provider === null ? null : { name: provider.name, available: await provider.isReachable() },
         };
       },

@@ -622,11 +622,29 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       idle_expires_at: '2026-11-22T08:31:12.345Z',
     },
   ],
-  LoginMethods: [{ oidc: { name: 'Example Login', available: true } }],
+  LoginMethods: [{ passkeys: true, oidc: { name: 'Example Login', available: true } }],
   OidcLoginBegun: [
     {
       authorization_url:
         'https://login.example.com/authorize?client_id=agent-trust&response_type=code&scope=openid+email&state=…',
+    },
+  ],
+  Passkey: [
+    {
+      passkey_id: 'pkey_01m8w8f9v5p7r9t1w3y5a7c9e1',
+      name: 'Laptop',
+      created_at: '2026-11-22T08:05:00.000Z',
+      last_used_at: null,
+    },
+  ],
+  PasskeyOptions: [
+    {
+      options: {
+        challenge: 'Zp2kY8rQ1vX5nB7cM3tL9sD4fG6hJ0wEaUiOeRyTqKx',
+        rpId: 'trust.example.com',
+        timeout: 300000,
+        userVerification: 'required',
+      },
     },
   ],
   Jwks: [

@@ -46,6 +46,14 @@ import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } from '../../shared/wire/oidc.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
+  PasskeyAnswer,
+  PasskeyBeginning,
+  PasskeyCreation,
+  PasskeyLogin,
+  PasskeyOptions,
+  PasskeyUpdate,
+} from '../../shared/wire/passkey.ts';
+import {
   IssuedPassportAnswer,
   PassportAnswer,
   PassportListItem,
@@ -181,6 +189,12 @@ export const namedSchemas = {
   TotpBegun: TotpBegunAnswer,
   TotpConfirmation,
   TotpConfirmed: TotpConfirmedAnswer,
+  PasskeyBeginning,
+  PasskeyOptions,
+  PasskeyCreation,
+  PasskeyLogin,
+  PasskeyUpdate,
+  Passkey: PasskeyAnswer,
   WebhookCreation,
   WebhookUpdate,
   WebhookTest,

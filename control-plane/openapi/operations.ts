@@ -398,6 +398,26 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: [...ofLogins, 'login_failed', 'rate_limited'],
     headers: ['Set-Cookie'],
   },
+  'POST /v1/session/passkey/begin': {
+    id: 'beginPasskeyLogin',
+    tag: 'People',
+    summary: 'Begin a login with a passkey',
+    description:
+      'Answers with what `navigator.credentials.get` takes (WebAuthn), and sets a cookie that binds its challenge to this browser for ten ' +
+      'minutes. Send it like a login.',
+    errors: ['invalid_request', 'invalid_json', 'body_too_large', 'cross_site_request'],
+    headers: ['Set-Cookie'],
+  },
+  'POST /v1/session/passkey': {
+    id: 'logInWithPasskey',
+    tag: 'People',
+    summary: 'Finish a login with a passkey: begin a browser session',
+    description:
+      'The passkey names its user and was unlocked by them, so neither a password nor a code is asked for. Sets the cookie of the session. ' +
+      'Send it like a login.',
+    errors: [...ofLogins, 'login_failed', 'rate_limited'],
+    headers: ['Set-Cookie'],
+  },
   'GET /v1/session': {
     id: 'getSession',
     tag: 'People',
@@ -486,6 +506,41 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'removeTotp',
     tag: 'People',
     summary: 'Remove your second factor',
+  },
+  'GET /v1/users/me/passkeys': {
+    id: 'listPasskeys',
+    tag: 'People',
+    summary: 'List your own passkeys, newest first',
+  },
+  'POST /v1/users/me/passkeys/begin': {
+    id: 'beginPasskey',
+    tag: 'People',
+    summary: 'Begin to register a passkey',
+    description:
+      'Asks for your password once more. Answers with what `navigator.credentials.create` takes (WebAuthn), and sets a cookie that binds its ' +
+      'challenge to this session for ten minutes.',
+    errors: ['user_state_conflict'],
+    headers: ['Set-Cookie'],
+  },
+  'POST /v1/users/me/passkeys': {
+    id: 'addPasskey',
+    tag: 'People',
+    summary: 'Register a passkey',
+    errors: ['user_state_conflict'],
+    headers: ['Set-Cookie'],
+  },
+  'PATCH /v1/users/me/passkeys/:id': {
+    id: 'renamePasskey',
+    tag: 'People',
+    summary: 'Rename a passkey of yours',
+    errors: ['passkey_not_found'],
+  },
+  'DELETE /v1/users/me/passkeys/:id': {
+    id: 'removePasskey',
+    tag: 'People',
+    summary: 'Remove a passkey of yours',
+    description: 'The last way to log in stays.',
+    errors: ['passkey_not_found', 'user_state_conflict'],
   },
   'POST /v1/invitations/accept': {
     id: 'acceptInvitation',

@@ -12,6 +12,8 @@ export const exampleIds = {
   oidcCode: 'zJ3Tn0Rr5bGdSPeY2mHq8vKcXwLaUf1o',
   oidcState: 'k4Wq9sVb2Nf7Yc0Zt5Lp8Xd3Rg6Hm1Ja4Qe7Uo0Ti2S',
   oidcIssuer: 'https://login.example.com/staff',
+  newPasskey: { id: 'Kx7vQ2…', rawId: 'Kx7vQ2…', type: 'public-key', response: {} },
+  passkeyAnswer: { id: 'Kx7vQ2…', rawId: 'Kx7vQ2…', type: 'public-key', response: { userHandle: '…' } },
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
 const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
@@ -220,6 +222,10 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       value: { code: exampleIds.oidcCode, state: exampleIds.oidcState, iss: exampleIds.oidcIssuer },
     },
   },
+  beginPasskey: { password: { value: { password: exampleLogin.password } } },
+  addPasskey: { made: { value: { name: 'Laptop', response: exampleIds.newPasskey } } },
+  renamePasskey: { name: { value: { name: 'Telephone' } } },
+  logInWithPasskey: { signed: { value: { response: exampleIds.passkeyAnswer } } },
   inviteUser: {
     approver: { value: { email: 'grace@example.com', name: 'Grace Hopper', role: 'approver' } },
   },

@@ -37,6 +37,7 @@ export const catalogue = {
   account_not_found: { status: 404, message: 'No such account.' },
   user_not_found: { status: 404, message: 'No such user.' },
   session_not_found: { status: 404, message: 'No such session.' },
+  passkey_not_found: { status: 404, message: 'No such passkey.' },
   invitation_not_found: {
     status: 404,
     message: 'This invitation does not exist, was used, was replaced or has expired.',

@@ -47,6 +47,7 @@ export const auditedOperations = [
   'rotateSigningKey',
   'logIn',
   'logInWithOidc',
+  'logInWithPasskey',
   'logOut',
   'endSession',
   'inviteUser',
@@ -58,6 +59,9 @@ export const auditedOperations = [
   'beginTotp',
   'confirmTotp',
   'removeTotp',
+  'addPasskey',
+  'renamePasskey',
+  'removePasskey',
 ] as const;
 export type AuditedOperation = (typeof auditedOperations)[number];
 

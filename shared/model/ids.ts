@@ -10,6 +10,7 @@ export type DeliveryId = Branded<string, 'DeliveryId'>;
 export type EventId = Branded<string, 'EventId'>;
 export type GateId = Branded<string, 'GateId'>;
 export type IssuerId = Branded<string, 'IssuerId'>;
+export type PasskeyId = Branded<string, 'PasskeyId'>;
 export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
 export type SessionId = Branded<string, 'SessionId'>;
@@ -30,6 +31,7 @@ interface IdTypes {
   readonly iss: IssuerId;
   readonly key: ApiKeyId;
   readonly pass: PassportId;
+  readonly pkey: PasskeyId;
   readonly req: RequestId;
   readonly sess: SessionId;
   readonly side: SidecarId;

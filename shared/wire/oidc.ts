@@ -9,6 +9,7 @@ const codeCharsMax = 4096;
 
 /** `GET /login-methods` */
 export const LoginMethodsAnswer = Type.Object({
+  passkeys: Type.Boolean(),
   oidc: nullable(Type.Object({ name: Type.String(), available: Type.Boolean() })),
 });
 

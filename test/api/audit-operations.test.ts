@@ -9,15 +9,25 @@ import { startTestProvider, type TestProvider } from '../support/test-provider.t
 import { startTools, type Tools } from '../support/tools.ts';
 
 /** What is no change of administration: decisions, tests of gates, and logins that have only begun. */
-const noChanges = ['checkGate', 'checkGateBatch', 'enforce', 'testGate', 'beginOidcLogin'];
+const noChanges = [
+  'checkGate',
+  'checkGateBatch',
+  'enforce',
+  'testGate',
+  'beginOidcLogin',
+  'beginPasskeyLogin',
+  'beginPasskey',
+];
 
+/** The one name without https at which there are passkeys. */
+const origin = 'http://localhost:8080';
 let provider: TestProvider;
 let tools: Tools;
 let calls: GoodCalls;
 const secrets: string[] = [];
 beforeAll(async () => {
-  provider = await startTestProvider();
-  tools = await startTools({ provider: provider.settings });
+  provider = await startTestProvider({ origin });
+  tools = await startTools({ origin, provider: provider.settings });
   calls = goodCalls(tools.api);
 });
 afterAll(async () => {

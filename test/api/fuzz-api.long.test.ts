@@ -15,6 +15,8 @@ import { startTestProvider, type TestProvider } from '../support/test-provider.t
  * is answered with a 5xx or in another shape, and after each batch the database is sound. `Api.call` holds
  * every answer against the document.
  */
+/** The one name without https at which there are passkeys. */
+const origin = 'http://localhost:8080';
 let provider: TestProvider;
 let api: Api;
 /**
@@ -39,8 +41,8 @@ const note = (fields: object) => {
 const logger: Logger = { ...silentLogger, warn: note, error: note, child: () => logger };
 
 beforeAll(async () => {
-  provider = await startTestProvider();
-  api = await startApi({ logger, provider: provider.settings });
+  provider = await startTestProvider({ origin });
+  api = await startApi({ logger, origin, provider: provider.settings });
   const other = await api.createAccount();
   const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
   const reader = await api.createKey({ scopes: ['gates:read', 'passports:read'] });

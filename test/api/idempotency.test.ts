@@ -128,9 +128,13 @@ const createNothing = [
   '/v1/session',
   '/v1/session/oidc',
   '/v1/session/oidc/begin',
+  '/v1/session/passkey',
+  '/v1/session/passkey/begin',
   '/v1/users/me/password',
   '/v1/users/me/totp',
   '/v1/users/me/totp/confirm',
+  '/v1/users/me/passkeys',
+  '/v1/users/me/passkeys/begin',
 ];
 
 describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) => {

@@ -101,6 +101,8 @@ const beginSessions = [
   'POST /session',
   'POST /session/oidc',
   'POST /session/oidc/begin',
+  'POST /session/passkey',
+  'POST /session/passkey/begin',
   'POST /invitations/accept',
 ];
 
@@ -114,6 +116,11 @@ const ofSessions = [
   'POST /users/me/totp',
   'POST /users/me/totp/confirm',
   'DELETE /users/me/totp',
+  'GET /users/me/passkeys',
+  'POST /users/me/passkeys',
+  'POST /users/me/passkeys/begin',
+  'PATCH /users/me/passkeys/x',
+  'DELETE /users/me/passkeys/x',
 ];
 
 /** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */

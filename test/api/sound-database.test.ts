@@ -11,11 +11,13 @@ import {
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 /** The controls of the rules: each finds the damage that it is there for. */
+/** The one name without https at which there are passkeys. */
+const origin = 'http://localhost:8080';
 let provider: TestProvider;
 let api: Api;
 beforeAll(async () => {
-  provider = await startTestProvider();
-  api = await startApi({ provider: provider.settings });
+  provider = await startTestProvider({ origin });
+  api = await startApi({ origin, provider: provider.settings });
   const calls = goodCalls(api);
   for (const call of Object.values(calls)) await api.call(await call());
   for (const id of ['issuePassport', 'publishCatalog']) {

@@ -42,6 +42,8 @@ const documented = operationsOf(document).map(({ key, method, path, operation })
 type Documented = (typeof documented)[number];
 
 const database = faultySql();
+/** The one name without https at which there are passkeys. */
+const origin = 'http://localhost:8080';
 let provider: TestProvider;
 let api: Api;
 let good: GoodCalls;
@@ -59,8 +61,8 @@ let exhaustedPerson: LoggedIn;
 let reader: LoggedIn;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
-  api = await startApi({ wrapSql: database.wrap, provider: provider.settings });
+  provider = await startTestProvider({ origin });
+  api = await startApi({ wrapSql: database.wrap, origin, provider: provider.settings });
   good = goodCalls(api);
   const suspended = await api.createAccount();
   suspendedKey = suspended.key;
@@ -159,6 +161,7 @@ const prefixes = {
   webhooks: 'wh',
   users: 'usr',
   sessions: 'sess',
+  passkeys: 'pkey',
 };
 
 type Refusal = (operation: Documented) => Promise<Reply>;
@@ -227,6 +230,16 @@ const inState =
     return api.call({ method: 'POST', url: path.replace('/v1/passports/{id}', url) });
   };
 
+/** Of whoever calls, who has as many as there may be. */
+async function withTooManyPasskeys(call: Call): Promise<Reply> {
+  const { body } = await api.call({ url: '/v1/session', key: null, headers: call.headers ?? {} });
+  const { user_id: userId } = body.user;
+  await api.deps.sql`
+    INSERT INTO passkeys (passkey_id, user_id, credential_id, public_key, counter, transports, name, created_at_ms)
+    SELECT ${userId} || n, ${userId}, ${userId} || n, '', 0, '{}', 'More', 0 FROM generate_series(1, 20) AS n`;
+  return api.call(call);
+}
+
 const withOldTag: Refusal = async ({ id }) => {
   const call = await goodCall(id);
   const { headers } = await api.call({ url: call.url });
@@ -288,6 +301,35 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'logInWithOidc login_failed': async () =>
     api.call(await oidcReturn(api, { sub: 'nobody', email: 'nobody@example.com', email_verified: true })),
+  'logInWithPasskey account_suspended': async ({ id }) => {
+    const call = await goodCall(id);
+    const [passkey] = await api.deps.sql`SELECT account_id, user_id FROM users WHERE user_id IN (
+      SELECT user_id FROM passkeys ORDER BY passkey_id DESC LIMIT 1)`;
+    const setStatus = (status: string) =>
+      api.deps.sql`UPDATE accounts SET status = ${status} WHERE account_id = ${passkey?.['account_id']}`;
+    await setStatus('suspended');
+    const reply = await api.call(call);
+    await setStatus('active');
+    return reply;
+  },
+  'logInWithPasskey login_failed': async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, headers: fromConsole });
+  },
+  'logInWithPasskey rate_limited': async () => {
+    const { headers } = await api.createUser();
+    const call = { url: '/v1/session/passkey', key: null, headers, body: { response: {} } };
+    for (let tries = 0; tries < 10; tries++) expectError(await api.call(call), 'login_failed');
+    return api.call(call);
+  },
+  'beginPasskey user_state_conflict': async ({ id }) => withTooManyPasskeys(await goodCall(id)),
+  'addPasskey user_state_conflict': async ({ id }) => withTooManyPasskeys(await goodCall(id)),
+  'removePasskey user_state_conflict': async ({ id }) => {
+    const call = await goodCall(id);
+    await api.deps.sql`UPDATE users SET password_hash = NULL WHERE user_id IN (
+      SELECT user_id FROM passkeys WHERE passkey_id = ${call.url.split('/').at(-1) ?? ''})`;
+    return api.call(call);
+  },
   'acceptInvitation account_suspended': async ({ id }) => {
     const call = await goodCall(id);
     return api.call({ ...call, body: { ...(call.body as object), token: suspendedLink } });
@@ -379,6 +421,16 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   'getDecisionStatistics gate_not_found': withUrl('/v1/statistics/decisions?gate_id=gate_0'),
   'beginTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'removeTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
+  'beginPasskeyLogin invalid_request': async () => {
+    const at = await startApi();
+    try {
+      const url = '/v1/session/passkey/begin';
+      return await at.call({ method: 'POST', url, key: null, headers: fromConsole });
+    } finally {
+      await at.close();
+    }
+  },
+  'listPasskeys invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'logOut invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'exportAttestations invalid_request': withUrl('/v1/attestations/export?format=xml'),
   idempotency_conflict: async ({ id }) => {

@@ -3,6 +3,7 @@ import { totpCode } from '../../control-plane/people/totp.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
+import { authenticator } from './authenticator.ts';
 import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
 
 /**
@@ -59,6 +60,11 @@ export function goodCalls(api: Api): GoodCalls {
     return (await api.call({ url: '/v1/users', body })).body;
   };
   const userUrl = async (): Promise<string> => `/v1/users/${(await freshUser()).user.user_id}`;
+  const personWithPasskey = async () => {
+    const { call, made, person } = await newPasskey(api);
+    const reply = await api.call(call);
+    return { made, headers: person.headers, passkeyId: String(reply.body.passkey_id) };
+  };
   let example: Promise<unknown> | null = null;
 
   return {
@@ -78,6 +84,47 @@ export function goodCalls(api: Api): GoodCalls {
     logInWithOidc: async () => {
       const { email } = await api.createUser({ role: 'read_only' });
       return oidcReturn(api, { sub: fresh('subject'), email, email_verified: true });
+    },
+    beginPasskeyLogin: async () => ({
+      method: 'POST',
+      url: '/v1/session/passkey/begin',
+      key: null,
+      headers: fromConsole,
+    }),
+    logInWithPasskey: async () => {
+      const { made } = await personWithPasskey();
+      const begun = await api.call({
+        method: 'POST',
+        url: '/v1/session/passkey/begin',
+        key: null,
+        headers: fromConsole,
+      });
+      lastPasskeyAnswer = made.get(begun.body.options);
+      return {
+        url: '/v1/session/passkey',
+        key: null,
+        headers: { ...fromConsole, cookie: cookiesOf(begun) },
+        body: { response: lastPasskeyAnswer },
+      };
+    },
+    listPasskeys: async () => {
+      const { headers } = await personWithPasskey();
+      return { url: '/v1/users/me/passkeys', key: null, headers };
+    },
+    beginPasskey: async () => {
+      const { headers } = await api.createUser({ password: exampleLogin.password });
+      const { password } = exampleLogin;
+      return { url: '/v1/users/me/passkeys/begin', key: null, headers, body: { password } };
+    },
+    addPasskey: async () => (await newPasskey(api)).call,
+    renamePasskey: async () => {
+      const { passkeyId, headers } = await personWithPasskey();
+      const url = `/v1/users/me/passkeys/${passkeyId}`;
+      return { method: 'PATCH', url, key: null, headers, body: { name: fresh('name') } };
+    },
+    removePasskey: async () => {
+      const { passkeyId, headers } = await personWithPasskey();
+      return { method: 'DELETE', url: `/v1/users/me/passkeys/${passkeyId}`, key: null, headers };
     },
     getSession: () => withSession({ url: '/v1/session' }),
     logOut: async () => {
@@ -266,6 +313,23 @@ async function inviteWith(
   await api.call({ url: '/v1/invitations/accept', key: null, headers: fromConsole, body: accepted });
 }
 
+/** What browsers answered last, for the examples. */
+let lastNewPasskey: object = {};
+let lastPasskeyAnswer: object = {};
+
+/** Somebody whose authenticator has made a passkey that is not registered yet. */
+async function newPasskey(api: Api) {
+  const person = await api.createUser({ role: 'read_only' });
+  const { headers, password } = person;
+  const url = '/v1/users/me/passkeys';
+  const begun = await api.call({ url: `${url}/begin`, key: null, headers, body: { password } });
+  const made = authenticator(new URL(api.deps.baseUrl).origin);
+  lastNewPasskey = made.create(begun.body.options);
+  const sent = { ...headers, cookie: `${headers['cookie']}; ${cookiesOf(begun)}` };
+  const body = { name: 'Laptop', response: lastNewPasskey };
+  return { person, made, call: { url, key: null, headers: sent, body } };
+}
+
 /** Of the login that came back last, for the examples. */
 let lastReturn: Readonly<Record<string, string>> = {};
 
@@ -312,6 +376,8 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
   await put(exampleIds.totpCode, async () =>
     lastSecret === null ? exampleIds.totpCode : codeOf(lastSecret, api.deps.clock.now()),
   );
+  await put(JSON.stringify(exampleIds.newPasskey), async () => JSON.stringify(lastNewPasskey));
+  await put(JSON.stringify(exampleIds.passkeyAnswer), async () => JSON.stringify(lastPasskeyAnswer));
   await put(exampleIds.oidcCode, async () => lastReturn['code'] ?? exampleIds.oidcCode);
   await put(exampleIds.oidcIssuer, async () => lastReturn['iss'] ?? exampleIds.oidcIssuer);
   await put(exampleIds.oidcState, async () => lastReturn['state'] ?? exampleIds.oidcState);

@@ -36,7 +36,7 @@ export interface Tools {
 const webSite = 'clients.example';
 
 export async function startTools(
-  options: Pick<ApiOptions, 'opensToolsToKeys' | 'provider'> = {},
+  options: Pick<ApiOptions, 'opensToolsToKeys' | 'provider' | 'origin'> = {},
 ): Promise<Tools> {
   const { cert, key } = selfSigned(webSite);
   const documents = new Map<string, string>();

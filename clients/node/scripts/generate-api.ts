@@ -148,6 +148,7 @@ const browserCodes: ReadonlySet<unknown> = new Set([
   'cross_site_request',
   'user_not_found',
   'session_not_found',
+  'passkey_not_found',
   'invitation_not_found',
   'email_conflict',
   'last_owner',

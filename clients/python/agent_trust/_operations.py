@@ -2167,7 +2167,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,

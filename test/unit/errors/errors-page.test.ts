@@ -27,6 +27,7 @@ const closedList = [
   'account_not_found',
   'user_not_found',
   'session_not_found',
+  'passkey_not_found',
   'invitation_not_found',
   'route_not_found',
   'agent_id_conflict',

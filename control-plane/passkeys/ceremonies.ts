@@ -1,0 +1,162 @@
+import type {
+  AuthenticationResponseJSON,
+  AuthenticatorTransportFuture,
+  RegistrationResponseJSON,
+} from '@simplewebauthn/server';
+import type { UserId } from '../../shared/model/ids.ts';
+import type { RelyingParty } from '../people/relying-party.ts';
+import { passkeysLimits } from './limits.ts';
+
+/** The public half of a passkey. */
+export interface PublicCredential {
+  readonly credentialId: string;
+  readonly publicKey: Uint8Array;
+  readonly counter: number;
+  readonly transports: readonly string[];
+}
+
+/** What a browser sent proves nothing. Its message holds no secret. */
+export class CeremonyRefused extends Error {
+  override readonly name = 'CeremonyRefused';
+}
+
+// The library takes a tenth of a second to load, and most processes never need it.
+const library = () => import('@simplewebauthn/server');
+const helpers = () => import('@simplewebauthn/server/helpers');
+
+const bytesOf = (base64url: string) => Uint8Array.from(Buffer.from(base64url, 'base64url'));
+
+/** What `navigator.credentials.create` is given: for a passkey that a login finds without a name. */
+export async function registrationOptions(
+  { id, origin }: RelyingParty,
+  user: { readonly userId: UserId; readonly email: string; readonly name: string },
+  {
+    challenge,
+    existing,
+  }: { readonly challenge: string; readonly existing: readonly Pick<PublicCredential, 'credentialId'>[] },
+): Promise<object> {
+  const { generateRegistrationOptions } = await library();
+  return generateRegistrationOptions({
+    rpID: id,
+    rpName: `agent-trust (${new URL(origin).host})`,
+    userID: Uint8Array.from(Buffer.from(user.userId, 'utf8')),
+    userName: user.email,
+    userDisplayName: user.name,
+    challenge: bytesOf(challenge),
+    timeout: passkeysLimits.ceremonyMs,
+    attestationType: 'none',
+    excludeCredentials: existing.map(({ credentialId }) => ({ id: credentialId })),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+  });
+}
+
+/** The credential that a browser has made for this challenge. Throws CeremonyRefused. */
+export async function verifyRegistration(
+  { id, origin }: RelyingParty,
+  response: object,
+  challenge: string,
+): Promise<PublicCredential> {
+  const { verifyRegistrationResponse } = await library();
+  return judged(async () => {
+    // The library judges the shape too, and throws.
+    const given = response as RegistrationResponseJSON;
+    await refuseAttestation(given.response.attestationObject);
+    const { verified, registrationInfo } = await verifyRegistrationResponse({
+      response: given,
+      expectedChallenge: challenge,
+      expectedOrigin: origin,
+      expectedRPID: id,
+      requireUserVerification: true,
+    });
+    if (!verified) throw new CeremonyRefused('the registration could not be verified');
+    const { credential } = registrationInfo;
+    const { transportsMax, transportCharsMax, credentialIdCharsMax } = passkeysLimits;
+    if (credential.id.length > credentialIdCharsMax) throw new CeremonyRefused('the id is too long');
+    const transports = (credential.transports ?? [])
+      .filter((each) => typeof each === 'string' && each.length <= transportCharsMax)
+      .slice(0, transportsMax);
+    return {
+      credentialId: credential.id,
+      publicKey: credential.publicKey,
+      counter: credential.counter,
+      transports,
+    };
+  });
+}
+
+/**
+ * None was asked for, so browsers send none, or one by the new key itself. Of any other kind the library
+ * would check certificates that a stranger has made, and fetch revocation lists from where they say.
+ */
+async function refuseAttestation(attestationObject: string): Promise<void> {
+  const { decodeAttestationObject } = await helpers();
+  const decoded = decodeAttestationObject(bytesOf(attestationObject));
+  const format = decoded.get('fmt');
+  const isBySelf = format === 'packed' && decoded.get('attStmt').get('x5c') === undefined;
+  if (format !== 'none' && !isBySelf) throw new CeremonyRefused(`an attestation of the kind ${format}`);
+}
+
+/** What `navigator.credentials.get` is given: any passkey of this service. */
+export async function loginOptions({ id }: RelyingParty, challenge: string): Promise<object> {
+  const { generateAuthenticationOptions } = await library();
+  return generateAuthenticationOptions({
+    rpID: id,
+    challenge: bytesOf(challenge),
+    timeout: passkeysLimits.ceremonyMs,
+    userVerification: 'required',
+  });
+}
+
+/** The id of the credential, and whose it says that it is, of an answer that is not verified yet. */
+export function readLogin(
+  response: object,
+): { readonly credentialId: string; readonly userHandle: string | null } | null {
+  const { id, response: inner } = response as Partial<AuthenticationResponseJSON>;
+  if (typeof id !== 'string' || id.length > passkeysLimits.credentialIdCharsMax) return null;
+  const handle = inner?.userHandle;
+  return {
+    credentialId: id,
+    userHandle: typeof handle === 'string' ? Buffer.from(handle, 'base64url').toString('utf8') : null,
+  };
+}
+
+/**
+ * Whether the answer was signed by this credential for this challenge, here, by a person who has unlocked it.
+ * The counter that the authenticator shows. Throws CeremonyRefused, also for a counter that went back: of a
+ * copy.
+ */
+export async function verifyLogin(
+  { id, origin }: RelyingParty,
+  response: object,
+  { challenge, credential }: { readonly challenge: string; readonly credential: PublicCredential },
+): Promise<number> {
+  const { verifyAuthenticationResponse } = await library();
+  return judged(async () => {
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response: response as AuthenticationResponseJSON,
+      expectedChallenge: challenge,
+      expectedOrigin: origin,
+      expectedRPID: id,
+      credential: {
+        id: credential.credentialId,
+        publicKey: Uint8Array.from(credential.publicKey),
+        counter: credential.counter,
+        // The library passes them on and judges by none.
+        transports: [...credential.transports] as AuthenticatorTransportFuture[],
+      },
+      requireUserVerification: true,
+    });
+    if (!verified) throw new CeremonyRefused('the signature is not of this passkey');
+    return authenticationInfo.newCounter;
+  });
+}
+
+/** The library throws plain errors for whatever does not fit; what it is given was sent by a stranger. */
+async function judged<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CeremonyRefused) throw error;
+    throw new CeremonyRefused(error instanceof Error ? error.message : 'not a passkey', { cause: error });
+  }
+}

@@ -1,0 +1,14 @@
+import { minuteMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const passkeysLimits = {
+  /** Of one user: telephones, computers and security keys, and those that were forgotten. */
+  passkeysPerUserMax: 20,
+  /** What a browser gives a person for unlocking the authenticator; the challenge lives longer. */
+  ceremonyMs: 5 * minuteMs,
+  /** WebAuthn §6.5.1 bounds a credential id by 1,023 bytes. */
+  credentialIdCharsMax: 1_364,
+  /** Ways to reach an authenticator, of which WebAuthn has six, and the characters of each. */
+  transportsMax: 8,
+  transportCharsMax: 32,
+} as const;

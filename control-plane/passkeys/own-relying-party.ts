@@ -1,0 +1,12 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { PeopleDeps } from '../people/deps.ts';
+import { type RelyingParty, relyingPartyOf } from '../people/relying-party.ts';
+
+/** Throws `invalid_request` where browsers keep no passkeys for the address of this service. */
+export function ownRelyingParty({ baseUrl }: Pick<PeopleDeps, 'baseUrl'>): RelyingParty {
+  const relyingParty = relyingPartyOf(baseUrl);
+  if (relyingParty !== null) return relyingParty;
+  throw new ApiError('invalid_request', {
+    message: 'Passkeys need a PUBLIC_URL with a host name and https, or localhost. Use a password.',
+  });
+}
