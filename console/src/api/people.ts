@@ -55,6 +55,8 @@ export interface Login {
 
 /** How people may log in besides a password. */
 export interface LoginMethods {
+  /** Whether browsers keep passkeys for this address. */
+  readonly passkeys: boolean;
   /** The identity provider; null: none is set. */
   readonly oidc: { readonly name: string; readonly available: boolean } | null;
 }

@@ -1,11 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
+import { passkeys } from '../api/passkeys.ts';
 import { people } from '../api/people.ts';
 import { useSetSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
 import { Problem } from '../ui/page.tsx';
+import { PasskeyProblem } from '../ui/passkey-problem.tsx';
 
 const codeOf = (error: unknown): string => (error instanceof AgentTrustError ? error.code : '');
 
@@ -86,25 +88,39 @@ export function LogIn(): ReactNode {
 /** The page comes first: these appear when the service has said that there are any. */
 function OtherLogins(): ReactNode {
   const methods = useQuery({ queryKey: ['login-methods'], queryFn: people.loginMethods });
+  const setSession = useSetSession();
+  const passkey = useAction({ run: passkeys.logIn, onDone: setSession });
   const begin = useAction({
     run: people.beginOidc,
     onDone: ({ authorization_url: url }) => location.assign(url),
   });
   const oidc = methods.data?.oidc ?? null;
-  if (oidc === null) return null;
   // The page that was asked for is shown after the login.
   const here = `${location.pathname}${location.search}${location.hash}`;
   return (
     <>
-      <button
-        type="button"
-        className="button large"
-        disabled={!oidc.available || begin.isPending}
-        onClick={() => begin.mutate({ return_to: here })}
-      >
-        Continue with {oidc.name}
-      </button>
-      {oidc.available ? null : (
+      {methods.data?.passkeys === true ? (
+        <button
+          type="button"
+          className="button large"
+          disabled={passkey.isPending}
+          onClick={() => passkey.mutate(undefined)}
+        >
+          Use a passkey
+        </button>
+      ) : null}
+      {passkey.error === null ? null : <PasskeyProblem error={passkey.error} />}
+      {oidc === null ? null : (
+        <button
+          type="button"
+          className="button large"
+          disabled={!oidc.available || begin.isPending}
+          onClick={() => begin.mutate({ return_to: here })}
+        >
+          Continue with {oidc.name}
+        </button>
+      )}
+      {oidc === null || oidc.available ? null : (
         <p className="notice warn">{oidc.name} cannot be reached now. Log in with your password.</p>
       )}
       {begin.error === null ? null : <Problem error={begin.error} />}

@@ -11,6 +11,7 @@ import { count, words } from '../ui/format.ts';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { chooseTheme, shownTheme } from '../ui/theme.ts';
 import { Ago, Time } from '../ui/time.tsx';
+import { OwnPasskeys } from './own-passkeys.tsx';
 
 export default function SettingsPage(): ReactNode {
   return (
@@ -24,6 +25,7 @@ export default function SettingsPage(): ReactNode {
         <PlanUse />
         <Password />
         <SecondFactor />
+        <OwnPasskeys />
         <Sessions />
       </div>
     </>
