@@ -10,7 +10,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
@@ -34,8 +34,8 @@ let runs = 0;
 let file: string;
 
 beforeAll(async () => {
-  [service, programs] = await Promise.all([startClientService(), compiledPrograms()]);
-  script = join(await sharedService('programs'), 'deploy/agent-trust.js');
+  [service, programs] = await Promise.all([startClientService(), bundledPrograms()]);
+  script = join(await sharedService('bundle'), 'deploy/agent-trust.js');
   folder = temporaryFolder();
   const constraints = { spend_limits: { per_transaction_usd: 10, unpriced: 'permit' as const } };
   gate = (await service.agentTrust.gates.create({ name: 'Command', trust_level: 'L1', constraints })).gate_id;

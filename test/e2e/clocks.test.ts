@@ -5,7 +5,7 @@ import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
 
@@ -21,7 +21,7 @@ let world: Installation;
 
 beforeAll(async () => {
   database = await testDatabase();
-  world = await installation(await compiledPrograms(), { databaseUrl: database.url });
+  world = await installation(await bundledPrograms(), { databaseUrl: database.url });
   await world.startControlPlane();
 }, 120_000);
 afterAll(async () => {

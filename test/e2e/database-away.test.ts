@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -15,7 +15,7 @@ describe('a database that goes away', () => {
   let sidecar: Running;
 
   beforeAll(async () => {
-    programs = await compiledPrograms();
+    programs = await bundledPrograms();
     server = await testDatabaseServer();
     world = await installation(programs, { databaseUrl: server.url });
     controlPlane = await world.startControlPlane();
@@ -69,7 +69,7 @@ describe('a database that goes away', () => {
 
 describe('a database that is not there at the start', () => {
   it('is waited for with a clear message, then given up with exit code 1', async () => {
-    const programs = await compiledPrograms();
+    const programs = await bundledPrograms();
     const folder = temporaryFolder();
     onTestFinished(() => folder.remove());
     const program = programs.start(['control-plane'], {

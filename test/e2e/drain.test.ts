@@ -8,13 +8,13 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 let programs: Programs;
 beforeAll(async () => {
-  programs = await compiledPrograms();
+  programs = await bundledPrograms();
 });
 
 /** Over a connection of its own, which may be kept if the server says nothing against it. */
@@ -61,6 +61,7 @@ describe('SIGTERM', () => {
     const gateId = await world.createGate();
     const decide = () =>
       call(`${running.origin}/v1/gates/${gateId}/check`, { key: world.adminKey, body: check });
+    await until(async () => (await decide()).body.decision === 'PERMIT', { what: 'the gate is known' });
     expect((await get(`${running.origin}/livez`)).connection).not.toBe('close');
 
     const exited = running.stop('SIGTERM');

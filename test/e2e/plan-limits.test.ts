@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 
 describe('one plan limit at two control planes', () => {
   let programs: Programs;
@@ -11,7 +11,7 @@ describe('one plan limit at two control planes', () => {
   let controlPlanes: readonly Running[];
 
   beforeAll(async () => {
-    programs = await compiledPrograms();
+    programs = await bundledPrograms();
     database = await testDatabase();
     world = await installation(programs, { databaseUrl: database.url });
     controlPlanes = [await world.startControlPlane(), await world.startControlPlane()];

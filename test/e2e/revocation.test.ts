@@ -3,7 +3,7 @@ import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { measureStall } from '../support/machine-stall.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
 import { expectWithin, type Timed } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
@@ -20,7 +20,7 @@ describe.each([
   let sidecars: Running[];
 
   beforeAll(async () => {
-    programs = await compiledPrograms();
+    programs = await bundledPrograms();
     database = await testDatabase();
     if (push === 'Redis') redis = await testRedis();
     world = await installation(programs, {

@@ -6,7 +6,7 @@ import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -23,7 +23,7 @@ describe('the ground of a spool', () => {
 
   beforeAll(async () => {
     database = await testDatabase();
-    world = await installation(await compiledPrograms(), { databaseUrl: database.url });
+    world = await installation(await bundledPrograms(), { databaseUrl: database.url });
     await world.startControlPlane();
     gateId = await world.createGate();
     token = (await world.issuePassport()).token;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
 
@@ -11,7 +11,7 @@ describe('SIGTERM of a sidecar under load', () => {
   let database: Awaited<ReturnType<typeof testDatabase>>;
   let world: Installation;
   beforeAll(async () => {
-    const programs = await compiledPrograms();
+    const programs = await bundledPrograms();
     database = await testDatabase();
     world = await installation(programs, { databaseUrl: database.url });
     await world.startControlPlane();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { verified, verifiedAll } from '../support/webhooks.ts';
@@ -18,7 +18,7 @@ let receiver: Receiver;
 const env = { WEBHOOK_ALLOW_PRIVATE: '1' };
 
 beforeAll(async () => {
-  programs = await compiledPrograms();
+  programs = await bundledPrograms();
   database = await testDatabase();
   world = await installation(programs, { databaseUrl: database.url });
   first = await world.startControlPlane(env);

@@ -8,6 +8,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plan
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { buildConsole } from './build-console.ts';
+import { bundlePrograms } from './bundle-programs.ts';
 import { compilePrograms } from './compile-programs.ts';
 import { type DebianProgramName, debianPrograms, findDebianProgram } from './debian-program.ts';
 
@@ -22,7 +23,7 @@ declare module 'vitest' {
  * What one run of vitest shares between its files. Each is started when the first file asks for it: most
  * files need neither.
  */
-export type SharedService = 'postgres' | 'programs' | 'console' | DebianProgramName;
+export type SharedService = 'postgres' | 'programs' | 'bundle' | 'console' | DebianProgramName;
 export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
 
 /**
@@ -34,6 +35,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   let postgres: Promise<EmbeddedPostgres> | null = null;
   const found: Partial<Record<DebianProgramName, Promise<string>>> = {};
   let programs: Promise<string> | null = null;
+  let bundle: Promise<string> | null = null;
   let builtConsole: Promise<string> | null = null;
   const start = (name: string): Promise<string> => {
     if (isDebianProgram(name)) {
@@ -43,6 +45,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     if (name === 'programs') {
       programs ??= compilePrograms();
       return programs;
+    }
+    if (name === 'bundle') {
+      bundle ??= bundlePrograms();
+      return bundle;
     }
     if (name === 'console') {
       builtConsole ??= buildConsole(join(folder, 'console'));
@@ -71,8 +77,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     // A server that never came up has nothing to stop; its error went to the test that asked.
     const running = await (postgres as Promise<EmbeddedPostgres> | null)?.catch(() => null);
     await running?.stop();
-    const compiled = await (programs as Promise<string> | null)?.catch(() => null);
-    for (const used of [folder, compiled]) if (used) await rm(used, { recursive: true, force: true });
+    const made = [programs, bundle].map((each: Promise<string> | null) => each?.catch(() => null));
+    for (const used of [folder, ...(await Promise.all(made))])
+      if (used) await rm(used, { recursive: true, force: true });
   };
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sharedService } from './shared-services.ts';
 import { until } from './until.ts';
 
-/** The programs as they run in production, compiled once for the whole run. */
+/** The programs as processes, compiled once for the whole run. */
 export interface Programs {
   /** `script`: which one, below the project; default: `deploy/agent-trust.js`. */
   start(args: readonly string[], env: Readonly<Record<string, string>>, script?: string): Program;
@@ -26,11 +26,17 @@ export interface Program {
   readonly isRunning: boolean;
 }
 
+/** File by file, as they are shipped: for tests of just that, and of what a start or a request costs. */
 export async function compiledPrograms(): Promise<Programs> {
   return programsIn(await sharedService('programs'));
 }
 
-/** Of a folder that `compilePrograms` has made. */
+/** In a few files, which start for less than half of the processor time (bundle-programs.ts). */
+export async function bundledPrograms(): Promise<Programs> {
+  return programsIn(await sharedService('bundle'));
+}
+
+/** Of a folder that `compilePrograms` or `bundlePrograms` has made. */
 export function programsIn(folder: string): Programs {
   return {
     start: (args, env, script = 'deploy/agent-trust.js') =>

@@ -8,7 +8,7 @@ import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { verified } from '../support/webhooks.ts';
@@ -57,7 +57,7 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
     database = await testDatabase({ isEmpty: true });
     await restore(database.sql, here(`${version}.sql`));
     const behindMs = await setClockBack(database.sql, (about.dumpedAtMs + minuteMs) as UnixMillis);
-    world = await installation(await compiledPrograms(), {
+    world = await installation(await bundledPrograms(), {
       databaseUrl: database.url,
       secrets: about,
       env: {
