@@ -1,14 +1,12 @@
-import { placeRecord } from '../../shared/attestation/chain.ts';
-import { recordHash, signatureMessage } from '../../shared/attestation/record.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
-import type { AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { lockChainHeads, moveChainHeads, type StoredHead } from './chain-store.ts';
+import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps } from './deps.ts';
 import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
+import { isLinkedTo, type LinkedRecords, linkRecords } from './link-records.ts';
 
 /** A decision on its way into its chain. */
 export interface NewRecord {
@@ -24,6 +22,15 @@ export interface NewRecord {
   readonly took?: readonly number[];
 }
 
+/** The same records, linked and signed ahead, before anybody knew who comes between. */
+interface RecordDraft {
+  readonly links: LinkedRecords;
+  /** Nobody else adds to their chains from here to the end of the transaction. */
+  readonly onLocked: () => void;
+  /** Somebody had: they are linked and signed anew. */
+  readonly onStale: () => void;
+}
+
 /**
  * Puts records into their chains: links and signs them in the order given, stores them and counts them, all
  * within the caller's transaction. The only way into the attestation store; the caller has checked that
@@ -32,7 +39,8 @@ export interface NewRecord {
  * The order of the steps, and what a crash or a broken connection leaves behind:
  *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any
  *      replica.
- *   2. Records are linked and signed in memory. A signature that is never published has no effect.
+ *   2. Records are linked and signed in memory, unless `draft` has that and the heads are those that it
+ *      follows. A signature that is never published has no effect.
  *   3. Records and heads are written, then what hangs on them (`projections`: events for webhooks, counters).
  *      Until the commit none of them is visible, and a crash undoes all.
  *   4. The caller commits: everything is there at once. Where the outcome of the commit is unknown, the
@@ -50,6 +58,7 @@ export async function appendRecords(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
+  draft: RecordDraft | null = null,
 ): Promise<void> {
   if (deps.appending.isStopped) {
     throw new ApiError('service_unavailable', {
@@ -57,14 +66,12 @@ export async function appendRecords(
     });
   }
   if (records.length === 0) return;
-  const linked = await appendToChains(tx, deps, records);
-  const appended = linked.map(
-    (each, place): AppendedRecord => ({
-      ...each,
-      counts: countsForPassport(each),
-      took: records[place]?.took ?? [],
-    }),
-  );
+  const linked = await appendToChains(tx, deps, records, draft);
+  const appended = linked.map((each, place): AppendedRecord => {
+    const { attestation, chain, latestMs, reader, otherReader } = each;
+    const took = records[place]?.took ?? [];
+    return { attestation, chain, latestMs, reader, otherReader, counts: countsForPassport(each), took };
+  });
   for (const project of deps.appending.projections) await project(tx, deps, appended);
 }
 
@@ -83,9 +90,10 @@ async function appendToChains(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
+  draft: RecordDraft | null,
 ): Promise<NewAttestation[]> {
   try {
-    return await linkAndStore(tx, deps, records);
+    return await linkAndStore(tx, deps, records, draft);
   } catch (error) {
     if (error instanceof InvariantError) deps.appending.isStopped = true;
     throw error;
@@ -96,27 +104,30 @@ async function linkAndStore(
   tx: Transaction,
   { signingKeys }: Pick<AppendingDeps, 'signingKeys'>,
   records: readonly NewRecord[],
+  draft: RecordDraft | null,
 ): Promise<NewAttestation[]> {
   const heads = await lockChainHeads(
     tx,
     new Map(records.map((each) => [each.record.chainId, chainOwner(each)])),
   );
+  draft?.onLocked();
   const key = signingKeys.current('attestation');
-  const moved = new Map<ChainId, StoredHead>();
-  const hashes: string[] = [];
-  const linked = records.map((each): NewAttestation => {
-    const { chainId } = each.record;
-    const head = must(moved.get(chainId) ?? heads.get(chainId), 'a chain that was begun has a head');
-    const attestation = placeRecord(each.record, head, key.kid);
-    const hash = recordHash(attestation);
-    hashes.push(hash);
-    const latestMs = Math.max(head.latestMs, attestation.timestampMs) as UnixMillis;
-    const { number } = head;
-    moved.set(chainId, { number, sequence: attestation.sequence, hash, latestMs });
-    return { attestation, chain: number, latestMs, ...readersOf(each) };
+  const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);
+  if (draft !== null && !isTrue) draft.onStale();
+  const links = isTrue
+    ? draft.links
+    : linkRecords(
+        records.map(({ record }) => record),
+        heads,
+        key,
+      );
+  const linked = links.placed.map(({ attestation, latestMs }, place): NewAttestation => {
+    const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');
+    const { reader, otherReader } = readersOf(must(records[place], 'each record was linked'));
+    return { attestation, chain: head.number, latestMs, reader, otherReader };
   });
-  await insertAttestations(tx, linked, await key.signAll(hashes.map(signatureMessage)));
-  await moveChainHeads(tx, moved);
+  await insertAttestations(tx, linked, await links.signatures);
+  await moveChainHeads(tx, links.after);
   return linked;
 }
 

@@ -1,18 +1,29 @@
-import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
+import { emptyChain } from '../../shared/attestation/chain.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Transaction } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { ChainTip } from './link-records.ts';
 
 /** The last record of a chain, as stored. */
-export interface StoredHead extends ChainHead {
+interface StoredHead extends ChainTip {
   /** By which records name their chain. */
   readonly number: number;
-  /**
-   * The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is
-   * no record yet.
-   */
-  readonly latestMs: UnixMillis;
+}
+
+/** The ends of these chains at this moment; nothing keeps them there. */
+export async function readChainTips(
+  sql: Database,
+  chainIds: readonly ChainId[],
+): Promise<Map<ChainId, ChainTip>> {
+  if (chainIds.length === 0) return new Map();
+  const rows = await sql<({ chain_id: ChainId } & ChainTip)[]>`
+    SELECT chain_id, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${[...chainIds]}::text[])`;
+  const tips = new Map<ChainId, ChainTip>(
+    chainIds.map((chainId) => [chainId, { ...emptyChain, latestMs: 0 as UnixMillis }]),
+  );
+  for (const { chain_id, ...tip } of rows) tips.set(chain_id, tip);
+  return tips;
 }
 
 /**
@@ -45,10 +56,7 @@ export async function lockChainHeads(
 }
 
 /** Moves the heads of locked chains. */
-export async function moveChainHeads(
-  tx: Transaction,
-  heads: ReadonlyMap<ChainId, Omit<StoredHead, 'number'>>,
-): Promise<void> {
+export async function moveChainHeads(tx: Transaction, heads: ReadonlyMap<ChainId, ChainTip>): Promise<void> {
   const moved = [...heads];
   await tx`
     UPDATE chains SET sequence = head.sequence, hash = head.hash, latest_ms = head.latest_ms

@@ -1,4 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
+import type { ChainId } from '../../shared/model/attestation.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import {
@@ -10,21 +11,32 @@ import {
   type ShippedVoid,
 } from '../../shared/wire/spooled-record.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
-import type { Transaction } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { distinct } from '../storage/distinct.ts';
 import { readConnectionStatus } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
+import { readChainTips } from './chain-store.ts';
 import type { AppendingDeps } from './deps.ts';
 import { type EndOutcome, endEpoch } from './end-epoch.ts';
+import type { BatchDraft, IngestTurn, IngestTurns } from './ingest-turns.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
 import { attestationsLimits } from './limits.ts';
+import { type ChainTip, linkRecords } from './link-records.ts';
 
 /** An element of a batch with its place in the epoch. */
 type NumberedItem = (ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed) & {
   readonly seq: number;
 };
 type NumberedRecord = Extract<NumberedItem, { kind: 'record' }>;
+
+interface NumberedBatch extends Omit<ShippedBatch, 'items'> {
+  readonly accountId: AccountId;
+  readonly items: readonly NumberedItem[];
+  /** Of the element that follows the batch. */
+  readonly nextSeq: number;
+}
 
 export interface IngestedBatch {
   readonly answer: ShipAnswer;
@@ -51,11 +63,16 @@ type TakenBatch = Omit<IngestedBatch, 'end'>;
 type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
   /** Of a room above this one: handed in by whoever builds the routes. */
   readonly voidSettlements: VoidSettlements;
+  /** Shared by all batches of this process. Default: each is linked and signed under its locks. */
+  readonly ingestTurns?: IngestTurns;
 };
 
 /**
  * Takes the records of a batch exactly once (contract §9), all or none, in one transaction:
  *
+ *   0. With `ingestTurns`, before the transaction: what is new of the batch is looked at, linked and signed
+ *      as if all batches before it in this process were stored already (`draftBatch`). The result is used in
+ *      steps 3 and 4 if it is still true there.
  *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock
  *      would hold up the sidecar's acknowledgements of revocations; a batch that passes just before another
  *      process connects counts as having come before.
@@ -81,39 +98,132 @@ export async function ingestBatch(
   accountId: AccountId,
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
-  const items = numberItems(batch, accountId);
-  const nextSeq = nextSeqOf(batch.firstSeq, items);
-  const take = async (tx: Transaction): Promise<TakenBatch> => {
-    const sender = await readConnectionStatus(tx, { ...batch, accountId });
-    if (sender !== 'newest') throw new BatchRejected({ kind: sender === 'unknown' ? 'reconnect' : sender });
-    const lastSeq = await lockEpoch(tx, batch);
-    if (batch.firstSeq > lastSeq + 1) throw new BatchRejected({ kind: 'gap', expectedSeq: lastSeq + 1 });
-    const fresh = items.filter(({ seq }) => seq > lastSeq);
-    const nowMs = deps.clock.now();
-    const { accepted, refused } = await checkRecords(tx, { accountId, nowMs }, fresh);
-    if (refused.length > 0) throw new BatchRejected({ kind: 'refused', refused });
-    const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
-    const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by);
-    await appendRecords(tx, deps, [...accepted, ...undone.records]);
-    // Voids may reach over what was taken before; the number never goes back.
-    if (nextSeq - 1 > lastSeq)
-      await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
-    if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
-    const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
-    return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
-  };
+  const numbered = numberItems(batch, accountId);
+  const turn = deps.ingestTurns?.begin(`${accountId} ${batch.sidecarId} ${batch.epoch}`) ?? null;
   try {
-    const taken = await deps.sql.begin(take);
+    const draft = turn === null ? null : await turn.draft(() => draftBatch(deps, numbered, turn));
+    await turn?.untilNext();
+    const taken = await takeBatch(deps, numbered, { draft, turn });
     if (batch.end === null) return { ...taken, end: null };
     // An end before what was taken is that of another state of the folder, in which more may be missing:
     // then `lastSeq` is not that of the row.
-    const ended = { ...batch, lastSeq: nextSeq - 1, nothingLost: batch.end.nothingLost };
+    const ended = { ...batch, lastSeq: numbered.nextSeq - 1, nothingLost: batch.end.nothingLost };
     return { ...taken, end: await endEpoch(deps.sql, ended, deps.clock.now()) };
   } catch (error) {
     if (!(error instanceof BatchRejected)) throw error;
     return { answer: error.answer, appended: 0, voided: [], end: null };
+  } finally {
+    turn?.end();
   }
 }
+
+/**
+ * What the batch will put into chains, if all that this process takes before it is stored as it is drafted;
+ * null where that is not known, or is not worth it: a batch that is refused, repeated, or voids settlements.
+ */
+async function draftBatch(
+  { sql, clock, signingKeys }: IngestDeps,
+  batch: NumberedBatch,
+  turn: IngestTurn,
+): Promise<BatchDraft | null> {
+  const earlier = await draftOf(turn.earlier);
+  const takenSeq = earlier === null ? await readEpoch(sql, batch) : earlier.nextSeq - 1;
+  const fresh = batch.items.filter(({ seq }) => seq > takenSeq);
+  if (batch.firstSeq > takenSeq + 1 || fresh.length === 0 || fresh.some(isSettlementVoid)) return null;
+  const { accepted, refused } = await checkRecords(
+    sql,
+    { accountId: batch.accountId, nowMs: clock.now() },
+    fresh,
+  );
+  if (refused.length > 0) return null;
+  // From here on those that come later to these chains are behind this one.
+  const chainIds = distinct(accepted.map(({ record }) => record.chainId));
+  const before = turn.follow(chainIds);
+  const tips = new Map<ChainId, ChainTip>();
+  for (const [chainId, other] of before) {
+    const tip = (await draftOf(other))?.links.after.get(chainId);
+    if (tip !== undefined) tips.set(chainId, tip);
+  }
+  const others = await readChainTips(
+    sql,
+    chainIds.filter((chainId) => !tips.has(chainId)),
+  );
+  const links = linkRecords(
+    accepted.map(({ record }) => record),
+    new Map([...others, ...tips]),
+    signingKeys.current('attestation'),
+  );
+  return { takenSeq, nextSeq: batch.nextSeq, accepted, links };
+}
+
+/** Of a turn that has none, the database will know all when it has ended. */
+async function draftOf(turn: IngestTurn | null): Promise<BatchDraft | null> {
+  const draft = (await turn?.drafted) ?? null;
+  if (draft === null) await turn?.ended;
+  return draft;
+}
+
+async function takeBatch(
+  deps: IngestDeps,
+  batch: NumberedBatch,
+  { draft, turn }: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
+): Promise<TakenBatch> {
+  try {
+    return await deps.sql.begin((tx) => storeBatch(tx, deps, batch, { draft, turn }));
+  } catch (error) {
+    // A settlement has stored one of the records since it was looked for.
+    if (draft === null || !isTakenId(error)) throw error;
+    return deps.sql.begin((tx) => storeBatch(tx, deps, batch, { draft: null, turn }));
+  }
+}
+
+async function storeBatch(
+  tx: Transaction,
+  deps: IngestDeps,
+  batch: NumberedBatch,
+  ahead: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
+): Promise<TakenBatch> {
+  const { accountId, items, nextSeq } = batch;
+  const sender = await readConnectionStatus(tx, batch);
+  if (sender !== 'newest') throw new BatchRejected({ kind: sender === 'unknown' ? 'reconnect' : sender });
+  const lastSeq = await lockEpoch(tx, batch);
+  if (batch.firstSeq > lastSeq + 1) throw new BatchRejected({ kind: 'gap', expectedSeq: lastSeq + 1 });
+  const fresh = items.filter(({ seq }) => seq > lastSeq);
+  const nowMs = deps.clock.now();
+  const draft = ahead.draft?.takenSeq === lastSeq ? ahead.draft : null;
+  // Those that follow in this epoch wait for its row now.
+  if (draft === null) ahead.turn?.noteLocked();
+  const { accepted, refused } = draft
+    ? { accepted: draft.accepted, refused: [] }
+    : await checkRecords(tx, { accountId, nowMs }, fresh);
+  if (refused.length > 0) throw new BatchRejected({ kind: 'refused', refused });
+  const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
+  const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by);
+  await appendRecords(
+    tx,
+    deps,
+    [...accepted, ...undone.records],
+    draft && {
+      links: draft.links,
+      onLocked: () => ahead.turn?.noteLocked(),
+      onStale: () => deps.ingestTurns?.noteStale(),
+    },
+  );
+  // Voids may reach over what was taken before; the number never goes back.
+  if (nextSeq - 1 > lastSeq)
+    await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
+  if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
+  const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
+  return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
+}
+
+/** SQLSTATE unique_violation, of the id of a record. */
+const isTakenId = (error: unknown): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  error.code === '23505' &&
+  'constraint_name' in error &&
+  error.constraint_name === 'records_pkey';
 
 /**
  * Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow,
@@ -136,41 +246,50 @@ const namesUnits = (item: NumberedItem): boolean =>
 const isSettlementVoid = (item: NumberedItem): item is NumberedItem & ShippedSettlementVoid =>
   item.kind === 'settlement_void';
 
-function numberItems({ sidecarId, firstSeq, items }: ShippedBatch, accountId: AccountId): NumberedItem[] {
-  let next = firstSeq;
-  return items.map((value) => {
-    const item = parseBatchItem(value, { sidecarId, accountId });
+function numberItems(batch: ShippedBatch, accountId: AccountId): NumberedBatch {
+  const source = { sidecarId: batch.sidecarId, accountId };
+  let next = batch.firstSeq;
+  const items = batch.items.map((value): NumberedItem => {
+    const item = parseBatchItem(value, source);
     // A void run is numbered by its last, which tells whether any of it is new.
     next += item.kind === 'void' ? item.count : 1;
-    return { ...item, seq: next - 1 };
+    return Object.assign(item, { seq: next - 1 });
   });
+  return { ...batch, accountId, items, nextSeq: next };
 }
 
-const nextSeqOf = (firstSeq: number, items: readonly NumberedItem[]): number =>
-  (items.at(-1)?.seq ?? firstSeq - 1) + 1;
+/** As `lockEpoch` answers, at this moment. */
+async function readEpoch(sql: Database, { sidecarId, epoch }: NumberedBatch): Promise<number> {
+  const [row] = await sql<{ last_seq: number }[]>`
+    SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
+  return row?.last_seq ?? 0;
+}
 
 /**
  * The last number that was taken of this epoch; 0 for a new one. A sidecar ships older epochs first, so once
  * it has begun several newer ones an old row says nothing more, and goes.
  */
-async function lockEpoch(tx: Transaction, { sidecarId, epoch }: ShippedBatch): Promise<number> {
+async function lockEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): Promise<number> {
+  const lock = () => tx<{ last_seq: number }[]>`
+    SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
+  const [known] = await lock();
+  if (known !== undefined) return known.last_seq;
   const begun = await tx`
     INSERT INTO sidecar_epochs (sidecar_id, epoch, last_seq) VALUES (${sidecarId}, ${epoch}, 0)
     ON CONFLICT (sidecar_id, epoch) DO NOTHING`;
-  const [row] = await tx<{ last_seq: number }[]>`
-    SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
   if (begun.count > 0) {
     await tx`
       DELETE FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND place <= (
         SELECT place FROM sidecar_epochs WHERE sidecar_id = ${sidecarId}
         ORDER BY place DESC OFFSET ${attestationsLimits.epochsPerSidecarMax} LIMIT 1)`;
   }
+  const [row] = await lock();
   return must(row, 'the row was just put there').last_seq;
 }
 
 async function moveEpoch(
   tx: Transaction,
-  { sidecarId, epoch }: ShippedBatch,
+  { sidecarId, epoch }: NumberedBatch,
   to: { readonly lastSeq: number; readonly isWhole: boolean },
 ): Promise<void> {
   await tx`
@@ -185,12 +304,12 @@ interface CheckedRecords {
 
 /** What is stored already is neither: a second copy is passed over in silence (contract §5). */
 async function checkRecords(
-  tx: Transaction,
+  sql: Database | Transaction,
   sender: RecordSender,
   items: readonly NumberedItem[],
 ): Promise<CheckedRecords> {
   const records = items.filter((item): item is NumberedRecord => item.kind === 'record');
-  const verdicts = await judgeRecords(tx, sender, records);
+  const verdicts = await judgeRecords(sql, sender, records);
   const refused = items.flatMap((item) =>
     item.kind === 'malformed' ? [{ seq: item.seq, message: item.message }] : [],
   );

@@ -10,6 +10,7 @@ import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import type { AppendingDeps } from './deps.ts';
 import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
+import { IngestTurns } from './ingest-turns.ts';
 
 /**
  * How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface;
@@ -51,6 +52,8 @@ export function ingestRoutes(
     waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
   });
 
+  const ingestTurns = new IngestTurns();
+
   return async (app) => {
     app.post(
       '/sync/attestations',
@@ -59,7 +62,7 @@ export function ingestRoutes(
         const batch = parseAttestationBatch(request.body);
         const { accountId } = callerOf(request);
         const { answer, appended, voided, end } = await share(accountId, () =>
-          ingestBatch({ ...deps, voidSettlements }, accountId, batch),
+          ingestBatch({ ...deps, voidSettlements, ingestTurns }, accountId, batch),
         );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);

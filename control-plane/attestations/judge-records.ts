@@ -5,7 +5,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
-import type { Transaction } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
@@ -37,11 +37,11 @@ export type RecordVerdict =
  * settlement, it is judged here.
  */
 export async function judgeRecords(
-  tx: Transaction,
+  sql: Database | Transaction,
   sender: RecordSender,
   records: readonly ShippedRecord[],
 ): Promise<readonly RecordVerdict[]> {
-  const known = await lookUp(tx, records);
+  const known = await lookUp(sql, records);
   const idsSeen = new Set<string>();
   return records.map((shipped) => {
     const { record } = shipped;
@@ -113,22 +113,22 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
   };
 }
 
-async function lookUp(tx: Transaction, shipped: readonly ShippedRecord[]): Promise<KnownThings> {
+async function lookUp(sql: Database | Transaction, shipped: readonly ShippedRecord[]): Promise<KnownThings> {
   const gateIds = distinct(shipped.map(({ record }) => record.gateId));
   const passportIds = distinct(shipped.map(({ record }) => record.passportId));
   const ids = shipped.map(({ record }) => uuidOfId(record.id));
-  const gates = await tx<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
+  const gates = await sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
-  const passports = await tx<PassportRow[]>`
+  const passports = await sql<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
-  const stored = await tx<RecordRow[]>`
-    SELECT ${tx(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
+  const stored = await sql<RecordRow[]>`
+    SELECT ${sql(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
   return {
     gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
     passports: new Map(passports.map((row) => [row.passportId, factOf(row)])),
-    stored: new Map((await attestationsOf(tx, stored)).map((attestation) => [attestation.id, attestation])),
+    stored: new Map((await attestationsOf(sql, stored)).map((attestation) => [attestation.id, attestation])),
   };
 }
 

@@ -1,3 +1,4 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
@@ -17,4 +18,14 @@ export const attestationsLimits = {
    * exportStallMsMax.
    */
   exportSliceRowsMax: 200,
+  /**
+   * Where a batch was linked and signed ahead in vain, so many are taken without: those behind it are wrong
+   * as well, and whoever else adds to its chains may go on. Then about one signature in nine is made twice.
+   */
+  draftPauseBatches: 8,
 } as const;
+
+mustHold(
+  limits.ingestsAtOnceMax < attestationsLimits.draftPauseBatches,
+  'after a pause no draft is left that was made behind a wrong one',
+);

@@ -136,11 +136,11 @@ export const limits = {
   snapshotsPerAccountMax: 2,
   snapshotsWaitingPerAccountMax: 16,
   /**
-   * Batches of records that are taken at once, of all accounts and of one; those that wait are held in
-   * memory, at most one of each sidecar.
+   * Batches of records that are taken at once, of all accounts and of one: one is stored, the next is signed,
+   * the third is read. Those that wait are held in memory, at most two of each sidecar.
    */
   ingestsAtOnceMax: 4,
-  ingestsPerAccountMax: 2,
+  ingestsPerAccountMax: 3,
   ingestsWaitingPerAccountMax: 32,
   /**
    * Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood

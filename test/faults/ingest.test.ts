@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { ingestBatch } from '../../control-plane/attestations/ingest-batch.ts';
+import { IngestTurns } from '../../control-plane/attestations/ingest-turns.ts';
+import { judgeRecords } from '../../control-plane/attestations/judge-records.ts';
+import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
+import type { Transaction } from '../../control-plane/base/database.ts';
 import { voidShipped } from '../../control-plane/decisions/void-settlements.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
+import { parseAttestationBatch, parseBatchItem } from '../../shared/wire/spooled-record.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { startShipper } from '../../sidecar/attest/shipper.ts';
 import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
@@ -57,36 +63,219 @@ async function expectTakenOnce(records: readonly SpooledRecord[]): Promise<void>
 }
 
 describe('ingest', () => {
-  it('takes a batch once, whichever statement or the answer to the commit fails the first time', async () => {
+  it.each([
+    ['linked under its locks', undefined],
+    ['linked ahead', new IngestTurns()],
+  ])(
+    'takes a batch once, whichever statement or the answer to the commit fails the first time (%s)',
+    async (_, ingestTurns) => {
+      const sidecar = await connectSidecar(api);
+      let firstSeq = 1;
+      const voidSettlements = voidShipped(api.deps);
+      for (let failAt = 0; ; failAt++) {
+        expect(failAt).toBeLessThan(30);
+        const records = makeRecords(6);
+        const batch = parseAttestationBatch({
+          sidecar_id: sidecar.sidecarId,
+          connection_id: sidecar.connectionId,
+          epoch: sidecar.epoch,
+          first_seq: firstSeq,
+          records,
+        });
+        firstSeq += records.length;
+        const faulty = faultyDatabase(api.deps.sql, failAt);
+        const first = await ingestBatch(
+          { ...api.deps, voidSettlements, ...(ingestTurns && { ingestTurns }), sql: faulty.sql },
+          accountId,
+          batch,
+        ).catch(() => null);
+        const isPersisted = failAt === 0;
+        await expectTakenOnce(first === null && !isPersisted ? [] : records);
+        const again = await ingestBatch({ ...api.deps, voidSettlements }, accountId, batch);
+        expect(again.answer, `failing at ${failAt}`).toEqual({ kind: 'taken', nextSeq: firstSeq });
+        await expectTakenOnce(records);
+        if (first !== null) {
+          expect(faulty.statements).toBeLessThan(failAt);
+          break;
+        }
+      }
+    },
+  );
+});
+
+describe('batches that are linked ahead', () => {
+  const voidSettlements = () => voidShipped(api.deps);
+  /** One control plane's own; `signed` counts what its key is asked to sign, batch by batch. */
+  function controlPlane(deps = api.deps) {
+    const signed: number[] = [];
+    const { signingKeys } = deps;
+    const current: typeof signingKeys.current = (purpose) => {
+      const key = signingKeys.current(purpose);
+      const signAll: typeof key.signAll = (messages) => {
+        signed.push(messages.length);
+        return key.signAll(messages);
+      };
+      return { ...key, signAll };
+    };
+    const own = { ...deps, signingKeys: { ...signingKeys, current }, ingestTurns: new IngestTurns() };
+    return {
+      signed,
+      take: (batch: ReturnType<typeof parseAttestationBatch>, change: { sql?: typeof deps.sql } = {}) =>
+        ingestBatch({ ...own, voidSettlements: voidSettlements(), ...change }, accountId, batch),
+    };
+  }
+  async function batchesOf(count: number, size = 4) {
     const sidecar = await connectSidecar(api);
-    let firstSeq = 1;
-    const voidSettlements = voidShipped(api.deps);
-    for (let failAt = 0; ; failAt++) {
-      expect(failAt).toBeLessThan(30);
-      const records = makeRecords(6);
-      const batch = parseAttestationBatch({
+    const records = makeRecords(count * size);
+    const batches = Array.from({ length: count }, (_, i) =>
+      parseAttestationBatch({
         sidecar_id: sidecar.sidecarId,
         connection_id: sidecar.connectionId,
         epoch: sidecar.epoch,
-        first_seq: firstSeq,
-        records,
+        first_seq: i * size + 1,
+        records: records.slice(i * size, (i + 1) * size),
+      }),
+    );
+    return { records, batches };
+  }
+  const taken = (nextSeq: number) => ({ kind: 'taken', nextSeq });
+  /**
+   * Starts `running` while another transaction holds the chain of the first record, does `before` when a
+   * batch waits for it, and commits.
+   */
+  async function whileChainIsLocked<T>(
+    [first]: readonly SpooledRecord[],
+    start: (tx: Transaction) => { readonly running: Promise<T>; readonly before: () => Promise<unknown> },
+  ): Promise<T> {
+    const other = connect({ url: api.databaseUrl, connectionsMax: 2 });
+    try {
+      let running: Promise<T> | undefined;
+      await other.begin(async (tx) => {
+        await tx`SELECT FROM chains WHERE chain_id = ${first?.chain_id ?? ''} FOR UPDATE`;
+        const work = start(tx);
+        running = work.running;
+        const waiting = () =>
+          other`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+        await until(async () => (await waiting()).count > 0, { what: 'a batch waits for the chain' });
+        await work.before();
       });
-      firstSeq += records.length;
-      const faulty = faultyDatabase(api.deps.sql, failAt);
-      const first = await ingestBatch(
-        { ...api.deps, voidSettlements, sql: faulty.sql },
-        accountId,
-        batch,
-      ).catch(() => null);
-      const isPersisted = failAt === 0;
-      await expectTakenOnce(first === null && !isPersisted ? [] : records);
-      const again = await ingestBatch({ ...api.deps, voidSettlements }, accountId, batch);
-      expect(again.answer, `failing at ${failAt}`).toEqual({ kind: 'taken', nextSeq: firstSeq });
-      await expectTakenOnce(records);
-      if (first !== null) {
-        expect(faulty.statements).toBeLessThan(failAt);
-        break;
-      }
+      if (running === undefined) throw new Error('it was started');
+      return await running;
+    } finally {
+      await other.end();
+    }
+  }
+
+  it('are signed once each, and stored in their order, though all are under way at once', async () => {
+    const { signed, take } = controlPlane();
+    const [one, other] = [await batchesOf(4), await batchesOf(4)];
+    const answers = await Promise.all(
+      one.batches.flatMap((batch, i) => [
+        take(batch),
+        ...other.batches.slice(i, i + 1).map((each) => take(each)),
+      ]),
+    );
+    expect(answers.map(({ answer }) => answer)).toEqual([5, 5, 9, 9, 13, 13, 17, 17].map(taken));
+    expect(signed).toEqual(Array.from({ length: 8 }, () => 4));
+    await expectTakenOnce(one.records);
+    await expectTakenOnce(other.records);
+  });
+
+  it('are taken once where they come again while others are under way', async () => {
+    const { take } = controlPlane();
+    const { records, batches } = await batchesOf(3);
+    const [first, second, third] = batches;
+    if (first === undefined || second === undefined || third === undefined) throw new Error('three batches');
+    const answers = await Promise.all([first, second, first, third, second].map((each) => take(each)));
+    expect(answers.map(({ answer }) => answer)).toEqual([5, 9, 9, 13, 13].map(taken));
+    await expectTakenOnce(records);
+  });
+
+  it('leave a gap where they come before those that they follow, and are taken behind them', async () => {
+    const { take } = controlPlane();
+    const { records, batches } = await batchesOf(2);
+    const [first, second] = batches;
+    if (first === undefined || second === undefined) throw new Error('two batches');
+    const [early, late] = await Promise.all([take(second), take(first)]);
+    expect([early.answer, late.answer]).toEqual([{ kind: 'gap', expectedSeq: 1 }, taken(5)]);
+    expect((await take(second)).answer).toEqual(taken(9));
+    await expectTakenOnce(records);
+  });
+
+  it('are linked anew where the transaction before them fails', async () => {
+    const { signed, take } = controlPlane();
+    const [one, other] = [await batchesOf(1), await batchesOf(1)];
+    const [lost, kept] = [one.batches[0], other.batches[0]];
+    if (lost === undefined || kept === undefined) throw new Error('a batch of each');
+    // The eighth statement comes after the locks and before the commit.
+    const sql = faultyDatabase(api.deps.sql, 8).sql;
+    const keeping: ReturnType<typeof take>[] = [];
+    const [losing] = await whileChainIsLocked(one.records, () => ({
+      running: Promise.allSettled([take(lost, { sql })]),
+      before: () => {
+        keeping.push(take(kept));
+        return until(() => signed.length === 2, { what: 'both are signed' });
+      },
+    }));
+    expect(losing.status).toBe('rejected');
+    expect((await Promise.all(keeping)).map(({ answer }) => answer)).toEqual([taken(5)]);
+    expect(signed).toEqual([4, 4, 4]);
+    await expectTakenOnce(other.records);
+    // What follows makes no draft for a while, and has the same result.
+    for (let i = 0; i <= attestationsLimits.draftPauseBatches; i++) {
+      const next = await batchesOf(1);
+      for (const batch of next.batches) expect((await take(batch)).answer).toEqual(taken(5));
+      await expectTakenOnce(next.records);
+    }
+    expect((await take(lost)).answer).toEqual(taken(5));
+    await expectTakenOnce(one.records);
+  });
+
+  it('pass over a record that was stored since they were looked at', async () => {
+    const { take } = controlPlane();
+    const { records, batches } = await batchesOf(1);
+    const [batch] = batches;
+    if (batch === undefined) throw new Error('a batch');
+    const answer = await whileChainIsLocked(records, (tx) => {
+      const running = take(batch);
+      return {
+        running,
+        // As a settlement does.
+        before: async () => {
+          const shipped = batch.items
+            .slice(0, 1)
+            .map((item) => parseBatchItem(item, { sidecarId: batch.sidecarId, accountId }))
+            .filter((item) => item.kind === 'record');
+          const verdicts = await judgeRecords(tx, { accountId, nowMs: api.deps.clock.now() }, shipped);
+          const fresh = verdicts.flatMap((verdict) => (verdict.kind === 'new' ? [verdict.record] : []));
+          expect(fresh).toHaveLength(1);
+          await appendRecords(tx, api.deps, fresh);
+        },
+      };
+    });
+    expect(answer).toMatchObject({ answer: taken(5), appended: 3 });
+    await expectTakenOnce(records);
+  });
+
+  it('keep the chains whole to which two control planes append, several batches of each at once', async () => {
+    const second = await secondControlPlane(api);
+    try {
+      const sides = [controlPlane(), controlPlane(second.deps)];
+      const shipped = await Promise.all(
+        sides.map(async ({ take }) => {
+          const { records, batches } = await batchesOf(12, 3);
+          for (let i = 0; i < batches.length; i += 3) {
+            const answers = await Promise.all(batches.slice(i, i + 3).map((each) => take(each)));
+            expect(answers.map(({ answer }) => answer)).toEqual(
+              [4, 7, 10].map((next) => taken(i * 3 + next)),
+            );
+          }
+          return records;
+        }),
+      );
+      for (const records of shipped) await expectTakenOnce(records);
+    } finally {
+      await second.close();
     }
   });
 });
