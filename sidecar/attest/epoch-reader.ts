@@ -124,12 +124,16 @@ export class EpochReader {
   }
 
   /**
-   * Fills the batch with what follows `position`, as far as it goes; empty if there is nothing. Numbers in
+   * Fills the batch with what follows `from`, as far as it goes; empty if there is nothing. Numbers in
    * `refused` are given up. Returns where the batch ends, and leaves `position` alone: that moves when the
    * batch was taken. Rejects where the disk fails.
    */
-  async fill(batch: BatchBuilder, refused: ReadonlySet<number>): Promise<ReadPosition> {
-    let at = this.position;
+  async fill(
+    batch: BatchBuilder,
+    refused: ReadonlySet<number>,
+    from: ReadPosition = this.position,
+  ): Promise<ReadPosition> {
+    let at = from;
     batch.begin(this.epoch.epoch, at.seq);
     for (;;) {
       const { segment } = at;

@@ -13,8 +13,7 @@ import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
 
 /**
- * Brings the spool to the control plane: oldest epoch first, one batch at a time, until each record was
- * taken.
+ * Brings the spool to the control plane: oldest epoch first, batch by batch, until each record was taken.
  *
  *     shipping ──no answer, or one that means nothing──> retrying ──an answer──> shipping
  *        └────another connection has taken over────> superseded ──this process connects anew──> shipping
@@ -23,6 +22,10 @@ import { refusedFolder } from './spool-folder.ts';
  * At least once from here, exactly once there: the control plane knows by (sidecar, epoch, number) what it
  * has. So a batch whose answer was lost is simply sent again, and no cursor is kept on disk: after a restart
  * the first answer says how far the control plane is, and at most one batch has travelled twice.
+ *
+ * Where there is a backlog, the batch after the one that is being taken is on its way already, so that the
+ * control plane reads and signs it meanwhile. It counts only if the one before it was taken as it was sent:
+ * after every other answer, and after none, it is forgotten, and the next batch goes alone.
  *
  * When an epoch is over and all of it was taken, a last batch without records says so, and whether anything
  * may be missing (EpochEnd): then the control plane can give back what the epoch's leases still hold.
@@ -83,6 +86,18 @@ export function startShipper(deps: ShipperDeps): Shipper {
 /** What to do after a step: go on at once, or wait for new records. */
 type Step = 'more' | 'idle';
 
+/** A batch on its way. */
+interface Shipment {
+  readonly batch: BatchBuilder;
+  readonly reader: EpochReader;
+  /** Where the batch ends. */
+  readonly end: EpochReader['position'];
+  readonly connection: ShippingConnection;
+  /** It was sent before the one that it follows was taken. */
+  readonly isAhead: boolean;
+  readonly answer: Promise<ShipAnswer>;
+}
+
 class SpoolShipper implements Shipper {
   state: Shipper['state'] = 'shipping';
   lastError: string | null = null;
@@ -93,9 +108,12 @@ class SpoolShipper implements Shipper {
 
   readonly #deps: ShipperDeps;
   readonly #intervalMs: number;
-  #batch = new BatchBuilder();
-  /** The control plane has taken the batch, so all of it was sent, and its memory may be used again. */
-  #isBatchTaken = true;
+  /** What they held was taken, so all of it was sent, and their memory may be used again. */
+  readonly #idleBatches: BatchBuilder[] = [];
+  /** Follows all that was taken so far. */
+  #ahead: Shipment | null = null;
+  /** The last batch was taken as it was sent: the control plane is where it is taken to be. */
+  #isInStep = false;
   readonly #window = Buffer.allocUnsafe(attestLimits.spoolReadBytes);
   readonly #wakeup = makeWakeup();
   readonly #finished: Promise<void>;
@@ -159,6 +177,7 @@ class SpoolShipper implements Shipper {
       if (this.#isDraining && this.#isDrained) break;
       if (!this.#isStopping) await this.#wakeup.sleep(pauseMs);
     }
+    await settled(this.#ahead);
     this.state = 'stopped';
   }
 
@@ -199,28 +218,81 @@ class SpoolShipper implements Shipper {
     if (connection === null || connection.connectionId === this.#supersededId) return 'idle';
     const reader = this.#readerOfOldest();
     if (reader === null) return 'idle';
-    if (!this.#isBatchTaken) this.#batch = new BatchBuilder();
-    const end = await reader.fill(this.#batch, this.#refused);
-    this.damagedPlaces += reader.damagedPlaces;
-    reader.damagedPlaces = 0;
-    if (this.#batch.isEmpty) {
+    const shipment = (await this.#takeAhead(reader)) ?? (await this.#ship(reader, connection));
+    if (shipment === null) return 'idle';
+    if (this.#isInStep && shipment.batch.isFull) this.#ahead = await this.#shipAfter(shipment);
+    this.#isInStep = false;
+    return this.#noteAnswer(shipment, await shipment.answer);
+  }
+
+  /** What is on its way already, if all before it was taken. */
+  async #takeAhead(reader: EpochReader): Promise<Shipment | null> {
+    const ahead = this.#ahead;
+    if (ahead === null) return null;
+    if (ahead.reader === reader && ahead.batch.firstSeq === reader.position.seq && this.#isInStep) {
+      this.#ahead = null;
+      return ahead;
+    }
+    // Two attempts with one batch would be answered in any order.
+    await settled(ahead);
+    this.#ahead = null;
+    return null;
+  }
+
+  /** Sends what comes next. Null: there is nothing. */
+  async #ship(reader: EpochReader, connection: ShippingConnection): Promise<Shipment | null> {
+    const batch = this.#idleBatches.pop() ?? new BatchBuilder();
+    const end = await reader.fill(batch, this.#refused);
+    this.#noteDamage(reader);
+    if (batch.isEmpty) {
       reader.position = end;
       await this.#dropTaken(reader);
-      if (reader.epoch.isLive) return 'idle';
-      this.#batch.end = {
+      if (reader.epoch.isLive) {
+        this.#idleBatches.push(batch);
+        return null;
+      }
+      batch.end = {
         nothing_lost: reader.epoch.isCertain && !reader.isDoubtful,
         torn_bytes: reader.tornBytes,
       };
     }
-    this.#isBatchTaken = false;
-    const answer = await this.#deps.client.shipAttestations(this.#batch.body(connection));
+    return this.#send({ batch, reader, end, connection, isAhead: false });
+  }
+
+  /** Sends what follows a batch that is on its way; null where nothing does, or the disk does not say. */
+  async #shipAfter({ reader, end: from, connection }: Shipment): Promise<Shipment | null> {
+    const batch = this.#idleBatches.pop() ?? new BatchBuilder();
+    // What is wrong there is met again when it is the next.
+    const end = await reader.fill(batch, this.#refused, from).catch(() => null);
+    this.#noteDamage(reader);
+    if (end !== null && !batch.isEmpty) return this.#send({ batch, reader, end, connection, isAhead: true });
+    this.#idleBatches.push(batch);
+    return null;
+  }
+
+  #send(sent: Omit<Shipment, 'answer'>): Shipment {
+    const answer = this.#deps.client.shipAttestations(sent.batch.body(sent.connection));
+    // Whoever waits for it may come later.
+    answer.catch(() => undefined);
+    return { ...sent, answer };
+  }
+
+  #noteDamage(reader: EpochReader): void {
+    this.damagedPlaces += reader.damagedPlaces;
+    reader.damagedPlaces = 0;
+  }
+
+  async #noteAnswer(shipment: Shipment, answer: ShipAnswer): Promise<Step> {
+    const { batch, reader, connection } = shipment;
     switch (answer.kind) {
       case 'taken':
-        return this.#noteTaken(reader, end, answer.nextSeq);
+        return this.#noteTaken(shipment, answer.nextSeq);
       case 'gap':
-        return this.#goBack(reader, answer.expectedSeq);
+        // It has come before the one that it follows, and now goes alone.
+        if (shipment.isAhead) return 'more';
+        return this.#goBack(reader, batch, answer.expectedSeq);
       case 'refused':
-        return this.#keepRefused(answer.refused);
+        return this.#keepRefused(batch, answer.refused);
       case 'superseded':
         return this.#noteSuperseded(connection);
       case 'reconnect':
@@ -247,9 +319,8 @@ class SpoolShipper implements Shipper {
     return this.#reader;
   }
 
-  async #noteTaken(reader: EpochReader, end: EpochReader['position'], nextSeq: number): Promise<Step> {
+  async #noteTaken({ reader, batch, end }: Shipment, nextSeq: number): Promise<Step> {
     const { spool, logger } = this.#deps;
-    const batch = this.#batch;
     if (nextSeq < batch.nextSeq)
       throw new Error(
         `the control plane accepted records up to ${nextSeq} of a batch that ends at ${batch.nextSeq}`,
@@ -260,7 +331,7 @@ class SpoolShipper implements Shipper {
       );
     }
     this.#noteSuccess();
-    this.#isBatchTaken = true;
+    this.#idleBatches.push(batch);
     this.shippedRecords += batch.recordCount;
     for (const run of batch.voided) {
       this.voidedRecords[run.reason] += run.count;
@@ -276,7 +347,8 @@ class SpoolShipper implements Shipper {
       return 'more';
     }
     // The control plane may be ahead of a sidecar that was restarted.
-    reader.position = nextSeq > batch.nextSeq ? reader.positionOf(nextSeq) : end;
+    this.#isInStep = nextSeq === batch.nextSeq;
+    reader.position = this.#isInStep ? end : reader.positionOf(nextSeq);
     await this.#dropTaken(reader);
     // Whatever has come meanwhile may wait for company, unless there is a backlog.
     return batch.isFull || !reader.epoch.isLive || this.#isDraining ? 'more' : 'idle';
@@ -291,8 +363,7 @@ class SpoolShipper implements Shipper {
    * The control plane lacks records from before this batch: what is still there is shipped, and the rest is
    * given up.
    */
-  #goBack(reader: EpochReader, expectedSeq: number): Step {
-    const { firstSeq, epoch } = this.#batch;
+  #goBack(reader: EpochReader, { firstSeq, epoch }: BatchBuilder, expectedSeq: number): Step {
     if (expectedSeq >= firstSeq)
       throw new Error(`a batch from ${firstSeq} cannot leave a gap before ${expectedSeq}`);
     this.#deps.logger.error(
@@ -304,12 +375,12 @@ class SpoolShipper implements Shipper {
     return 'more';
   }
 
-  async #keepRefused(refused: readonly RefusedRecord[]): Promise<Step> {
+  async #keepRefused(batch: BatchBuilder, refused: readonly RefusedRecord[]): Promise<Step> {
     const { spool, logger } = this.#deps;
-    const { epoch } = this.#batch;
+    const { epoch } = batch;
     if (refused.length === 0) throw new Error('a batch was refused without naming one of its records');
     for (const { seq, message } of refused) {
-      const text = must(this.#batch.recordText(seq), 'a refused record is one of the batch');
+      const text = must(batch.recordText(seq), 'a refused record is one of the batch');
       const file = join(refusedFolder(spool.directory), `${epoch}-${seq}.json`);
       const kept = `{"epoch":"${epoch}","seq":${seq},"refused_because":${JSON.stringify(message)},"record":${text}}\n`;
       await spool.files.writeDurably(file, Buffer.from(kept));
@@ -355,3 +426,7 @@ class SpoolShipper implements Shipper {
     return pauseMs;
   }
 }
+
+/** Whatever becomes of it. */
+const settled = (shipment: Shipment | null): Promise<unknown> =>
+  shipment === null ? Promise.resolve() : shipment.answer.catch(() => undefined);

@@ -30,10 +30,10 @@ export const replicaLimits = {
    */
   changesBytesMax: 128 * 1024 * 1024,
   /**
-   * Calls from a sidecar to the control plane at once: one pull, one acknowledgement, one batch, one lease
+   * Calls from a sidecar to the control plane at once: one pull, one acknowledgement, two batches, one lease
    * call, one to spare.
    */
-  controlPlaneConnectionsMax: 5,
+  controlPlaneConnectionsMax: 6,
   /**
    * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each
    * waits for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.

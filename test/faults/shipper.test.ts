@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Shipper, type ShipperDeps, startShipper } from '../../sidecar/attest/shipper.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
@@ -73,6 +74,11 @@ const segmentFiles = (): string[] =>
     .filter((name) => name.endsWith('.seg'))
     .sort();
 
+/** Long enough for a shipper to fill and send another batch. */
+async function nextTurns(): Promise<void> {
+  for (let i = 0; i < 50; i++) await nextTurn();
+}
+
 /** Closes the spool and ships what is left. */
 async function finish(spool: Spool, shipper: Shipper): Promise<boolean> {
   await spool.close();
@@ -120,6 +126,107 @@ describe('shipper', () => {
     expect(controlPlane.batchSizes).toEqual([limits.ingestRecordsMax, limits.ingestRecordsMax, 10]);
     expect(controlPlane.records).toEqual(records);
     expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  describe('with a backlog, sends the next batch while one is taken', () => {
+    const backlog = async () => {
+      const records = makeRecords(limits.ingestRecordsMax * 4 + 10);
+      await earlierStart([records], 10_000_000);
+      return { records, spool: await openTestSpool(folder.path) };
+    };
+    /** `around` is given each call with its number, from 1. */
+    function shipSlowly(
+      spool: Spool,
+      around: (call: number, take: () => ShipAnswer) => Promise<ShipAnswer>,
+    ): { readonly shipper: Shipper; readonly most: () => number; readonly calls: () => number } {
+      let calls = 0;
+      let underWay = 0;
+      let most = 0;
+      const shipper = ship(spool, {
+        client: {
+          shipAttestations: async (body) => {
+            calls += 1;
+            underWay += 1;
+            most = Math.max(most, underWay);
+            try {
+              return await around(calls, () => controlPlane.take(body));
+            } finally {
+              underWay -= 1;
+            }
+          },
+        },
+      });
+      return { shipper, most: () => most, calls: () => calls };
+    }
+    const expectAll = async (records: readonly SpooledRecord[], spool: Spool, shipper: Shipper) => {
+      await until(() => controlPlane.records.length === records.length, { what: 'all is shipped' });
+      expect(await finish(spool, shipper)).toBe(true);
+      expect(controlPlane.records).toEqual(records);
+      expect(controlPlane.voids).toEqual([]);
+      expect(shipper.voidedRecords).toEqual({ refused: 0, damaged: 0, missing: 0 });
+      expect(shipper.shippedRecords).toBe(records.length);
+    };
+
+    it('two at most, and the first of a start alone', async () => {
+      const { records, spool } = await backlog();
+      const sizes: number[] = [];
+      const { shipper, most } = shipSlowly(spool, async (_call, take) => {
+        sizes.push(most());
+        await nextTurns();
+        return take();
+      });
+      await expectAll(records, spool, shipper);
+      expect(sizes[0]).toBe(1);
+      expect(most()).toBe(2);
+    });
+
+    it('and sends it alone where it came before the one that it follows', async () => {
+      const { records, spool } = await backlog();
+      const { shipper } = shipSlowly(spool, async (call, take) => {
+        // The second batch is late, the third early.
+        if (call === 2) await nextTurns();
+        return take();
+      });
+      await expectAll(records, spool, shipper);
+    });
+
+    it.each([2, 3, 4])(
+      'and loses and repeats nothing where call %i fails, before or after it is taken',
+      async (failing) => {
+        for (const isTaken of [false, true]) {
+          folder.remove();
+          folder = temporarySpoolFolder();
+          controlPlane = new ModelControlPlane();
+          const { records, spool } = await backlog();
+          const { shipper } = shipSlowly(spool, async (call, take) => {
+            await nextTurns();
+            if (call === failing && !isTaken) throw new Error('socket hang up');
+            const answer = take();
+            if (call === failing) throw new Error('socket hang up');
+            return answer;
+          });
+          await until(() => controlPlane.records.length === records.length, { what: 'all is shipped' });
+          expect(await finish(spool, shipper)).toBe(true);
+          expect(controlPlane.records).toEqual(records);
+          expect(controlPlane.voids).toEqual([]);
+        }
+      },
+    );
+
+    it('and keeps what is refused of it', async () => {
+      const { records, spool } = await backlog();
+      const bad = records[limits.ingestRecordsMax * 2 + 5];
+      controlPlane.refusedIds.add(bad?.id ?? '');
+      const { shipper } = shipSlowly(spool, async (_call, take) => {
+        await nextTurns();
+        return take();
+      });
+      const good = records.filter((record) => record !== bad);
+      await until(() => controlPlane.records.length === good.length, { what: 'the good ones are shipped' });
+      expect(await finish(spool, shipper)).toBe(true);
+      expect(controlPlane.records).toEqual(good);
+      expect(controlPlane.voids).toMatchObject([{ void: 'refused', count: 1 }]);
+    });
   });
 
   it('keeps batches below the size of a body', async () => {
