@@ -260,6 +260,15 @@ const withKeyOfAnother: Refusal = async ({ id }) => {
   return asking(2);
 };
 
+const asExhausted: Refusal = async (operation) => {
+  // Where a new day has begun meanwhile, this is its one request.
+  await api.call({ url: '/v1/gates', key: exhaustedKey });
+  return as(
+    () => exhaustedKey,
+    () => exhaustedPerson,
+  )(operation);
+};
+
 const inUnknownMode = (call: Call): Promise<Reply> =>
   api.call({ ...call, headers: { ...call.headers, 'x-agent-trust-mode': 'dead' } });
 
@@ -334,10 +343,7 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const call = await goodCall(id);
     return api.call({ ...call, body: { ...(call.body as object), token: suspendedLink } });
   },
-  rate_limited: as(
-    () => exhaustedKey,
-    () => exhaustedPerson,
-  ),
+  rate_limited: asExhausted,
   'logIn rate_limited': async ({ id }) => {
     const call = {
       ...(await goodCall(id)),
