@@ -16,6 +16,7 @@ import { settlementRoutes } from './decisions/settlement-routes.ts';
 import { voidShipped } from './decisions/void-settlements.ts';
 import type { Deps } from './deps.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
+import { eventRoutes } from './events/routes.ts';
 import { gateRoutes } from './gates/routes.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installJsonBody } from './http/json-body.ts';
@@ -119,6 +120,7 @@ export function build(deps: Deps): FastifyInstance {
       v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
       v1.register(auditRoutes(deps, exportSnapshot));
       v1.register(statisticsRoutes(deps));
+      v1.register(eventRoutes(deps));
       v1.register(webhookRoutes(deps));
       v1.register(signingKeyRoutes(deps));
       v1.register(syncRoutes(deps));

@@ -31,6 +31,8 @@ import { readConsole } from './console/serve-console.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
+import { publishHintsOf } from './events/note-hints.ts';
+import { hintPublisher } from './events/publish-hints.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
 import { inviteFirstOwner } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
@@ -124,6 +126,7 @@ async function startAll(
   const { REDIS_URL } = settings;
   const bus = REDIS_URL === null ? inProcessBus(logger) : redisBus({ url: REDIS_URL, logger });
   started.add('bus', () => bus.close());
+  publishHintsOf(sql, hintPublisher(bus));
 
   const ed25519 = chooseEd25519();
   const masterSealer = sealer(settings.MASTER_KEY ?? (await masterKeyOf(dataDir, { sql, random })));

@@ -1,4 +1,5 @@
 import type { AppendedRecord, Projection } from './attestations/deps.ts';
+import { hintAtRecords } from './attestations/hint-at-records.ts';
 import { countUse } from './attestations/use-counters.ts';
 import { alertOnSpend } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
@@ -8,6 +9,7 @@ import { emitDecisions } from './webhooks/emit-decisions.ts';
 /** What becomes true with each record, in the order in which rows are locked that many transactions share. */
 export const recordProjections: readonly Projection[] = [
   emitDecisions,
+  async (tx, _deps, appended) => hintAtRecords(tx, appended),
   (tx, _deps, appended) => countUse(tx, counted(appended)),
   (tx, _deps, appended) => countDecisions(tx, appended),
   (tx, deps, appended) => alertOnSpend(tx, deps, counted(appended)),

@@ -9,7 +9,7 @@ import { holdsScope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { callerOf } from '../http/caller.ts';
+import { type Caller, callerOf } from '../http/caller.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
@@ -45,38 +45,30 @@ export function installAuth(
   const { origin } = new URL(deps.baseUrl);
   app.decorateRequest('caller', null);
   app.decorateRequest('browserSession', null);
+  app.decorateRequest('callerNow', null);
   app.decorate('routeScopes', []);
   app.addHook('onRoute', ({ method, url, config }) => {
     const scope = config?.scope;
     assert(scope !== undefined, `${url} declares its scope`);
     const credential = config?.credential ?? null;
-    for (const each of [method].flat()) app.routeScopes.push({ method: each, url, scope, credential });
+    const oneOfScopes = config?.oneOfScopes ?? [];
+    for (const each of [method].flat())
+      app.routeScopes.push({ method: each, url, scope, oneOfScopes, credential });
   });
-  app.addHook('onRequest', async (request, reply) => {
-    if (request.is404) throw new ApiError('route_not_found');
-    const { headers, method } = request;
-    const { scope, credential, beginsSession } = request.routeOptions.config;
-    if (beginsSession === true) refuseCrossSite(headers, origin);
-    if (scope === null && credential === undefined) return;
-    // Answers to somebody, some of them with secrets: nothing in between may keep one.
-    reply.header('cache-control', 'no-store');
-    const nowMs = deps.clock.now();
-    if (isOfPerson(request)) {
-      if (!isReading(method)) refuseCrossSite(headers, origin);
-      const session = await authenticateSession(deps, headers, nowMs);
-      noteSession(session, nowMs);
-      request.browserSession = session;
-      request.caller = callerOfSession(session, { mode: readMode(headers), requestId: requestIdOf(request) });
-      return;
-    }
-    const { authorization } = headers;
+  const personOf = async (request: FastifyRequest, nowMs: UnixMillis) => {
+    const session = await authenticateSession(deps, request.headers, nowMs);
+    const as = { mode: readMode(request.headers), requestId: requestIdOf(request) };
+    return { session, caller: callerOfSession(session, as) };
+  };
+  const programOf = async (request: FastifyRequest, reply: FastifyReply, nowMs: UnixMillis) => {
+    const { credential } = request.routeOptions.config;
+    const { authorization } = request.headers;
     const { key, actor } =
       credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
         ? await authenticate(deps, authorization, nowMs)
         : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
-    noteKey(key, nowMs);
-    request.caller = {
+    const caller: Caller = {
       accountId: key.accountId,
       mode: key.mode,
       scopes: key.scopes,
@@ -87,6 +79,36 @@ export function installAuth(
       actor,
       person: null,
       requestId: requestIdOf(request),
+    };
+    return { key, caller };
+  };
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.is404) throw new ApiError('route_not_found');
+    const { headers, method } = request;
+    const { scope, oneOfScopes, credential, beginsSession } = request.routeOptions.config;
+    if (beginsSession === true) refuseCrossSite(headers, origin);
+    if (scope === null && credential === undefined && oneOfScopes === undefined) return;
+    // Answers to somebody, some of them with secrets: nothing in between may keep one.
+    reply.header('cache-control', 'no-store');
+    const nowMs = deps.clock.now();
+    const isPerson = isOfPerson(request);
+    if (isPerson) {
+      if (!isReading(method)) refuseCrossSite(headers, origin);
+      const { session, caller } = await personOf(request, nowMs);
+      noteSession(session, nowMs);
+      request.browserSession = session;
+      request.caller = caller;
+    } else {
+      const { key, caller } = await programOf(request, reply, nowMs);
+      noteKey(key, nowMs);
+      request.caller = caller;
+    }
+    if (oneOfScopes === undefined) return;
+    request.callerNow = async () => {
+      const again = isPerson
+        ? personOf(request, deps.clock.now())
+        : programOf(request, reply, deps.clock.now());
+      return (await again).caller;
     };
   });
 }
@@ -114,7 +136,14 @@ interface Authenticated {
  */
 export function installScopes(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
-    const { scope, operatorOnly } = request.routeOptions.config;
+    const { scope, oneOfScopes, operatorOnly } = request.routeOptions.config;
+    if (oneOfScopes !== undefined) {
+      const { scopes } = callerOf(request);
+      if (oneOfScopes.some((each) => holdsScope(scopes, each))) return;
+      throw new ApiError('insufficient_scope', {
+        message: `This endpoint requires one of the scopes ${oneOfScopes.join(', ')}.`,
+      });
+    }
     if (scope === null) return;
     const required = must(scope, 'a route declares its scope');
     const { scopes, mode, isOperator, person } = callerOf(request);

@@ -8,6 +8,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PageRequest } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { noteHints } from '../events/note-hints.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { approvalsLimits } from './limits.ts';
 
@@ -194,10 +195,15 @@ export async function writeUse(
   binding: ApprovalBinding,
   use: { readonly attestationId: AttestationId; readonly nowMs: UnixMillis },
 ): Promise<boolean> {
-  const used = await tx`
+  const used = await tx<Owner[]>`
     UPDATE approvals SET status = 'used', attestation_id = ${use.attestationId}, due_at_ms = NULL
     WHERE approval_id = ${approvalId} AND ${isBoundTo(tx, binding)}
-      AND status = 'approved' AND expires_at_ms > ${use.nowMs}`;
+      AND status = 'approved' AND expires_at_ms > ${use.nowMs}
+    RETURNING gate_account_id AS "accountId", gate_mode AS mode`;
+  noteHints(
+    tx,
+    used.map(({ accountId, mode }) => ({ accountId, mode, type: 'approval', id: approvalId })),
+  );
   return used.count === 1;
 }
 

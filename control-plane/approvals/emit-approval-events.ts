@@ -2,12 +2,13 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
+import { noteHints } from '../events/note-hints.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
- * Emits events to the owners of the gates (contract §14), when the caller's transaction commits. The
- * approvals are sent as given.
+ * Emits events and hints to the owners of the gates (contract §14), when the caller's transaction commits.
+ * The approvals are sent as given.
  */
 export async function emitApprovalEvents(
   tx: Transaction,
@@ -23,4 +24,13 @@ export async function emitApprovalEvents(
     timestampMs,
   }));
   await emitEvents(tx, deps, events);
+  noteHints(
+    tx,
+    approvals.map(({ approvalId, gateAccountId, gateMode }) => ({
+      accountId: gateAccountId,
+      mode: gateMode,
+      type: 'approval',
+      id: approvalId,
+    })),
+  );
 }

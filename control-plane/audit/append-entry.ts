@@ -2,10 +2,12 @@ import { type AuditHead, emptyAuditChain, linkAuditEntry } from '../../shared/au
 import type { AuditFacts } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
+import { noteHints } from '../events/note-hints.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { advisoryLockSeeds } from '../storage/locks.ts';
 import { insertAuditEntry } from './audit-store.ts';
+import { hintsOfChange } from './hints-of-change.ts';
 
 /**
  * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its
@@ -34,6 +36,7 @@ export async function appendAuditEntry(
     createdAtMs: nowMs,
   };
   await insertAuditEntry(tx, linkAuditEntry(facts, head, deps.signingKeys.current('attestation')));
+  noteHints(tx, hintsOfChange(facts));
 }
 
 /**

@@ -42,6 +42,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a key needs for this route; null: no key at all. Every route declares it. */
     scope?: Scope | null;
+    /** In place of `scope`: any of these will do, and the route looks which of them the caller holds. */
+    oneOfScopes?: readonly Scope[];
     /**
      * In place of an API key: an access token of the authorization server, which opens nothing else (contract
      * §13), or a browser session, which opens what its role allows besides. Such a route declares no scope.
@@ -58,12 +60,18 @@ declare module 'fastify' {
       readonly method: string;
       readonly url: string;
       readonly scope: Scope | null;
+      readonly oneOfScopes: readonly Scope[];
       readonly credential: 'access_token' | 'session' | null;
     }[];
   }
   interface FastifyRequest {
     /** Null on public routes. */
     caller: Caller | null;
+    /**
+     * The caller as the key or session is now, for an answer that lasts: throws as authentication does. Null
+     * but on routes with `oneOfScopes`.
+     */
+    callerNow: (() => Promise<Caller>) | null;
   }
 }
 

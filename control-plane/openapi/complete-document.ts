@@ -138,7 +138,7 @@ function completeAnswer(
   const { text, route } = known;
   const names: HeaderName[] = [
     'X-Request-Id',
-    ...(route.scope === null && !route.needsSession ? [] : rateLimitHeaders),
+    ...(route.scope === null && !route.needsSession && !route.takesOneOfScopes ? [] : rateLimitHeaders),
     ...(route.isIdempotent ? (['Idempotent-Replayed'] as const) : []),
     ...(text.headers ?? []),
   ];

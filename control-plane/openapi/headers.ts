@@ -68,6 +68,10 @@ export const requestHeaders = {
     'If-Match',
     'The `ETag` that was read: if the resource has changed since, nothing is done, and the answer is 412 `precondition_failed`.',
   ),
+  'Last-Event-ID': requestHeader(
+    'Last-Event-ID',
+    'The `id` of the last event that was read. Events are not kept: the first one is then `reset`.',
+  ),
   'If-None-Match': requestHeader(
     'If-None-Match',
     'The `ETag` of the cached version: if it is still current, the answer is 304.',

@@ -53,6 +53,7 @@ const operationKey = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): st
 const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['route'] => ({
   method: must([route.method].flat()[0], 'a route has a method'),
   scope: route.config?.scope ?? null,
+  takesOneOfScopes: route.config?.oneOfScopes !== undefined,
   needsSession: route.config?.credential === 'session',
   isIdempotent: route.config?.creates === true,
   own: text.errors ?? [],
@@ -130,11 +131,16 @@ function describedSchema(
 /** A session opens whatever a key opens, as far as its role goes; some operations take nothing else. */
 function securityOf(config: RouteOptions['config']): Record<string, string[]>[] {
   if (config?.credential === 'session') return [{ session: [] }];
-  return typeof config?.scope === 'string' ? [{ apiKey: [config.scope] }, { session: [] }] : [];
+  const scopes = config?.oneOfScopes ?? [config?.scope].filter((scope) => typeof scope === 'string');
+  return scopes.length === 0 ? [] : [...scopes.map((scope) => ({ apiKey: [scope] })), { session: [] }];
 }
 
 function demandOf(config: RouteOptions['config']): string {
   if (config?.credential === 'session') return 'Needs a browser session.';
+  if (config?.oneOfScopes !== undefined) {
+    const names = config.oneOfScopes.map((scope) => `\`${scope}\``);
+    return `Needs a key with one of the scopes ${names.join(', ')}.`;
+  }
   if (typeof config?.scope !== 'string') return 'Public: needs no key.';
   const whose = config.operatorOnly === true ? 'a live key of the operator' : 'a key';
   return `Needs ${whose} with the scope \`${config.scope}\`.`;

@@ -273,6 +273,18 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'is in the answer, at most 1,440. Minutes are kept for two days, hours and days for 400. Gate tests do not count.',
     errors: ['gate_not_found'],
   },
+  'GET /v1/events': {
+    id: 'streamEvents',
+    tag: 'Statistics',
+    summary: 'Follow what changes',
+    description:
+      'Server-sent events without an end. Each is `{ type, id, at }` and says what to read again: `approval`, `gate`, `passport`, `revocation` ' +
+      '(of a passport), `record` (of a gate), `delivery` (of a webhook), `sidecar`, as far as the scopes of the caller read it. `id` is null where ' +
+      'several changed. `reset`: events may be missing, read everything again. `closed`: the service ends the stream, with a `reason`. An event may ' +
+      'be lost, so read now and then without one.',
+    contents: { 'text/event-stream': Type.String() },
+    requestHeaders: ['Last-Event-ID'],
+  },
   'GET /v1/sidecars': {
     id: 'listSidecars',
     tag: 'Statistics',

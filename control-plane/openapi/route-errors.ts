@@ -6,6 +6,8 @@ export interface RouteFacts {
   readonly method: string;
   /** Null: public, or for whoever has a session. */
   readonly scope: Scope | null;
+  /** Whether one of several scopes opens it, in place of `scope`. */
+  readonly takesOneOfScopes: boolean;
   /** Whether it needs a browser session, and no key opens it. */
   readonly needsSession: boolean;
   /** Whether an `Idempotency-Key` counts here. */
@@ -29,10 +31,11 @@ const ofChanges: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'cros
 
 /** The codes that an operation can answer, by status in ascending order. */
 export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly ErrorCode[]> {
-  const authenticates = route.scope !== null || route.needsSession;
+  const needsScope = route.scope !== null || route.takesOneOfScopes;
+  const authenticates = needsScope || route.needsSession;
   const codes = new Set<ErrorCode>([
     ...(authenticates ? ofCallers : []),
-    ...(route.scope === null ? [] : (['insufficient_scope'] as const)),
+    ...(needsScope ? (['insufficient_scope'] as const) : []),
     ...(authenticates && route.method !== 'GET' ? ofChanges : []),
     ...(route.isIdempotent ? (['idempotency_conflict'] as const) : []),
     ...route.own,

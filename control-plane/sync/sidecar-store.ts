@@ -7,6 +7,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { noteHints } from '../events/note-hints.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { syncLimits } from './limits.ts';
@@ -52,7 +53,10 @@ export async function connectSidecar(
     WHERE sidecars.account_id = excluded.account_id
     RETURNING connection_id`;
   const connectionId = taken[0]?.connection_id;
-  if (connectionId !== undefined) return connectionId;
+  if (connectionId !== undefined) {
+    noteHints(sql, [{ accountId, mode: null, type: 'sidecar', id: sidecarId }]);
+    return connectionId;
+  }
   throw invalidRequest('sidecar_id', 'This sidecar_id belongs to another account.');
 }
 

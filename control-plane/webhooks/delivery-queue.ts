@@ -1,7 +1,9 @@
 import type { DeliveryId, EventId, WebhookId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { noteHints } from '../events/note-hints.ts';
 import { webhooksLimits } from './limits.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
 
@@ -66,7 +68,7 @@ export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]
 }
 
 /** A delivery locked by this replica: until `lockEndsAtMs` no other replica attempts it. */
-export interface LockedDelivery extends WebhookSecrets {
+export interface LockedDelivery extends WebhookSecrets, Owner {
   readonly deliveryId: DeliveryId;
   readonly webhookId: WebhookId;
   readonly eventId: EventId;
@@ -114,7 +116,7 @@ export async function lockDeliveries(
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
       AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
     RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
-      d.next_attempt_at_ms AS "lockEndsAtMs", w.url, w.era AS generation, w.sealed_secret AS "sealedSecret",
+      d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.era AS generation, w.sealed_secret AS "sealedSecret",
       w.previous_secrets AS "previousSecrets"`;
 }
 
@@ -168,6 +170,15 @@ export async function recordResults(
     INSERT INTO webhook_attempts (delivery_id, attempt, started_at_ms, latency_ms, status_code, error, response)
     SELECT made.delivery_id, made.attempt, made.started_at_ms, made.latency_ms, made.status_code, made.error, made.response
     FROM made JOIN settled USING (delivery_id)`;
+  noteHints(
+    sql,
+    settled.map(({ delivery: { accountId, mode, webhookId } }) => ({
+      accountId,
+      mode,
+      type: 'delivery',
+      id: webhookId,
+    })),
+  );
 }
 
 /** Releases what was locked and not attempted, or not to its end: it is due at once, for any replica. */

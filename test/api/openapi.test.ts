@@ -101,7 +101,10 @@ describe('operations', () => {
       const route = api.app.routeScopes.find(
         ({ method, url }) => `${method} ${url}` === key.replaceAll(/\{(\w+)\}/g, ':$1'),
       );
-      const keyed = route?.scope == null ? [] : [{ apiKey: [route.scope] }, { session: [] }];
+      const own = route?.scope == null ? [] : [route.scope];
+      const scopes = route !== undefined && route.oneOfScopes.length > 0 ? route.oneOfScopes : own;
+      const keyed =
+        scopes.length === 0 ? [] : [...scopes.map((scope) => ({ apiKey: [scope] })), { session: [] }];
       expect(operation.security, key).toEqual(route?.credential === 'session' ? [{ session: [] }] : keyed);
     }
     expect(new Set(all.flatMap((each) => each.tags))).toEqual(names);

@@ -123,6 +123,11 @@ const ofSessions = [
   'DELETE /users/me/passkeys/x',
 ];
 
+/** What one of several scopes opens; which events come then, test/api/events.test.ts says. */
+const ofSeveralScopes: Readonly<Record<string, readonly string[]>> = {
+  'GET /events': ['approvals:read', 'gates:read', 'passports:read', 'attestations:read', 'webhooks:manage'],
+};
+
 /** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
 const elsewhere = /^\/(?:console|docs|mcp|oauth|\.well-known\/oauth)/;
 
@@ -185,6 +190,16 @@ it.each(ofSessions)('%s takes no key', async (operation) => {
   );
 });
 
+it.each(Object.entries(ofSeveralScopes))('%s takes one of several scopes', async (operation, those) => {
+  for (const [held, key] of keys) {
+    const isOpen = held === 'admin:*' || held === 'gates:manage' || those.includes(held);
+    const reply = await callOf(operation, key);
+    if (isOpen) expect(reply.status, held).toBe(200);
+    else expectError(reply, 'insufficient_scope');
+  }
+  expectError(await callOf(operation, null), 'unauthorized');
+});
+
 describe('the table', () => {
   const normal = (operation: string): string => {
     const [method = '', path = ''] = operation.split(' ');
@@ -192,7 +207,7 @@ describe('the table', () => {
   };
 
   it('has every route, and nothing that is none', () => {
-    const keyless = [...publicOperations, ...beginSessions, ...ofSessions];
+    const keyless = [...publicOperations, ...beginSessions, ...ofSessions, ...Object.keys(ofSeveralScopes)];
     const listed = [...rows.map(({ operation }) => operation), ...keyless].map(normal);
     const routes = api.app.routeScopes
       .filter(({ method, url }) => method !== 'HEAD' && !elsewhere.test(url))
@@ -208,6 +223,11 @@ describe('the table', () => {
     for (const { operation, scope } of rows) expect(declared.get(normal(operation)), operation).toBe(scope);
     for (const operation of [...publicOperations, ...beginSessions, ...ofSessions])
       expect(declared.get(normal(operation)), operation).toBe(null);
+    const several = new Map(
+      api.app.routeScopes.map((each) => [`${each.method} ${each.url}`, each.oneOfScopes]),
+    );
+    for (const [operation, those] of Object.entries(ofSeveralScopes))
+      expect(several.get(normal(operation)), operation).toEqual(those);
   });
 
   it('accepts every scope', () => {

@@ -424,6 +424,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const { headers } = await api.createUser({ role: 'read_only' });
     return inUnknownMode({ ...(await goodCall(id)), key: null, headers });
   },
+  'streamEvents invalid_request': async ({ id }) => {
+    const { headers } = await api.createUser({ role: 'read_only' });
+    return inUnknownMode({ ...(await goodCall(id)), key: null, headers });
+  },
   'getDecisionStatistics gate_not_found': withUrl('/v1/statistics/decisions?gate_id=gate_0'),
   'beginTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'removeTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),

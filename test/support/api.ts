@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
@@ -8,6 +9,8 @@ import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts'
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
+import { publishHintsOf } from '../../control-plane/events/note-hints.ts';
+import { hintPublisher } from '../../control-plane/events/publish-hints.ts';
 import {
   type IdentityProviderSettings,
   identityProvider,
@@ -137,6 +140,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const masterSealer = sealer(random.bytes(32));
   const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
   const bus = inProcessBus(logger);
+  publishHintsOf(sql, hintPublisher(bus));
   const appending = { isStopped: false, projections: recordProjections };
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
@@ -179,6 +183,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const call = async ({ method, url, key = adminKey, body, headers = {} }: Call): Promise<Reply> => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array;
     const asked = method ?? (body === undefined ? 'GET' : 'POST');
+    const isEndless = pathOf(url) === '/v1/events';
     const response = await app.inject({
       // The names that inject knows are a subset of the ones a test may want to send.
       method: asked as 'GET',
@@ -189,16 +194,25 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
         ...headers,
       },
       ...(body === undefined ? {} : { payload: isRaw ? Buffer.from(body) : JSON.stringify(body) }),
+      payloadAsStream: isEndless,
     });
     const isJson = String(response.headers['content-type']).startsWith('application/json');
+    // Of what never ends, its head is the answer.
+    const payload = isEndless ? (isJson ? await text(response.stream()) : '') : response.payload;
+    if (isEndless && !isJson) response.stream().destroy();
     const reply = {
       status: response.statusCode,
-      body: isJson && response.payload !== '' ? response.json() : response.payload,
+      body: isJson && payload !== '' ? JSON.parse(payload) : payload,
       headers: response.headers,
     };
     // Once more here, because what was streamed is whole only now.
     const seen = asked === 'HEAD' ? null : { json: reply.body };
-    held.hold({ ...reply, method: asked, path: pathOf(response.raw.req.url ?? url), body: seen });
+    held.hold({
+      ...reply,
+      method: asked,
+      path: pathOf(isEndless ? url : (response.raw.req.url ?? url)),
+      body: seen,
+    });
     held.throwMisfit();
     return reply;
   };

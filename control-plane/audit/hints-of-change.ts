@@ -1,0 +1,47 @@
+import type { AuditedOperation, AuditFacts } from '../../shared/model/audit.ts';
+import { isId } from '../../shared/model/ids.ts';
+import type { Hint } from '../events/note-hints.ts';
+
+const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
+  issuePassport: 'passport',
+  issuePassportUnattended: 'passport',
+  suspendPassport: 'passport',
+  reactivatePassport: 'passport',
+  revokePassport: 'revocation',
+  createGate: 'gate',
+  updateGate: 'gate',
+  deleteGate: 'gate',
+  publishCatalog: 'gate',
+  approveApproval: 'approval',
+  denyApproval: 'approval',
+  createWebhook: 'delivery',
+  updateWebhook: 'delivery',
+  deleteWebhook: 'delivery',
+  testWebhook: 'delivery',
+  resendDelivery: 'delivery',
+  recoverWebhook: 'delivery',
+  // Whoever loses access by one of these loses open streams too.
+  rollApiKey: 'access',
+  deleteApiKey: 'access',
+  logIn: 'access',
+  logOut: 'access',
+  endSession: 'access',
+  updateUser: 'access',
+  deleteUser: 'access',
+  changePassword: 'access',
+  updateAccount: 'access',
+};
+
+/** Who should look again because of a change through the API; empty where nobody follows such changes. */
+export function hintsOfChange({
+  accountId,
+  mode,
+  operation,
+  target,
+}: Pick<AuditFacts, 'accountId' | 'mode' | 'operation' | 'target'>): readonly Hint[] {
+  const type = typeOf[operation as AuditedOperation];
+  if (type === undefined) return [];
+  if (type !== 'access') return [{ accountId, mode, type, id: target }];
+  // An account is changed by the operator, and its own people and keys are those concerned.
+  return [{ accountId: isId('acct', target) ? target : accountId, mode: null, type, id: null }];
+}

@@ -1,0 +1,35 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { must } from '../../shared/errors/assert.ts';
+import type { Scope } from '../../shared/model/scopes.ts';
+import type { BaseDeps } from '../base/deps.ts';
+import { callerOf } from '../http/caller.ts';
+import { eventStreams } from './event-streams.ts';
+import { hintScopes } from './note-hints.ts';
+
+const oneOfScopes: readonly Scope[] = [...new Set(Object.values(hintScopes))];
+
+/** Hints of what changes in the caller's account and mode, as server-sent events (contract §9). */
+export function eventRoutes(
+  deps: Pick<BaseDeps, 'bus' | 'clock' | 'logger' | 'metrics'>,
+): FastifyPluginAsync {
+  return async (app) => {
+    const streams = eventStreams(deps);
+    // Before requests in flight are waited for: a stream never ends by itself.
+    app.addHook('preClose', async () => streams.close());
+
+    app.get(
+      '/events',
+      { config: { scope: null, oneOfScopes }, exposeHeadRoute: false },
+      async (request, reply) => {
+        const stream = await streams.open({
+          caller: callerOf(request),
+          again: must(request.callerNow, 'the route asks for one of several scopes'),
+          isBack: request.headers['last-event-id'] !== undefined,
+        });
+        // nginx would gather what it passes on.
+        reply.header('x-accel-buffering', 'no');
+        return reply.type('text/event-stream; charset=utf-8').send(stream);
+      },
+    );
+  };
+}
