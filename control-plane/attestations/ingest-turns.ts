@@ -58,13 +58,11 @@ export class IngestTurn {
   /** It holds its locks, or has ended. */
   readonly locked: Promise<void>;
   readonly ended: Promise<void>;
-  /** The last turn of the epoch that began before this one. */
-  readonly earlier: IngestTurn | null;
-
   readonly #newest: Map<string, IngestTurn>;
   readonly #mayDraft: boolean;
   readonly #names: string[] = [];
   readonly #before = new Set<IngestTurn>();
+  #earlier: IngestTurn | null;
   #noteDrafted: (draft: BatchDraft | null) => void = () => undefined;
   #noteLocked: () => void = () => undefined;
   #noteEnded: () => void = () => undefined;
@@ -81,7 +79,12 @@ export class IngestTurn {
     this.ended = new Promise((resolve) => {
       this.#noteEnded = resolve;
     });
-    this.earlier = this.#join(of.epoch);
+    this.#earlier = this.#join(of.epoch);
+  }
+
+  /** The last turn of the epoch that began before this one. Null: there was none, or this one has ended. */
+  get earlier(): IngestTurn | null {
+    return this.#earlier;
   }
 
   /** Joins those that add to these chains. Answers by chain the last turn before it, where there is one. */
@@ -118,7 +121,9 @@ export class IngestTurn {
     this.#noteLocked();
     this.#noteEnded();
     for (const name of this.#names) if (this.#newest.get(name) === this) this.#newest.delete(name);
+    // Of turns without a gap between them each would keep all before it in memory.
     this.#before.clear();
+    this.#earlier = null;
   }
 
   #join(name: string): IngestTurn | null {
