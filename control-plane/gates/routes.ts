@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { renderTime } from '../../shared/model/time.ts';
 import {
   GateAnswer,
   GateCreation,
@@ -14,6 +15,7 @@ import {
   renderGateWithStats,
   renderNewGate,
 } from '../../shared/wire/gate.ts';
+import { GateUsageAnswer, GateUsageQuery, renderLimitUsage } from '../../shared/wire/gate-usage.ts';
 import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { creator } from '../creation/idempotency.ts';
@@ -26,6 +28,7 @@ import { deleteGate } from './delete-gate.ts';
 import { findCountedGate } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { listGatesUseCase } from './list-gates-use-case.ts';
+import { readGateUsage } from './read-gate-usage.ts';
 import { updateGate } from './update-gate.ts';
 
 const create = { scope: 'gates:create', creates: true } as const;
@@ -78,6 +81,27 @@ export function gateRoutes(
         if (gate === null) throw new ApiError('gate_not_found');
         reply.header('etag', gateTag(gate));
         return renderGateWithStats(gate, deps.gateHost);
+      },
+    );
+
+    app.get(
+      '/gates/:id/usage',
+      {
+        config: read,
+        schema: { params: IdParams, querystring: GateUsageQuery, response: { 200: GateUsageAnswer } },
+      },
+      async (request) => {
+        const { passport_id: passport } = request.query;
+        const gateId = gateIdOf(request.params.id);
+        const passportId = passport === undefined ? null : pathId('pass', passport, 'passport_not_found');
+        const nowMs = deps.clock.now();
+        const usages = await readGateUsage(deps.sql, callerOf(request), { gateId, passportId, nowMs });
+        return {
+          gate_id: gateId,
+          passport_id: passportId,
+          read_at: renderTime(nowMs),
+          limits: usages.map(renderLimitUsage),
+        };
       },
     );
 

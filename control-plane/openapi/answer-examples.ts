@@ -577,6 +577,27 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       ],
     },
   ],
+  GateUsage: [
+    {
+      gate_id: 'gate_01m7w8f9w7q9s1t3v5x7z9b1d3',
+      passport_id: null,
+      read_at: '2026-11-22T08:00:00.000Z',
+      limits: [
+        {
+          of: 'gate',
+          per: 'gate',
+          unit: 'usd',
+          window: 'day',
+          limit: 500,
+          used: 120.5,
+          leased: 10,
+          remaining: 369.5,
+          starts_at: '2026-11-22T00:00:00.000Z',
+          ends_at: '2026-11-23T00:00:00.000Z',
+        },
+      ],
+    },
+  ],
   Sidecar: [
     {
       sidecar_id: 'side_01m7w8f9w7q9s1t3v5x7z9b1d3',

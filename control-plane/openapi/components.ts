@@ -41,6 +41,7 @@ import {
   GateWithStatsAnswer,
 } from '../../shared/wire/gate.ts';
 import { GateRoute } from '../../shared/wire/gate-routes.ts';
+import { GateUsageAnswer, LimitUsageAnswer } from '../../shared/wire/gate-usage.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } from '../../shared/wire/oidc.ts';
@@ -170,6 +171,8 @@ export const namedSchemas = {
   DecisionBucket: DecisionBucketAnswer,
   DecisionStatistics: DecisionStatisticsAnswer,
   Sidecar: SidecarAnswer,
+  LimitUsage: LimitUsageAnswer,
+  GateUsage: GateUsageAnswer,
   Login,
   SessionAccount: SessionAccountAnswer,
   Session: SessionAnswer,

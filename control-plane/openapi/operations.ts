@@ -273,6 +273,15 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'is in the answer, at most 1,440. Minutes are kept for two days, hours and days for 400. Gate tests do not count.',
     errors: ['gate_not_found'],
   },
+  'GET /v1/gates/:id/usage': {
+    id: 'getGateUsage',
+    tag: 'Statistics',
+    summary: 'See what the limits of a gate have left',
+    description:
+      'The limits of the gate in their windows of now. With `passport_id` also what is counted for that passport, and the limits of its own where it ' +
+      'is yours and you may read it. `limit` = `used` + `leased` + `remaining`, unless the limit was lowered. Nothing is reserved by reading.',
+    errors: ['gate_not_found', 'passport_not_found'],
+  },
   'GET /v1/events': {
     id: 'streamEvents',
     tag: 'Statistics',

@@ -16,7 +16,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /passports/x/reactivate',
   ],
   'gates:create': ['POST /gates'],
-  'gates:read': ['GET /gates', 'GET /gates/x', 'POST /gates/x/test', 'GET /sidecars'],
+  'gates:read': ['GET /gates', 'GET /gates/x', 'POST /gates/x/test', 'GET /gates/x/usage', 'GET /sidecars'],
   'gates:update': ['PUT /gates/x', 'POST /gates/x/catalog'],
   'gates:manage': ['DELETE /gates/x'],
   'enforcement:check': ['POST /gates/x/check', 'POST /gates/x/check/batch', 'POST /enforce'],

@@ -222,6 +222,7 @@ export function goodCalls(api: Api): GoodCalls {
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
     getDecisionStatistics: get('/v1/statistics/decisions'),
+    getGateUsage: async () => ({ url: `/v1/gates/${await gateId()}/usage` }),
     streamEvents: get('/v1/events'),
     listSidecars: get('/v1/sidecars'),
     listAuditEntries: get('/v1/audit'),

@@ -1,0 +1,60 @@
+import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { Constraints } from '../../shared/model/constraints.ts';
+import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import { holdsScope } from '../../shared/model/scopes.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import type { LimitUsage } from '../../shared/wire/gate-usage.ts';
+import type { Database } from '../base/database.ts';
+import type { Caller } from '../http/caller.ts';
+import { findPassport } from '../passports/passport-store.ts';
+import { readUsage } from '../quota/read-usage.ts';
+import { findGate } from './gate-store.ts';
+
+/**
+ * What the limits that a request at the gate runs into have given out now: those of the gate, and with a
+ * passport of the caller's own also those of the passport, for callers that may read it. A limit that is
+ * counted for each passport has numbers only where one is named. Throws `gate_not_found`.
+ */
+export async function readGateUsage(
+  sql: Database,
+  caller: Caller,
+  of: { readonly gateId: GateId; readonly passportId: PassportId | null; readonly nowMs: UnixMillis },
+): Promise<readonly LimitUsage[]> {
+  const { gateId, passportId, nowMs } = of;
+  const gate = await findGate(sql, caller, gateId);
+  if (gate === null) throw new ApiError('gate_not_found');
+  const readsPassports = holdsScope(caller.scopes, 'passports:read');
+  const passport =
+    passportId === null || !readsPassports ? null : await findPassport(sql, caller, { passportId, nowMs });
+  const limits = [
+    ...windowsOf(gate.constraints, 'gate'),
+    ...(passport === null ? [] : windowsOf(passport.constraints, 'passport')),
+  ];
+  const counterIn = (limit: WindowLimit): CounterKey | null => {
+    if (limit.per === 'gate') return counterKey({ kind: kindOfGate(limit), gateId, passportId: null });
+    return passportId === null ? null : counterKey(counterOf(limit, gateId, passportId));
+  };
+  const counted = limits.flatMap((limit) => {
+    const counter = counterIn(limit);
+    return counter === null ? [] : [{ limit, counter, window: limit.window }];
+  });
+  const usages = await readUsage(sql, counted, nowMs);
+  const byLimit = new Map(counted.map(({ limit }, place) => [limit, usages[place] ?? null]));
+  return limits.map((limit) => ({
+    limit,
+    window: windowAt(limit.window, nowMs),
+    units: byLimit.get(limit) ?? null,
+  }));
+}
+
+/** A limit `per: gate` is of a gate: a passport's own is always the passport's. */
+const kindOfGate = ({ kind }: WindowLimit) => (kind === 'gate_rate' ? 'gate_rate' : 'gate_spend');
+
+const windowsOf = (
+  { rateLimits, spendLimits }: Constraints,
+  of: 'gate' | 'passport',
+): readonly WindowLimit[] => [...compileRateWindows(rateLimits, of), ...compileSpendWindows(spendLimits, of)];
