@@ -88,7 +88,9 @@ describe('passports on the page', () => {
 describe('the inbox of approvals', () => {
   it('shows a request on a phone while the agent waits, and lets it go on', async () => {
     const { api } = world;
-    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { gate_id: gate } = await api.createGate({
+      constraints: { approvals: { above_usd: 20 }, spend_limits: { daily_usd: 100 } },
+    });
     const { jwt } = await api.issuePassport({ agent_id: 'waiting-agent' });
     await sidecar.caughtUp();
     const phone = await world.open({ isPhone: true, role: 'approver' });
@@ -96,7 +98,9 @@ describe('the inbox of approvals', () => {
     await phone.getByText('Nothing waits for you').waitFor();
     const approval_id = await suspend(gate, jwt, 30);
     // Nothing is pressed: the page follows by itself.
-    await phone.getByRole('article', { name: 'Request of waiting-agent' }).waitFor();
+    const card = phone.getByRole('article', { name: 'Request of waiting-agent' });
+    await card.getByText(/left after this, of one limit/).click();
+    await card.getByText(/left of \$100\.00/).waitFor();
     await phone.getByLabel('Note').fill('known supplier');
     await phone.getByRole('button', { name: 'Approve $30.00' }).click();
     await phone.getByText('Approved: waiting-agent may go on.').waitFor();

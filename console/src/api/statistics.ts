@@ -31,8 +31,27 @@ export interface Sidecar {
   readonly clock_offset_ms: number;
 }
 
+/** One limit in its window of now. Numbers are null where it is counted for each passport and none was named. */
+export interface LimitUsage {
+  readonly of: 'gate' | 'passport';
+  readonly per: 'gate' | 'passport';
+  readonly unit: 'requests' | 'usd';
+  readonly window: 'minute' | 'hour' | 'day' | 'month';
+  readonly limit: number;
+  readonly used: number | null;
+  readonly leased: number | null;
+  readonly remaining: number | null;
+  readonly ends_at: string;
+}
+
 export const statistics = {
   decisions: (query: { readonly step: DecisionStatistics['step']; readonly gate_id?: string }) =>
     ask<DecisionStatistics>({ method: 'GET', path: '/v1/statistics/decisions', query }),
+  usage: (gateId: string, passportId?: string) =>
+    ask<{ readonly limits: readonly LimitUsage[] }>({
+      method: 'GET',
+      path: `/v1/gates/${encodeURIComponent(gateId)}/usage`,
+      query: { passport_id: passportId },
+    }),
   sidecars: () => ask<{ readonly items: readonly Sidecar[] }>({ method: 'GET', path: '/v1/sidecars' }),
 };

@@ -2,10 +2,12 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { type Approval, api } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
+import type { LimitUsage } from '../api/statistics.ts';
 import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { TextField } from '../ui/field.tsx';
 import { usd } from '../ui/format.ts';
+import { Limits, useUsage } from '../ui/limits.tsx';
 import { GateName } from '../ui/names.tsx';
 import { Facts, Problem } from '../ui/page.tsx';
 import { Ago, Countdown, useNow } from '../ui/time.tsx';
@@ -14,9 +16,12 @@ import { Ago, Countdown, useNow } from '../ui/time.tsx';
 export function ApprovalCard({
   approval,
   linksToDetails = false,
+  showsLimits = true,
 }: {
   readonly approval: Approval;
   readonly linksToDetails?: boolean;
+  /** Each costs a request of its own. */
+  readonly showsLimits?: boolean;
 }): ReactNode {
   const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
   const { may } = useSession();
@@ -63,6 +68,9 @@ export function ApprovalCard({
           ['Asked', <Ago key="asked" at={approval.created_at} />],
         ]}
       />
+      {showsLimits && may('gates:read') ? (
+        <Left gateId={approval.gate_id} passportId={approval.passport_id} />
+      ) : null}
       {linksToDetails ? (
         <div className="row small">
           <Link to={`/approvals/${id}`}>Details and history of this agent</Link>
@@ -108,3 +116,21 @@ export function ApprovalCard({
     </article>
   );
 }
+
+/** What the limits on money have left. The amount of this request is set aside already, and not in it. */
+function Left({ gateId, passportId }: { readonly gateId: string; readonly passportId: string }): ReactNode {
+  const usage = useUsage(gateId, passportId);
+  const limits = (usage.data?.limits ?? []).filter(({ unit }) => unit === 'usd');
+  if (limits.length === 0) return null;
+  return (
+    <details>
+      <summary>
+        {lowestOf(limits)} left after this, of {limits.length === 1 ? 'one limit' : `${limits.length} limits`}
+      </summary>
+      <Limits limits={limits} />
+    </details>
+  );
+}
+
+const lowestOf = (limits: readonly LimitUsage[]): string =>
+  usd(Math.min(...limits.map(({ remaining, limit }) => remaining ?? limit)));

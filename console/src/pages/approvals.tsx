@@ -70,9 +70,9 @@ function Inbox(): ReactNode {
   return (
     <>
       <ul className="stack" aria-label="Waiting requests">
-        {sorted.map((approval) => (
+        {sorted.map((approval, place) => (
           <li key={approval.approval_id}>
-            <ApprovalCard approval={approval} linksToDetails />
+            <ApprovalCard approval={approval} linksToDetails showsLimits={place < limitsShown} />
           </li>
         ))}
       </ul>
@@ -82,6 +82,9 @@ function Inbox(): ReactNode {
     </>
   );
 }
+
+/** Requests at the top of which the limits are shown, too. */
+const limitsShown = 5;
 
 function Past({ status }: { readonly status: Status }): ReactNode {
   const source = useOffsetList<Approval>(['approvals', 'list', status], (page) =>

@@ -12,6 +12,7 @@ import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { count } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
+import { Limits, useUsage } from '../ui/limits.tsx';
 import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { Ago, Time } from '../ui/time.tsx';
@@ -84,6 +85,8 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
     enabled: may('attestations:read'),
     refetchInterval: pollMs(),
   });
+  const usage = useUsage(gate.gate_id);
+  const limits = usage.data?.limits ?? [];
   const { total_requests: total, permits, blocks, last_request_at: last } = gate.stats;
   return (
     <>
@@ -122,6 +125,11 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
             ))}
           </ul>
         </Card>
+        {limits.length === 0 ? null : (
+          <Card title="Limits">
+            <Limits limits={limits} />
+          </Card>
+        )}
         <Card title="Connect your service">
           <Facts
             items={[
