@@ -26,8 +26,9 @@ export function eventRoutes(
           again: must(request.callerNow, 'the route asks for one of several scopes'),
           isBack: request.headers['last-event-id'] !== undefined,
         });
-        // nginx would gather what it passes on.
-        reply.header('x-accel-buffering', 'no');
+        // nginx would gather what it passes on. The connection ends with its stream: kept, it would hold up a
+        // stop of this process until the time for idle connections is over.
+        reply.header('x-accel-buffering', 'no').header('connection', 'close');
         return reply.type('text/event-stream; charset=utf-8').send(stream);
       },
     );
