@@ -5,7 +5,7 @@ import { useAddress } from '../api/address.ts';
 import { type Attestation, type AttestationPage, api } from '../api/client.ts';
 import { useCursorList } from '../api/lists.ts';
 import { Badge } from '../ui/badge.tsx';
-import { DataTable } from '../ui/data-table.tsx';
+import { type Column, DataTable } from '../ui/data-table.tsx';
 import { ExportLink } from '../ui/export-link.tsx';
 import { Select, TextField } from '../ui/field.tsx';
 import { microUsd, words } from '../ui/format.ts';
@@ -32,6 +32,42 @@ const periods = [
   ['24', 'Last 24 hours'],
   ['168', 'Last 7 days'],
 ] as const;
+
+const columns: readonly Column<Attestation>[] = [
+  {
+    head: 'Decision',
+    width: 'minmax(90px, 1.2fr)',
+    cell: (row) => (
+      <div className="two-lines">
+        <Link to={`/attestations/${row.id}`}>
+          <Badge value={row.decision} />
+        </Link>
+        <span>{row.reason === null ? (row.test ? 'gate test' : '') : words(row.reason)}</span>
+      </div>
+    ),
+  },
+  { head: 'Agent', width: 'minmax(0, 1.3fr)', cell: (row) => <PassportName id={row.passport_id} /> },
+  {
+    head: 'Gate',
+    width: 'minmax(0, 1.3fr)',
+    isWideOnly: true,
+    cell: (row) => <GateName id={row.gate_id} />,
+  },
+  {
+    head: 'Permission',
+    width: 'minmax(0, 1.3fr)',
+    isWideOnly: true,
+    cell: (row) => <code>{row.permission_key ?? ''}</code>,
+  },
+  {
+    head: 'Amount',
+    width: '90px',
+    isNumber: true,
+    isWideOnly: true,
+    cell: (row) => (row.amount_micro_usd === null ? '' : microUsd(row.amount_micro_usd)),
+  },
+  { head: 'When', width: '96px', cell: (row) => <Ago at={row.timestamp} /> },
+];
 
 export default function AttestationsPage(): ReactNode {
   const { search, set } = useAddress();
@@ -123,41 +159,7 @@ export default function AttestationsPage(): ReactNode {
             </Empty>
           )
         }
-        columns={[
-          {
-            head: 'Decision',
-            width: 'minmax(90px, 1.2fr)',
-            cell: (row) => (
-              <div className="two-lines">
-                <Link to={`/attestations/${row.id}`}>
-                  <Badge value={row.decision} />
-                </Link>
-                <span>{row.reason === null ? (row.test ? 'gate test' : '') : words(row.reason)}</span>
-              </div>
-            ),
-          },
-          { head: 'Agent', width: 'minmax(0, 1.3fr)', cell: (row) => <PassportName id={row.passport_id} /> },
-          {
-            head: 'Gate',
-            width: 'minmax(0, 1.3fr)',
-            isWideOnly: true,
-            cell: (row) => <GateName id={row.gate_id} />,
-          },
-          {
-            head: 'Permission',
-            width: 'minmax(0, 1.3fr)',
-            isWideOnly: true,
-            cell: (row) => <code>{row.permission_key ?? ''}</code>,
-          },
-          {
-            head: 'Amount',
-            width: '90px',
-            isNumber: true,
-            isWideOnly: true,
-            cell: (row) => (row.amount_micro_usd === null ? '' : microUsd(row.amount_micro_usd)),
-          },
-          { head: 'When', width: '96px', cell: (row) => <Ago at={row.timestamp} /> },
-        ]}
+        columns={columns}
       />
     </>
   );

@@ -8,13 +8,43 @@ import { useSession } from '../api/session.tsx';
 import { useGo } from '../shell.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Tier } from '../ui/badge.tsx';
-import { DataTable } from '../ui/data-table.tsx';
+import { type Column, DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { Ago } from '../ui/time.tsx';
+
+const columns: readonly Column<GateListItem>[] = [
+  {
+    head: 'Gate',
+    width: 'minmax(0, 2.5fr)',
+    cell: (row) => (
+      <div className="two-lines">
+        <Link to={`/gates/${row.gate_id}`}>{row.name}</Link>
+        <span>{row.description ?? row.gate_id}</span>
+      </div>
+    ),
+  },
+  { head: 'Level', width: '60px', cell: (row) => <Tier tier={row.trust_level} /> },
+  {
+    head: 'Decisions',
+    width: '100px',
+    isNumber: true,
+    isWideOnly: true,
+    cell: (row) => count(row.request_count),
+  },
+  {
+    head: 'Permitted',
+    width: '100px',
+    isNumber: true,
+    isWideOnly: true,
+    cell: (row) => count(row.permit_count),
+  },
+  { head: 'Blocked', width: '84px', isNumber: true, cell: (row) => count(row.block_count) },
+  { head: 'Changed', width: '120px', isWideOnly: true, cell: (row) => <Ago at={row.updated_at} /> },
+];
 
 export default function GatesPage(): ReactNode {
   const { search, set } = useAddress();
@@ -39,35 +69,7 @@ export default function GatesPage(): ReactNode {
             agent.
           </Empty>
         }
-        columns={[
-          {
-            head: 'Gate',
-            width: 'minmax(0, 2.5fr)',
-            cell: (row) => (
-              <div className="two-lines">
-                <Link to={`/gates/${row.gate_id}`}>{row.name}</Link>
-                <span>{row.description ?? row.gate_id}</span>
-              </div>
-            ),
-          },
-          { head: 'Level', width: '60px', cell: (row) => <Tier tier={row.trust_level} /> },
-          {
-            head: 'Decisions',
-            width: '100px',
-            isNumber: true,
-            isWideOnly: true,
-            cell: (row) => count(row.request_count),
-          },
-          {
-            head: 'Permitted',
-            width: '100px',
-            isNumber: true,
-            isWideOnly: true,
-            cell: (row) => count(row.permit_count),
-          },
-          { head: 'Blocked', width: '84px', isNumber: true, cell: (row) => count(row.block_count) },
-          { head: 'Changed', width: '120px', isWideOnly: true, cell: (row) => <Ago at={row.updated_at} /> },
-        ]}
+        columns={columns}
       />
       {search['new'] === '1' ? (
         <CreateDialog

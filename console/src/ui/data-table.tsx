@@ -1,5 +1,5 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { memo, type ReactNode, useEffect, useRef } from 'react';
 import { Problem, Waiting } from './page.tsx';
 
 export interface Column<Row> {
@@ -27,6 +27,29 @@ const rowPx = 52;
 
 const columnClass = <Row,>(column: Column<Row>, kind: string): string =>
   [kind, column.isNumber ? 'number' : '', column.isWideOnly ? 'wide-only' : ''].filter(Boolean).join(' ');
+
+interface TableRowOf<Row> {
+  readonly index: number;
+  /** Pixels below the top of the list. */
+  readonly top: number;
+  readonly row: Row;
+  readonly columns: readonly Column<Row>[];
+}
+
+// biome-ignore-start lint/a11y/useSemanticElements: rows of a real table cannot be placed by themselves
+// biome-ignore-start lint/a11y/useFocusableInteractive: rows are read, the links in them are used
+/** Drawn once: while the reader scrolls, only the rows that come into sight are drawn. */
+const TableRow = memo(function TableRow<Row>({ index, top, row, columns }: TableRowOf<Row>): ReactNode {
+  return (
+    <div role="row" className="tr" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
+      {columns.map((column) => (
+        <div role="cell" key={column.head} className={columnClass(column, 'td')}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <Row>(of: TableRowOf<Row>) => ReactNode;
 
 /** A list of any length: only the rows in sight are in the page, and the next ones are loaded in time. */
 export function DataTable<Row>({
@@ -64,8 +87,6 @@ export function DataTable<Row>({
   const narrow = columns.flatMap(({ width, isWideOnly }) => (isWideOnly ? [] : [width])).join(' ');
   return (
     <>
-      {/* biome-ignore-start lint/a11y/useSemanticElements: rows of a real table cannot be placed by themselves */}
-      {/* biome-ignore-start lint/a11y/useFocusableInteractive: rows are read, the links in them are used */}
       <div
         role="table"
         aria-label={label}
@@ -86,23 +107,15 @@ export function DataTable<Row>({
           {items.map(({ index, start }) => {
             const row = rows[index];
             if (row === undefined) return null;
-            const transform = `translateY(${start - virtual.options.scrollMargin}px)`;
-            return (
-              <div role="row" className="tr" aria-rowindex={index + 2} key={index} style={{ transform }}>
-                {columns.map((column) => (
-                  <div role="cell" key={column.head} className={columnClass(column, 'td')}>
-                    {column.cell(row)}
-                  </div>
-                ))}
-              </div>
-            );
+            const top = start - virtual.options.scrollMargin;
+            return <TableRow key={index} index={index} top={top} row={row} columns={columns} />;
           })}
         </div>
       </div>
-      {/* biome-ignore-end lint/a11y/useFocusableInteractive: see above */}
-      {/* biome-ignore-end lint/a11y/useSemanticElements: see above */}
       {source.error === null ? null : <Problem error={source.error} onRetry={() => fetchNextPage()} />}
       {isFetchingNextPage ? <Waiting what="more" /> : null}
     </>
   );
 }
+// biome-ignore-end lint/a11y/useFocusableInteractive: see above
+// biome-ignore-end lint/a11y/useSemanticElements: see above
