@@ -92,8 +92,12 @@ async function keepFollowing(
   let pause = pauseMs.first;
   let isFirst = true;
   while (!signal.aborted) {
+    const attempt = new AbortController();
+    const giveUp = (): void => attempt.abort();
+    // A connection that is open when the network goes may look alive for minutes.
+    window.addEventListener('offline', giveUp);
     try {
-      await readEvents(mode, signal, changed, () => {
+      await readEvents(mode, AbortSignal.any([signal, attempt.signal]), giveUp, changed, () => {
         pause = pauseMs.first;
         setConnection('live');
         // What happened while nothing was pushed.
@@ -102,31 +106,45 @@ async function keepFollowing(
       });
     } catch (error) {
       if (signal.aborted) return;
-      setConnection(error instanceof TypeError ? 'offline' : 'polling');
+      setConnection(error instanceof TypeError || !navigator.onLine ? 'offline' : 'polling');
+    } finally {
+      window.removeEventListener('offline', giveUp);
     }
     if (connection === 'live') setConnection('polling');
-    await new Promise((resolve) => setTimeout(resolve, pause * (1 + Math.random() / 4)));
+    await untilNextTry(pause * (1 + Math.random() / 4));
     pause = Math.min(pause * 2, pauseMs.longest);
   }
 }
 
+/** Waits so many milliseconds, and no longer than until the network is back. */
+const untilNextTry = (waitMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      window.removeEventListener('online', done);
+      resolve();
+    };
+    const timer = setTimeout(done, waitMs);
+    window.addEventListener('online', done);
+  });
+
 async function readEvents(
   mode: Mode,
   signal: AbortSignal,
+  giveUp: () => void,
   changed: (type: string) => void,
   connected: () => void,
 ): Promise<void> {
-  const silent = new AbortController();
   const answer = await fetch('/v1/events', {
     headers: { accept: 'text/event-stream', 'x-agent-trust-mode': mode },
-    signal: AbortSignal.any([signal, silent.signal]),
+    signal,
   });
   if (!answer.ok || answer.body === null) throw new Error(`HTTP ${answer.status}`);
   connected();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   for (;;) {
-    const timer = setTimeout(() => silent.abort(), silenceMsMax);
+    const timer = setTimeout(giveUp, silenceMsMax);
     const next = await reader.read().finally(() => clearTimeout(timer));
     if (next.done) return;
     const blocks = (text + next.value).split('\n\n');
