@@ -346,7 +346,8 @@ export const glossary: Readonly<Record<string, string>> = {
   unit: 'What is counted: requests, or USD.',
   'LimitUsage.window': 'The calendar window, in UTC.',
   'LimitUsage.limit': 'The limit.',
-  'LimitUsage.used': 'What was permitted, and what waits for approval; null: counted for each passport, and none was named.',
+  'LimitUsage.used':
+    'What was permitted, and what waits for approval; null: counted for each passport, and none was named.',
   leased: 'What sidecars hold and have not reported as used; null as `used`.',
   remaining: 'What is free; null as `used`.',
   'LimitUsage.starts_at': 'When the window begins.',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -76,7 +77,12 @@ it('says apart what a sidecar holds and has not reported', async () => {
   await post(12);
   await post(3);
   expect((await usage(gate_id)).limits).toMatchObject([{ used: 15, leased: 15, remaining: 70 }]);
-  const back = { ...counter, window: 'day' as const, starts_at_ms: Number(grant?.starts_at_ms), units: 15 };
+  const back = {
+    ...counter,
+    window: 'day' as const,
+    starts_at_ms: Number(grant?.starts_at_ms) as UnixMillis,
+    units: 15,
+  };
   await holder.lease([], [back]);
   expect((await usage(gate_id)).limits).toMatchObject([{ used: 15, leased: 0, remaining: 85 }]);
 });

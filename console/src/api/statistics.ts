@@ -31,7 +31,9 @@ export interface Sidecar {
   readonly clock_offset_ms: number;
 }
 
-/** One limit in its window of now. Numbers are null where it is counted for each passport and none was named. */
+/**
+ * One limit in its window of now. Numbers are null where it is counted for each passport and none was named.
+ */
 export interface LimitUsage {
   readonly of: 'gate' | 'passport';
   readonly per: 'gate' | 'passport';
