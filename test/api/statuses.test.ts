@@ -428,6 +428,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const { headers } = await api.createUser({ role: 'read_only' });
     return inUnknownMode({ ...(await goodCall(id)), key: null, headers });
   },
+  'getGateUsage passport_not_found': async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, url: `${call.url}?passport_id=pass_0` });
+  },
   'getDecisionStatistics gate_not_found': withUrl('/v1/statistics/decisions?gate_id=gate_0'),
   'beginTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'removeTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
