@@ -12,7 +12,7 @@ export const statisticsLimits = {
   /** Rows of counts that one answer may be made of, read with the oldest first: 20 MB. */
   rowsMax: 100_000,
   trimIntervalMs: minuteMs,
-  /** A statement that removes old rows holds locks on so many, for some tens of milliseconds. */
+  /** As many as one statement may lock; the next statement removes more. */
   rowsPerTrimMax: 10_000,
   /** A call without `from` shows this much. */
   defaultSpanMs: { minute: hourMs, hour: dayMs, day: 30 * dayMs },

@@ -14,6 +14,7 @@ import { insertSettlements, writeVoids } from '../../control-plane/decisions/set
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
 import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
 import { moveUnits } from '../../control-plane/quota/ledger.ts';
+import { readUsage } from '../../control-plane/quota/read-usage.ts';
 import { addToWindows } from '../../control-plane/quota/spend-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
@@ -196,6 +197,12 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
           ask: { group: 0, limit: 1_000, unitsMin: 1, unitsNeeded: 1, unitsAhead: 0 },
         },
       ],
+      nowMs,
+    ),
+  'reading what limits have left': (sql) =>
+    readUsage(
+      sql,
+      some.map((n) => ({ counter: counter(n), window: 'day' })),
       nowMs,
     ),
   'adding up what was spent': (sql) =>
