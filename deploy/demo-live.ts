@@ -8,10 +8,12 @@ import {
   type Agent,
   type Answer,
   api,
+  BusyError,
   call,
   DemoError,
   issuePassport,
   print,
+  refuseErrors,
   type Stage,
   title,
 } from './demo-stage.ts';
@@ -85,18 +87,20 @@ const scenes: readonly Scene[] = [
   { agent: 'buyer', gate: 'Orders', weight: 3, permission: 'orders:create', usd: [51, 90], domain: shop },
   { agent: 'intern', gate: 'Payouts', weight: 3, permission: 'payouts:create', usd: [5, 20] },
   {
-    ...{
-      agent: 'buyer',
-      gate: 'Orders',
-      weight: 5,
-      permission: 'orders:create',
-      usd: [21, 49],
-      domain: shop,
-    },
+    agent: 'buyer',
+    gate: 'Orders',
+    weight: 5,
+    permission: 'orders:create',
+    usd: [21, 49],
+    domain: shop,
     waitsForPerson: true,
   },
   {
-    ...{ agent: 'accountant', gate: 'Payouts', weight: 2, permission: 'payouts:create', usd: [260, 480] },
+    agent: 'accountant',
+    gate: 'Payouts',
+    weight: 2,
+    permission: 'payouts:create',
+    usd: [260, 480],
     waitsForPerson: true,
   },
 ];
@@ -159,7 +163,7 @@ async function tradeUntil(market: Market, perSecond: number, signal: AbortSignal
       if (awayPauseMs !== null) print('The service answers again.');
       awayPauseMs = null;
     } catch (error) {
-      if (error instanceof DemoError) throw error;
+      if (error instanceof DemoError && !(error instanceof BusyError)) throw error;
       if (awayPauseMs === null) print('The service does not answer; the agents wait and try again.');
       awayPauseMs = Math.min((awayPauseMs ?? awayMs.first / 2) * 2, awayMs.longest);
     }
@@ -202,7 +206,7 @@ class Market {
     return new Market(stage, { id: String(body['key_id']), secret: String(body['key']) }, gateIds, cast);
   }
 
-  /** One request of one agent, or what happens from time to time. Throws a TypeError where nobody answers. */
+  /** One request of one agent, or what happens from time to time. Throws where the service does not answer. */
   async act(): Promise<void> {
     const nowMs = performance.now();
     const due = [...this.#waiting].find(([, { askedAtMs }]) => nowMs - askedAtMs >= askAgainMs);
@@ -246,12 +250,9 @@ class Market {
     const gateId = must(this.#gateIds.get(scene.gate), 'every gate is there');
     const url = `${this.#stage.sidecarUrl}/v1/gates/${gateId}/check`;
     const answer = await call(url, 'POST', this.#key.secret, { passport: agent.token, request });
-    const { decision, reason, error } = answer.body;
-    if (answer.status === 429 || answer.status >= 500) throw new TypeError(`HTTP ${answer.status}`);
-    if (typeof decision !== 'string') {
-      throw new DemoError(`The sidecar answered ${answer.status}: ${JSON.stringify(error)}`);
-    }
-    const outcome = decision === 'BLOCK' ? String(reason) : decision;
+    refuseErrors(answer, 'The check at the sidecar');
+    const { decision, reason } = answer.body;
+    const outcome = String(decision === 'BLOCK' ? reason : decision);
     this.#counts[outcome] = (this.#counts[outcome] ?? 0) + 1;
     return answer;
   }

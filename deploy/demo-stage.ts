@@ -3,6 +3,9 @@ import { CommandError } from '../control-plane/cli/call-api.ts';
 /** What went wrong, in words for the person at the terminal. */
 export class DemoError extends CommandError {}
 
+/** The service is too busy, or on its way up or down: the same call may succeed later. */
+export class BusyError extends DemoError {}
+
 /** The running service that a demonstration calls. */
 export interface Stage {
   readonly url: string;
@@ -54,15 +57,18 @@ export async function issuePassport(
   return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
 }
 
-/** Calls the control plane as an administrator. Throws DemoError for an answer that is an error. */
+/** Calls the control plane as an administrator. Throws as `refuseErrors` does. */
 export async function api(stage: Stage, method: string, path: string, body?: object): Promise<Answer> {
   const answer = await call(`${stage.url}/v1${path}`, method, stage.adminKey, body);
-  if (answer.status >= 400) {
-    throw new DemoError(
-      `${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body['error'])}`,
-    );
-  }
+  refuseErrors(answer, `${method} ${path}`);
   return answer;
+}
+
+/** Throws BusyError for 429 and 5xx, and DemoError for every other answer that is an error. */
+export function refuseErrors({ status, body }: Answer, asked: string): void {
+  if (status < 400) return;
+  const message = `${asked} answered ${status}: ${JSON.stringify(body['error'])}`;
+  throw status === 429 || status >= 500 ? new BusyError(message) : new DemoError(message);
 }
 
 /** Far longer than any answer takes, so that a service that has stopped answering ends the wait. */
