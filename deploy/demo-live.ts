@@ -206,7 +206,9 @@ class Market {
     return new Market(stage, { id: String(body['key_id']), secret: String(body['key']) }, gateIds, cast);
   }
 
-  /** One request of one agent, or what happens from time to time. Throws where the service does not answer. */
+  /**
+   * One request of one agent, or what happens from time to time. Throws where the service does not answer.
+   */
   async act(): Promise<void> {
     const nowMs = performance.now();
     const due = [...this.#waiting].find(([, { askedAtMs }]) => nowMs - askedAtMs >= askAgainMs);

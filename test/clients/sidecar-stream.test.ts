@@ -190,6 +190,11 @@ describe('the client over a stream that fails', () => {
     const asked: (() => void)[] = [];
     const server = await serve((socket, { id }) => asked.push(() => say(socket, id, permit)));
     const sidecar = streamTo(server.url);
+    // The connection is opened first: a request whose deadline ends before that is never sent.
+    const first = sidecar.check('gate_1', input);
+    await until(() => asked.length === 1, { what: 'the first frame' });
+    asked.shift()?.();
+    expect(await first).toMatchObject({ decision: 'PERMIT' });
     const late = await sidecar.check('gate_1', input, { deadlineMs: 50 });
     expect(late).toMatchObject({ decision: 'UNAVAILABLE', reason: 'timeout' });
     const controller = new AbortController();
