@@ -48,7 +48,6 @@ import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } fro
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   PasskeyAnswer,
-  PasskeyBeginning,
   PasskeyCreation,
   PasskeyLogin,
   PasskeyOptions,
@@ -75,6 +74,7 @@ import { TemplateAnswer, TemplateCreation } from '../../shared/wire/template.ts'
 import {
   InvitationAcceptance,
   InvitedUserAnswer,
+  OwnPassword,
   PasswordChange,
   TotpBegunAnswer,
   TotpConfirmation,
@@ -188,11 +188,11 @@ export const namedSchemas = {
   InvitedUser: InvitedUserAnswer,
   InvitationAcceptance,
   UserDeletion,
+  OwnPassword,
   PasswordChange,
   TotpBegun: TotpBegunAnswer,
   TotpConfirmation,
   TotpConfirmed: TotpConfirmedAnswer,
-  PasskeyBeginning,
   PasskeyOptions,
   PasskeyCreation,
   PasskeyLogin,

@@ -527,6 +527,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'removeTotp',
     tag: 'People',
     summary: 'Remove your second factor',
+    description: 'Asks for your password once more.',
   },
   'GET /v1/users/me/passkeys': {
     id: 'listPasskeys',

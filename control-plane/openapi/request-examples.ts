@@ -239,6 +239,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   confirmTotp: { code: { value: { code: totpCode } } },
+  removeTotp: { password: { value: { password: exampleLogin.password } } },
   acceptInvitation: {
     invited: {
       value: {

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import {
   PasskeyAnswer,
-  PasskeyBeginning,
   PasskeyCreation,
   PasskeyListAnswer,
   PasskeyLogin,
@@ -11,6 +10,7 @@ import {
   renderPasskey,
 } from '../../shared/wire/passkey.ts';
 import { SessionAnswer } from '../../shared/wire/session.ts';
+import { OwnPassword } from '../../shared/wire/user.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { requestIdOf } from '../http/request-id.ts';
@@ -59,7 +59,7 @@ export function passkeyRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 
     app.post(
       '/users/me/passkeys/begin',
-      { config, schema: { body: PasskeyBeginning, response: { 200: PasskeyOptions } } },
+      { config, schema: { body: OwnPassword, response: { 200: PasskeyOptions } } },
       async (request, reply) => {
         const wanted = { caller: callerOf(request), password: request.body.password };
         const { options, cookie } = await passkeys.begin(request, wanted);

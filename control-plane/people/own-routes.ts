@@ -5,6 +5,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AuditedOperation } from '../../shared/model/audit.ts';
 import { SessionAnswer } from '../../shared/wire/session.ts';
 import {
+  OwnPassword,
   PasswordChange,
   TotpBegunAnswer,
   TotpConfirmation,
@@ -15,6 +16,7 @@ import type { Transaction } from '../base/database.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { sessionAnswerer } from './answer-session.ts';
 import { changePassword } from './change-password.ts';
+import { checkOwnPassword } from './check-own-password.ts';
 import type { PeopleDeps } from './deps.ts';
 import { administratorOfPeople } from './own-people.ts';
 import { beginSecondFactor, confirmSecondFactor, removeSecondFactor } from './second-factor.ts';
@@ -59,11 +61,16 @@ export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 
     app.delete(
       '/users/me/totp',
-      { config, schema: { response: { 204: Nothing } } },
+      { config, schema: { body: OwnPassword, response: { 204: Nothing } } },
       async (request, reply) => {
-        await changeOwn(deps, callerOf(request), 'removeTotp', (tx, { userId }) =>
-          removeSecondFactor(tx, userId),
-        );
+        const caller = callerOf(request);
+        // Whoever found a browser open must not make the next login easier.
+        const { password } = request.body;
+        const { user } = await checkOwnPassword(deps, request, { caller, field: 'password', password });
+        await changeOwn(deps, caller, 'removeTotp', async (tx, locked) => {
+          if (locked.passwordHash !== user.passwordHash) throw new ApiError('unauthorized');
+          await removeSecondFactor(tx, locked.userId);
+        });
         return reply.code(204).send();
       },
     );

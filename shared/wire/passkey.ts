@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox';
 import type { Passkey } from '../model/passkey.ts';
 import { renderOptionalTime, renderTime } from '../model/time.ts';
 import { closed, FreeForm, Name, nullable, Timestamp } from './fields.ts';
-import { Password } from './user.ts';
 
 export const PasskeyAnswer = Type.Object({
   passkey_id: Type.String(),
@@ -12,9 +11,6 @@ export const PasskeyAnswer = Type.Object({
 });
 
 export const PasskeyListAnswer = Type.Object({ items: Type.Array(PasskeyAnswer) });
-
-/** `POST /users/me/passkeys/begin` */
-export const PasskeyBeginning = closed({ password: Password });
 
 /** What the browser is given: WebAuthn Level 3 defines its members. */
 export const PasskeyOptions = Type.Object({ options: FreeForm });

@@ -67,6 +67,9 @@ export const TotpBegunAnswer = Type.Object({ secret: Type.String(), uri: Type.St
 /** `POST /users/me/totp/confirm` */
 export const TotpConfirmation = closed({ code: Type.String({ maxLength: 16 }) });
 
+/** Of what asks whoever is logged in for their password once more. */
+export const OwnPassword = closed({ password: Password });
+
 /** Shown this once: each lets its user in one time without the app. */
 export const TotpConfirmedAnswer = Type.Object({ recovery_codes: Type.Array(Type.String()) });
 

@@ -91,9 +91,14 @@ describe('a second factor', () => {
     expect((await logIn(person, second.toLowerCase().replaceAll('-', ' '))).status).toBe(200);
   });
 
-  it('is removed by its person, and then not asked for', async () => {
+  it('is removed with the password alone, and then not asked for', async () => {
     const { person } = await withTotp();
-    expect((await own(person, 'DELETE', '/totp')).status).toBe(204);
+    expectError(await own(person, 'DELETE', '/totp'), 'invalid_request', 'password');
+    const wrong = { password: 'a guess of somebody' };
+    expectError(await own(person, 'DELETE', '/totp', wrong), 'invalid_request', 'password');
+    expectError(await logIn(person), 'totp_required');
+    const { password } = person;
+    expect((await own(person, 'DELETE', '/totp', { password })).status).toBe(204);
     expect((await logIn(person)).status).toBe(200);
     expectError(await own(person, 'POST', '/totp/confirm', { code: '000000' }), 'invalid_request', 'code');
   });
@@ -121,5 +126,7 @@ describe('a new password', () => {
     for (let tries = 0; tries < 10; tries++)
       expectError(await own(person, 'POST', '/password', change), 'invalid_request', 'current_password');
     expectError(await own(person, 'POST', '/password', change), 'rate_limited');
+    // Every question for the password counts the same.
+    expectError(await own(person, 'DELETE', '/totp', { password: 'another guess' }), 'rate_limited');
   });
 });

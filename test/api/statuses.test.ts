@@ -434,7 +434,6 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'getDecisionStatistics gate_not_found': withUrl('/v1/statistics/decisions?gate_id=gate_0'),
   'beginTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
-  'removeTotp invalid_request': async ({ id }) => inUnknownMode(await goodCall(id)),
   'beginPasskeyLogin invalid_request': async () => {
     const at = await startApi();
     try {

@@ -94,6 +94,15 @@ describe('access to the console', () => {
     await page.getByLabel('Code of your authenticator app').fill(recovery);
     await page.getByRole('button', { name: 'Log in' }).click();
     await heading(page, 'Settings').waitFor();
+    await page.getByRole('button', { name: 'Switch off' }).click();
+    expect(await violations(page)).toEqual([]);
+    await screenshot(page, 'totp-off-light');
+    await page.getByLabel('Your password').fill('not the password of this person');
+    await page.getByRole('button', { name: 'Switch it off' }).click();
+    await page.getByText('password is not your password.').waitFor();
+    await page.getByLabel('Your password').fill(user.password);
+    await page.getByRole('button', { name: 'Switch it off' }).click();
+    await page.getByText('Off. A stolen password is enough to log in as you.').waitFor();
   });
 
   it('ends on every page when the session is ended elsewhere', async () => {

@@ -160,8 +160,9 @@ export function goodCalls(api: Api): GoodCalls {
       return { url: '/v1/users/me/totp/confirm', key: null, headers: person.headers, body: { code } };
     },
     removeTotp: async () => {
-      const { headers } = await api.createUser({ role: 'read_only' });
-      return { method: 'DELETE', url: '/v1/users/me/totp', key: null, headers };
+      const { password } = exampleLogin;
+      const { headers } = await api.createUser({ role: 'read_only', password });
+      return { method: 'DELETE', url: '/v1/users/me/totp', key: null, headers, body: { password } };
     },
     acceptInvitation: async () => ({
       url: '/v1/invitations/accept',

@@ -105,5 +105,6 @@ export const people = {
   startTotp: () => post<{ readonly secret: string; readonly uri: string }>('/v1/users/me/totp'),
   confirmTotp: (code: string) =>
     post<{ readonly recovery_codes: readonly string[] }>('/v1/users/me/totp/confirm', { code }),
-  removeTotp: () => ask<unknown>({ method: 'DELETE', path: '/v1/users/me/totp' }),
+  removeTotp: (password: string) =>
+    ask<void>({ method: 'DELETE', path: '/v1/users/me/totp', body: { password } }),
 };

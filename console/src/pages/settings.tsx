@@ -184,20 +184,18 @@ function Password(): ReactNode {
 function SecondFactor(): ReactNode {
   const { session } = useSession();
   const [code, setCode] = useState('');
+  const [isRemoving, setRemoving] = useState(false);
   const client = useQueryClient();
   const refresh = () => void client.invalidateQueries({ queryKey: sessionKey });
   const start = useAction({ run: people.startTotp });
   const confirm = useAction({ run: () => people.confirmTotp(code.trim()), onDone: refresh });
-  const remove = useAction({
-    run: people.removeTotp,
-    done: 'The second factor is off.',
-    onDone: () => {
-      start.reset();
-      confirm.reset();
-      refresh();
-    },
-  });
-  const error = start.error ?? confirm.error ?? remove.error;
+  const removed = () => {
+    setRemoving(false);
+    start.reset();
+    confirm.reset();
+    refresh();
+  };
+  const error = start.error ?? confirm.error;
   const codes = confirm.data?.recovery_codes;
   return (
     <Card title="Second factor">
@@ -209,12 +207,7 @@ function SecondFactor(): ReactNode {
       {session.user.totp_enabled ? (
         <div className="row between">
           <span>On: each login needs a code of your authenticator app.</span>
-          <button
-            type="button"
-            className="button danger"
-            disabled={remove.isPending}
-            onClick={() => remove.mutate(undefined)}
-          >
+          <button type="button" className="button danger" onClick={() => setRemoving(true)}>
             Switch off
           </button>
         </div>
@@ -251,7 +244,34 @@ function SecondFactor(): ReactNode {
         </form>
       )}
       {error === null ? null : <Problem error={error} />}
+      {isRemoving ? <RemoveSecondFactor onClose={() => setRemoving(false)} onDone={removed} /> : null}
     </Card>
+  );
+}
+
+function RemoveSecondFactor({ onClose, onDone }: { onClose(): void; onDone(): void }): ReactNode {
+  const [password, setPassword] = useState('');
+  const remove = useAction({
+    run: () => people.removeTotp(password),
+    done: 'The second factor is off.',
+    onDone,
+  });
+  return (
+    <Dialog title="Switch off the second factor?" onClose={onClose}>
+      <p>A stolen password is then enough to log in as you.</p>
+      <form className="stack" onSubmit={onSubmit(() => remove.mutate(undefined))}>
+        <TextField
+          label="Your password"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onChange={setPassword}
+        />
+        {remove.error === null ? null : <Problem error={remove.error} />}
+        <DialogActions onCancel={onClose} submit="Switch it off" isBusy={remove.isPending} isDanger />
+      </form>
+    </Dialog>
   );
 }
 
