@@ -1,5 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
-import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
@@ -12,17 +12,14 @@ import { approvalsLimits } from './limits.ts';
  */
 export function startApprovalSweep(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
-): { stop(): Promise<void> } {
-  const wakeup = makeWakeup();
-  let isStopped = false;
+): Repetition {
   let isFailing = false;
-
-  const sweep = async () => {
+  return repeat(async (state) => {
     try {
       let expired: number;
       // A full batch may not have been all.
       do expired = await expireApprovals(deps);
-      while (expired === limits.approvalsPerSweepMax && !isStopped);
+      while (expired === limits.approvalsPerSweepMax && !state.isStopped);
       if (isFailing) deps.logger.info({}, 'expiry of approvals has resumed');
       isFailing = false;
     } catch (error) {
@@ -30,22 +27,6 @@ export function startApprovalSweep(
         deps.logger.warn({ err: error }, 'approvals could not be expired: their money stays held');
       isFailing = true;
     }
-  };
-
-  const run = async () => {
-    while (!isStopped) {
-      await sweep();
-      if (!isStopped) await wakeup.sleep(approvalsLimits.approvalSweepIntervalMs);
-    }
-  };
-
-  const running = run();
-  return {
-    /** Resolves when the last sweep is over. */
-    stop: async () => {
-      isStopped = true;
-      wakeup.wake();
-      await running;
-    },
-  };
+    return approvalsLimits.approvalSweepIntervalMs;
+  });
 }

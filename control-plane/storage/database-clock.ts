@@ -2,7 +2,7 @@ import { Gauge } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
-import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { storageLimits } from './limits.ts';
@@ -31,10 +31,8 @@ export async function readDatabaseClock(sql: Database, clock: CarriedClock): Pro
  */
 export function followDatabaseClock(
   deps: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
-): { stop(): Promise<void> } {
+): Repetition {
   const { sql, clock, logger, metrics } = deps;
-  const wakeup = makeWakeup();
-  let isStopped = false;
   let isOff = false;
   new Gauge({
     name: 'agent_trust_clock_offset_seconds',
@@ -61,21 +59,11 @@ export function followDatabaseClock(
     }
   };
 
-  const run = async () => {
-    while (!isStopped) {
-      // A database that is away is reported by everybody who needs it for more than its clock.
-      await read().catch(() => undefined);
-      if (!isStopped) await wakeup.sleep(storageLimits.clockReadIntervalMs);
-    }
-  };
-  const running = run();
-  return {
-    stop: async () => {
-      isStopped = true;
-      wakeup.wake();
-      await running;
-    },
-  };
+  return repeat(async () => {
+    // A database that is away is reported by everybody who needs it for more than its clock.
+    await read().catch(() => undefined);
+    return storageLimits.clockReadIntervalMs;
+  });
 }
 
 async function noteReading(sql: Database, clock: CarriedClock): Promise<number> {

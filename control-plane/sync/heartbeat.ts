@@ -1,6 +1,6 @@
 import { Counter, Gauge } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';
-import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import { feedChannel } from '../../shared/wire/sync.ts';
 import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -17,11 +17,9 @@ import { trimSidecars } from './sidecar-store.ts';
  */
 export function startHeartbeat(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
-): { stop(): Promise<void> } {
+): Repetition {
   const outcome = reporter(deps);
   let trimmedAtMs = deps.clock.monotonic();
-  let isStopped = false;
-  const wakeup = makeWakeup();
 
   const beat = async () => {
     try {
@@ -44,25 +42,12 @@ export function startHeartbeat(
     }
   };
 
-  const run = async () => {
-    while (!isStopped) {
-      const startedAtMs = deps.clock.monotonic();
-      await beat();
-      await trim();
-      const pauseMs = limits.heartbeatIntervalMs - (deps.clock.monotonic() - startedAtMs);
-      if (!isStopped) await wakeup.sleep(pauseMs);
-    }
-  };
-
-  const running = run();
-  return {
-    /** Resolves when the last beat is over. */
-    stop: async () => {
-      isStopped = true;
-      wakeup.wake();
-      await running;
-    },
-  };
+  return repeat(async () => {
+    const startedAtMs = deps.clock.monotonic();
+    await beat();
+    await trim();
+    return limits.heartbeatIntervalMs - (deps.clock.monotonic() - startedAtMs);
+  });
 }
 
 async function publishHeads(

@@ -1,0 +1,30 @@
+import { makeWakeup } from './wakeup.ts';
+
+/** Work that goes on beside all else until it is stopped. */
+export interface Repetition {
+  /** Resolves when the last round is over. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs `round` at once and again after each pause, one at a time, until it is stopped. A round returns the
+ * pause in milliseconds and never throws; a long one looks at `isStopped` meanwhile.
+ */
+export function repeat(round: (state: { readonly isStopped: boolean }) => Promise<number>): Repetition {
+  const wakeup = makeWakeup();
+  const state = { isStopped: false };
+  const run = async () => {
+    while (!state.isStopped) {
+      const pauseMs = await round(state);
+      if (!state.isStopped) await wakeup.sleep(pauseMs);
+    }
+  };
+  const running = run();
+  return {
+    stop: async () => {
+      state.isStopped = true;
+      wakeup.wake();
+      await running;
+    },
+  };
+}
