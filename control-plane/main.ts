@@ -52,7 +52,7 @@ import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
-import { type GuardedFetch, guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
+import { guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
 
 /** `npm run build` puts it there, beside the sources and beside the compiled programs. */
 const consoleFolder = fileURLToPath(new URL('../console/dist', import.meta.url));
@@ -173,7 +173,7 @@ async function startAll(
     consoleFiles: await readConsole(consoleFolder),
     passwords: passwordHasher(random, passwordCost),
     loginAttempts: loginAttempts(clock),
-    identityProvider: identityProviderOf(settings, { outbound, clock }),
+    identityProvider: identityProviderOf(settings, { clock, started }),
     sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
     opensToolsToKeys: settings.MCP_API_KEYS,
@@ -212,18 +212,20 @@ async function startAll(
   };
 }
 
-/** Null: none is set. Throws StartError for one that outbound requests are not allowed to reach. */
+/** Null: none is set. Throws StartError for one at an address that is not allowed. */
 function identityProviderOf(
-  { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME }: SettingValues,
-  deps: { readonly outbound: GuardedFetch; readonly clock: CarriedClock },
+  { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME, OIDC_ALLOW_PRIVATE }: SettingValues,
+  { clock, started }: { readonly clock: CarriedClock; readonly started: Teardown },
 ): IdentityProvider | null {
   if (OIDC_ISSUER === null) return null;
+  const outbound = guardedFetch({ allowPrivate: OIDC_ALLOW_PRIVATE });
+  started.add('connections to the identity provider', () => outbound.close());
   try {
-    deps.outbound.checkTarget(OIDC_ISSUER);
+    outbound.checkTarget(OIDC_ISSUER);
   } catch (error) {
     if (!(error instanceof TargetRefused)) throw error;
     throw new StartError(
-      `OIDC_ISSUER cannot be used: ${error.message}. WEBHOOK_ALLOW_PRIVATE=1 allows private addresses.`,
+      `OIDC_ISSUER cannot be used: ${error.message}. OIDC_ALLOW_PRIVATE=1 allows private addresses and http.`,
       { cause: error },
     );
   }
@@ -233,7 +235,7 @@ function identityProviderOf(
     clientSecret: must(OIDC_CLIENT_SECRET, 'the settings of a provider are read together'),
     name: OIDC_NAME ?? new URL(OIDC_ISSUER).host,
   };
-  return identityProvider(settings, deps);
+  return identityProvider(settings, { outbound, clock });
 }
 
 /** The given database, or an embedded one, with the schema of this build. */

@@ -70,7 +70,7 @@ export function identityProvider(
   const expected = new URL(issuer);
   const options = {
     [oauth.customFetch]: guardedCalls(deps),
-    // Over http the guard of outbound requests calls nobody but where WEBHOOK_ALLOW_PRIVATE allows it.
+    // Over http the guard of outbound requests calls nobody but where OIDC_ALLOW_PRIVATE allows it.
     [oauth.allowInsecureRequests]: expected.protocol === 'http:',
   };
   const metadata = keptMetadata(deps, async () =>

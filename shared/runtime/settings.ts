@@ -207,6 +207,12 @@ export const settings = {
     doc: 'Name of the provider, as the button of the login page shows it.',
     read: shownName,
   }),
+  OIDC_ALLOW_PRIVATE: setting({
+    of: ['control-plane'],
+    default: '0',
+    doc: '1: the provider may be at a private or loopback address, and be called over http.',
+    read: yesOrNo,
+  }),
   FORWARD_AUTH_TRUST: setting({
     of: ['sidecar'],
     default: 'loopback',

@@ -12,6 +12,7 @@ import { type Environment, parseSettings } from '../../shared/runtime/settings.t
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startTestProvider } from '../support/test-provider.ts';
 import { until } from '../support/until.ts';
 
 const masterKey = (fill: number) => Buffer.alloc(32, fill).toString('base64url');
@@ -102,6 +103,28 @@ describe('startControlPlane', () => {
     await expect(start({ PORT: String(port) })).rejects.toThrow(`PORT ${port} on 127.0.0.1 is in use`);
     other.close();
     await start();
+  });
+
+  it('logs in with a provider at a private address where that is allowed, and opens nothing else', async () => {
+    const provider = await startTestProvider();
+    try {
+      const { issuer, clientId, clientSecret } = provider.settings;
+      const oidc = { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret };
+      await expect(start({ ...oidc, WEBHOOK_ALLOW_PRIVATE: '1' })).rejects.toThrow(
+        'OIDC_ALLOW_PRIVATE=1 allows private addresses and http.',
+      );
+      const { origin } = await start({ ...oidc, OIDC_ALLOW_PRIVATE: '1' });
+      const methods = await (await fetch(`${origin}/v1/login-methods`)).json();
+      expect(methods).toMatchObject({ oidc: { name: new URL(issuer).host, available: true } });
+      const webhook = await fetch(`${origin}/v1/webhooks`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${adminKey()}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ url: issuer, events: ['passport.revoked'] }),
+      });
+      expect(webhook.status).toBe(400);
+    } finally {
+      await provider.close();
+    }
   });
 
   it('names a host on which it cannot listen', async () => {

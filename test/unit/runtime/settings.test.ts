@@ -53,6 +53,7 @@ describe('parseSettings', () => {
       OIDC_CLIENT_ID: null,
       OIDC_CLIENT_SECRET: null,
       OIDC_NAME: null,
+      OIDC_ALLOW_PRIVATE: false,
       FORWARD_AUTH_TRUST: 'loopback',
       FORWARD_AUTH_HEADERS: null,
       SIDECAR_HTTP: 'uws',
@@ -86,6 +87,7 @@ describe('parseSettings', () => {
       OIDC_CLIENT_ID: 'agent-trust',
       OIDC_CLIENT_SECRET: 'a secret of the provider',
       OIDC_NAME: 'Example Login',
+      OIDC_ALLOW_PRIVATE: '1',
       FORWARD_AUTH_TRUST: 'none',
       FORWARD_AUTH_HEADERS: 'X-Forwarded-Method, X-Gate-Amount',
       SIDECAR_HTTP: 'node',
@@ -105,6 +107,7 @@ describe('parseSettings', () => {
       MASTER_KEY: Buffer.alloc(32, 7),
       PUBLIC_URL: 'https://trust.example.com',
       WEBHOOK_ALLOW_PRIVATE: true,
+      OIDC_ALLOW_PRIVATE: true,
       MCP_API_KEYS: true,
       FORWARD_AUTH_HEADERS: ['x-forwarded-method', 'x-gate-amount'],
     });
