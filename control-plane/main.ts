@@ -172,7 +172,7 @@ async function startAll(
     outbound,
     consoleFiles: await readConsole(consoleFolder),
     passwords: passwordHasher(random, passwordCost),
-    loginAttempts: loginAttempts(clock),
+    loginAttempts: loginAttempts({ sql, clock, logger }),
     identityProvider: identityProviderOf(settings, { clock, started }),
     sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
     baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,

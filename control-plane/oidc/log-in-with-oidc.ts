@@ -2,16 +2,13 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import { renderTime } from '../../shared/model/time.ts';
 import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/oidc.ts';
 import { parseEmail } from '../../shared/wire/user.ts';
-import { administer } from '../audit/administer.ts';
+import type { Transaction } from '../base/database.ts';
 import { networkOf } from '../http/address-limit.ts';
-import { beginSession, type NewSession } from '../people/begin-session.ts';
-import { limited } from '../people/log-in.ts';
+import { logInAs, type NewSession } from '../people/begin-session.ts';
 import { unnamedOrigin } from '../people/login-attempts.ts';
-import { lockUser } from '../people/user-store.ts';
-import { type LoginChallenges, loginChallenges } from '../sessions/login-challenge.ts';
+import { loginChallenges } from '../sessions/login-challenge.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import type { OidcDeps } from './deps.ts';
 import {
@@ -70,8 +67,7 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
     },
     finish: async (request, { body, requestId }) => {
       const provider = configured(deps);
-      const comesFrom = unnamedOrigin(deps, request);
-      limited(deps.loginAttempts.takeUnnamed(comesFrom));
+      const attempt = await deps.loginAttempts.begin(unnamedOrigin(deps, request));
       const challenge = challenges.open(request.headers);
       if (challenge === null) {
         throw refused('This login was begun in another browser, or too long ago. Log in again.');
@@ -83,15 +79,20 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
         ),
       );
       const user = await findUser(deps, provider, identity, begun.accountId);
-      const session = await logInAs(deps, provider, {
-        challenges,
-        challenge,
-        identity,
-        user,
-        request,
+      // The second factor of this service is not asked for: whether the provider demands one is its own
+      // policy (docs/people.md).
+      const session = await logInAs(deps, user, {
+        operation: 'logInWithOidc',
+        headers: request.headers,
         requestId,
+        admit: async (tx, locked) => {
+          if (locked === null) throw refused('Your access here has ended. Ask an owner or admin.');
+          if (!(await challenges.use(tx, challenge)))
+            throw refused('This login was used before. Log in again.');
+          return linkOrRefuse(tx, deps, provider, { identity, user });
+        },
       });
-      deps.loginAttempts.forgiveUnnamed(comesFrom);
+      await attempt.forgive();
       return { begun: session, returnTo: begun.returnTo };
     },
     expiredCookie: challenges.expiredCookie,
@@ -163,47 +164,17 @@ function readEmail(text: string | null): string | null {
   }
 }
 
-/**
- * Begins the session. The second factor of this service is not asked for: whether the provider demands one
- * is its own policy (docs/people.md).
- */
-const logInAs = (
-  deps: OidcDeps,
+/** Links the user to the identity, or makes sure that they are. For the audit: with whom, and what is new. */
+async function linkOrRefuse(
+  tx: Transaction,
+  { clock }: Pick<OidcDeps, 'clock'>,
   { name }: IdentityProvider,
-  {
-    challenges,
-    challenge,
-    identity,
-    user: { userId, accountId },
-    request,
-    requestId,
-  }: {
-    readonly challenges: LoginChallenges<OidcState>;
-    readonly challenge: Parameters<LoginChallenges<OidcState>['use']>[1];
-    readonly identity: ProvenIdentity;
-    readonly user: OidcCandidate;
-    readonly request: Pick<FastifyRequest, 'headers'>;
-    readonly requestId: RequestId;
-  },
-): Promise<NewSession> => {
-  const actor = { type: 'user', id: userId, clientId: null };
-  return administer(deps, { accountId, mode: 'live', actor, requestId }, async (tx) => {
-    const user = await lockUser(tx, accountId, userId);
-    if (user === null || user.isDisabled) throw refused('Your access here has ended. Ask an owner or admin.');
-    if (!(await challenges.use(tx, challenge))) throw refused('This login was used before. Log in again.');
-    const link = await linkIdentity(tx, identity, { userId, nowMs: deps.clock.now() });
-    if (link === 'of another')
-      throw refused(`You are linked to another login of ${name}. Ask an owner or admin.`);
-    const begun = await beginSession(tx, deps, { userId, headers: request.headers });
-    const { sessionId, expiresAtMs } = begun.session;
-    const after = {
-      session_id: sessionId,
-      user_id: userId,
-      expires_at: renderTime(expiresAtMs),
-      issuer: identity.issuer,
-      // From now on this identity is the user, whatever address it has.
-      ...(link === 'new' ? { linked_subject: identity.subject } : {}),
-    };
-    return { result: begun, audited: { operation: 'logInWithOidc', target: sessionId, before: null, after } };
-  });
-};
+  { identity, user }: { readonly identity: ProvenIdentity; readonly user: OidcCandidate },
+): Promise<Readonly<Record<string, string>>> {
+  const { issuer, subject } = identity;
+  const link = await linkIdentity(tx, identity, { userId: user.userId, nowMs: clock.now() });
+  if (link === 'of another')
+    throw refused(`You are linked to another login of ${name}. Ask an owner or admin.`);
+  // From now on this identity is the user, whatever address it has.
+  return link === 'new' ? { issuer, linked_subject: subject } : { issuer };
+}

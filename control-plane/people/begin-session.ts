@@ -1,14 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { UserId } from '../../shared/model/ids.ts';
+import type { RequestId, UserId } from '../../shared/model/ids.ts';
 import { isPlainText } from '../../shared/model/plain-text.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { hashSessionToken } from '../sessions/authenticate-session.ts';
 import { readCookie, sessionCookie } from '../sessions/cookies.ts';
 import type { SessionDeps } from '../sessions/deps.ts';
 import { sessionsLimits } from '../sessions/limits.ts';
 import { deleteSessionOfToken, insertSession, type Session } from '../sessions/session-store.ts';
-import { noteLogin } from './user-store.ts';
+import { lockUser, noteLogin, type UserWithSecrets } from './user-store.ts';
 
 /** 256 bits: nobody guesses one. */
 const tokenBytes = 32;
@@ -44,6 +45,43 @@ export async function beginSession(
   await insertSession(tx, session, hashSessionToken(token));
   return { session, token };
 }
+
+/** How somebody has proved who they are, and what has to hold besides. */
+interface ProvenLogin {
+  readonly operation: 'logIn' | 'logInWithOidc' | 'logInWithPasskey';
+  readonly headers: IncomingHttpHeaders;
+  readonly requestId: RequestId;
+  /**
+   * Looks under the lock of the user at what may have changed since; null: they are gone or disabled. Throws
+   * what refuses the login. Returns further members of the audit entry.
+   */
+  admit(tx: Transaction, user: UserWithSecrets | null): Promise<Readonly<Record<string, string>>>;
+}
+
+/**
+ * Begins the session of a user who has proved who they are. The entry of the audit names them as the one who
+ * acts, in the live world.
+ */
+export const logInAs = (
+  deps: SessionDeps,
+  { userId, accountId }: Pick<UserWithSecrets, 'userId' | 'accountId'>,
+  { operation, headers, requestId, admit }: ProvenLogin,
+): Promise<NewSession> => {
+  const actor = { type: 'user', id: userId, clientId: null };
+  return administer(deps, { accountId, mode: 'live', actor, requestId }, async (tx) => {
+    const user = await lockUser(tx, accountId, userId);
+    const audited = await admit(tx, user?.isDisabled === false ? user : null);
+    const result = await beginSession(tx, deps, { userId, headers });
+    const { sessionId, expiresAtMs } = result.session;
+    const after = {
+      session_id: sessionId,
+      user_id: userId,
+      expires_at: renderTime(expiresAtMs),
+      ...audited,
+    };
+    return { result, audited: { operation, target: sessionId, before: null, after } };
+  });
+};
 
 /** People read it beside other text, so it holds nothing that would make it look like something else. */
 function readUserAgent({ 'user-agent': text }: IncomingHttpHeaders): string | null {

@@ -3,8 +3,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Caller } from '../http/caller.ts';
 import type { PeopleDeps } from './deps.ts';
-import { limited } from './log-in.ts';
-import { type LoginOrigin, readDevice } from './login-attempts.ts';
+import { readDevice } from './login-attempts.ts';
 import type { HashLane } from './passwords.ts';
 import { findUserWithSecrets, type UserWithSecrets } from './user-store.ts';
 
@@ -23,12 +22,11 @@ export async function checkOwnPassword(
   const user = await findUserWithSecrets(deps.sql, accountId, userId);
   if (user === null) throw new ApiError('unauthorized');
   const device = readDevice(deps, headers, user.email);
-  const origin: LoginOrigin = { email: user.email, address: ip, device };
   const lane = device === null ? 'anybody' : 'known';
-  limited(deps.loginAttempts.take(origin));
+  const attempt = await deps.loginAttempts.begin({ email: user.email, address: ip, device });
   if (!(await deps.passwords.isRight(password, user.passwordHash, lane))) {
     throw invalidRequest(field, `${field} is not your password.`);
   }
-  deps.loginAttempts.forgive(origin, accountId);
+  await attempt.forgive();
   return { user, lane };
 }

@@ -1,4 +1,4 @@
-import { dayMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const peopleLimits = {
@@ -18,8 +18,17 @@ export const peopleLimits = {
   attemptsPerAccountMax: 300,
   attemptsPerDeviceMax: 10,
   attemptWindowMs: 15 * minuteMs,
-  /** Keys of each of these counts that are remembered: 10 MB in all. */
-  attemptKeysMax: 20_000,
+  /**
+   * Rows of all these counts together: 20 MB. Beyond it the oldest are forgotten and may try again early; the
+   * hashes below bound the work as a whole. Looked at after so many counted keys of one control plane.
+   */
+  attemptRowsMax: 80_000,
+  attemptsPerForgetting: 1_000,
+  /** Attempts of one lane that wait for the statement under way: one statement counts them all. */
+  attemptsWaitingMax: 256,
+  /** A count that was full is not asked again for so long. */
+  fullKeptMs: secondMs,
+  fullKeysMax: 20_000,
   /**
    * Hashes of passwords that are computed at once, 16 MB and a thread each, and those that wait: at 0.2 s
    * each the last one waits for three seconds. Browsers that have logged in before have a lane of their own.

@@ -1,20 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { nonceBytes, SealError } from '../../shared/crypto/seal.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import type { Clock } from '../../shared/runtime/clock.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { networkOf } from '../http/address-limit.ts';
 import { textSeal } from '../http/answer-secrets.ts';
-import { type AttemptLimit, attemptLimit } from '../http/attempt-limit.ts';
 import { deviceCookie, readCookie } from '../sessions/cookies.ts';
+import { attemptCounts, type CountLimit } from './attempt-counts.ts';
+import type { CountedUnit } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
 
 /** What a login is counted under. */
 export interface LoginOrigin {
-  readonly email: string;
+  /** Null: it names none. */
+  readonly email: string | null;
   readonly address: string | undefined;
-  /** Of a browser that has logged in with this address before; null: none. */
+  /** Of a browser that has logged in before, with this address where one is named; null: none. */
   readonly device: string | null;
 }
 
@@ -24,62 +27,55 @@ export interface LoginOrigin {
  * carries a cookie that proves it, and has a count of its own instead: so a flood that uses up the counts of
  * an owner's address keeps strangers out, and the owner in their own browser gets in (OWASP, "device
  * cookies").
- *
- * Counts are in the memory of this process, and end with their window.
  */
 export interface LoginAttempts {
-  /** Counts one attempt. Null: it is allowed; otherwise the milliseconds to wait. */
-  take(origin: LoginOrigin): number | null;
-  /** The same for the account of the user, once it is known. */
-  takeOfAccount(origin: LoginOrigin, accountId: AccountId): number | null;
-  /** The attempt was a success, or half of one: it does not count. */
-  forgive(origin: LoginOrigin, accountId: AccountId): void;
-  /** As `take`, for a login that names no address. */
-  takeUnnamed(origin: UnnamedOrigin): number | null;
-  forgiveUnnamed(origin: UnnamedOrigin): void;
+  /** Counts an attempt. Throws `rate_limited`, and `overloaded` where too many attempts come at once. */
+  begin(origin: LoginOrigin): Promise<LoginAttempt>;
 }
 
-/** Where a login comes from that names no address; `device` as somebody's, whoever they are. */
-export type UnnamedOrigin = Omit<LoginOrigin, 'email'>;
+/** An attempt that is allowed. */
+export interface LoginAttempt {
+  /** Counts it for the account of the user too, once it is known. Throws as `begin`. */
+  countFor(accountId: AccountId): Promise<void>;
+  /** It was a success, or half of one: it does not count. Never rejects. */
+  forgive(): Promise<void>;
+}
 
-export function loginAttempts(clock: Pick<Clock, 'monotonic'>): LoginAttempts {
-  const { attemptWindowMs: windowMs, attemptKeysMax: keysMax } = peopleLimits;
-  const limit = (max: number): AttemptLimit => attemptLimit(clock, { max, windowMs, keysMax });
-  const emails = limit(peopleLimits.attemptsPerEmailMax);
-  const networks = limit(peopleLimits.attemptsPerNetworkMax);
-  const accounts = limit(peopleLimits.attemptsPerAccountMax);
-  const devices = limit(peopleLimits.attemptsPerDeviceMax);
-  const unnamed = ({ device, address }: UnnamedOrigin) =>
-    device === null ? { limit: networks, key: networkOf(address) } : { limit: devices, key: device };
-  const emailKey = ({ email }: LoginOrigin) => sha256Hex(email);
+export function loginAttempts(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): LoginAttempts {
+  const counts = attemptCounts(deps);
   return {
-    take: (origin) => {
-      if (origin.device !== null) return devices.take(origin.device);
-      const network = networkOf(origin.address);
-      const networkWaitMs = networks.take(network);
-      if (networkWaitMs !== null) return networkWaitMs;
-      const emailWaitMs = emails.take(emailKey(origin));
-      // What one count refuses is no attempt: it must not use up the other one.
-      if (emailWaitMs !== null) networks.giveBack(network);
-      return emailWaitMs;
-    },
-    takeOfAccount: ({ device }, accountId) => (device === null ? accounts.take(accountId) : null),
-    forgive: (origin, accountId) => {
-      if (origin.device !== null) return devices.giveBack(origin.device);
-      networks.giveBack(networkOf(origin.address));
-      emails.giveBack(emailKey(origin));
-      accounts.giveBack(accountId);
-    },
-    takeUnnamed: (origin) => {
-      const { limit: count, key } = unnamed(origin);
-      return count.take(key);
-    },
-    forgiveUnnamed: (origin) => {
-      const { limit: count, key } = unnamed(origin);
-      count.giveBack(key);
+    begin: async ({ email, address, device }) => {
+      const lane = device === null ? 'anybody' : 'known';
+      const units: CountedUnit[] = [];
+      const take = async (...limits: readonly CountLimit[]) => {
+        const counted = await counts.take(limits, lane);
+        if (!counted.isAllowed) throw tooMany(counted.waitMs);
+        units.push(...counted.units);
+      };
+      const network = count('network', networkOf(address), peopleLimits.attemptsPerNetworkMax);
+      if (device !== null) await take(count('device', device, peopleLimits.attemptsPerDeviceMax));
+      else if (email === null) await take(network);
+      else await take(network, count('email', email, peopleLimits.attemptsPerEmailMax));
+      return {
+        countFor: async (accountId) => {
+          if (device === null) await take(count('account', accountId, peopleLimits.attemptsPerAccountMax));
+        },
+        forgive: () => counts.giveBack(units.splice(0)),
+      };
     },
   };
 }
+
+const count = (kind: string, of: string, max: number): CountLimit => ({
+  key: sha256Hex(`${kind} ${of}`),
+  max,
+});
+
+const tooMany = (waitMs: number): ApiError =>
+  new ApiError('rate_limited', {
+    message: 'Too many logins were tried. Wait as long as Retry-After says.',
+    retryAfterS: Math.ceil(waitMs / secondMs),
+  });
 
 type SealDeps = Pick<BaseDeps, 'sealer' | 'random'>;
 
@@ -98,7 +94,7 @@ export function readDevice(deps: SealDeps, headers: IncomingHttpHeaders, email: 
 export const unnamedOrigin = (
   deps: SealDeps,
   { headers, ip }: { readonly headers: IncomingHttpHeaders; readonly ip: string },
-): UnnamedOrigin => ({ address: ip, device: openDevice(deps, headers)?.device ?? null });
+): LoginOrigin => ({ email: null, address: ip, device: openDevice(deps, headers)?.device ?? null });
 
 function openDevice(
   deps: SealDeps,

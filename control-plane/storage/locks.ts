@@ -40,6 +40,8 @@ export const lockOrder = [
   'users',
   'invitations',
   'sessions',
+  // Counted in statements of their own.
+  'login_attempts',
   'issuers',
   'passports',
   'api_keys',

@@ -162,7 +162,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     consoleFiles: options.consoleFiles ?? new Map(),
     passwords: passwordHasher(random, options.passwordCost ?? cheapPasswords),
-    loginAttempts: loginAttempts(clock),
+    loginAttempts: loginAttempts({ sql, clock, logger }),
     identityProvider:
       options.provider === undefined
         ? null

@@ -2,12 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { build } from '../../control-plane/app.ts';
 import type { Deps } from '../../control-plane/deps.ts';
+import { loginAttempts } from '../../control-plane/people/login-attempts.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
 import type { Api, Reply } from './api.ts';
 
 /**
- * Another replica of the control plane of a test: the same database, clock and bus, and signing keys of its
- * own.
+ * Another replica of the control plane of a test: the same database, clock and bus, and signing keys and a
+ * memory of its own.
  */
 export interface SecondControlPlane {
   /** It hears of changed keys when somebody follows or reloads them here. */
@@ -22,6 +23,7 @@ export async function secondControlPlane(api: Api): Promise<SecondControlPlane> 
   const deps = {
     ...api.deps,
     signingKeys: await loadSigningKeys(api.deps),
+    loginAttempts: loginAttempts(api.deps),
     metrics: new Registry(),
     replicaId: 'second-replica-of-a-test',
   };

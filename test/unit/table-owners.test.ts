@@ -24,7 +24,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   oidc: ['oidc_identities'],
   passkeys: ['passkeys'],
   passports: ['passports'],
-  people: ['invitations', 'users'],
+  people: ['invitations', 'login_attempts', 'users'],
   sessions: ['sessions', 'used_login_challenges'],
   signing: ['installation', 'signing_keys'],
   statistics: ['decision_counts'],
