@@ -8,23 +8,30 @@ for (let i = 0; i < alphabet.length; i++) bitsOfChar[alphabet.charCodeAt(i)] = i
 
 const prefix = 'att_';
 
+export const uuidBytes = 16;
+const uuid = Buffer.alloc(uuidBytes);
+
 /**
- * The 128 bits of an id's 26 characters as PostgreSQL reads a uuid: 32 hex digits. Two characters are two
- * digits (the first has three bits), and then each four are five.
+ * The 128 bits of an id's 26 characters, of five bits each; the first has three. The bytes are those of the
+ * next call as well.
  */
-export function uuidOfId(id: AttestationId): string {
-  let hex = hexOf(bitsOf(id, prefix.length, 2), 2);
-  for (let at = prefix.length + 2; at < id.length; at += 4) hex += hexOf(bitsOf(id, at, 4), 5);
-  return hex;
-}
-
-function bitsOf(id: string, start: number, chars: number): number {
+export function uuidBytesOfId(id: AttestationId): Buffer {
   let bits = 0;
-  for (let i = start; i < start + chars; i++) bits = (bits << 5) | (bitsOfChar[id.charCodeAt(i)] ?? 0);
-  return bits;
+  let count = -2;
+  let to = 0;
+  for (let i = prefix.length; i < id.length; i++) {
+    bits = ((bits << 5) | (bitsOfChar[id.charCodeAt(i)] ?? 0)) & 0xfff;
+    count += 5;
+    if (count >= 8) {
+      count -= 8;
+      uuid[to++] = bits >> count;
+    }
+  }
+  return uuid;
 }
 
-const hexOf = (bits: number, digits: number): string => bits.toString(16).padStart(digits, '0');
+/** The same as PostgreSQL reads it: 32 hex digits. */
+export const uuidOfId = (id: AttestationId): string => uuidBytesOfId(id).toString('hex');
 
 /** The id in a uuid as PostgreSQL writes it: `8-4-4-4-12` hex digits. */
 export function idOfUuid(uuid: string): AttestationId {

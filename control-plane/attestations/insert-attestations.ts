@@ -4,9 +4,10 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { CopyRows, copyIn } from '../storage/copy-rows.ts';
 import { distinct } from '../storage/distinct.ts';
 import { ownerName } from '../storage/stored-owner.ts';
-import { uuidOfId } from './id-uuid.ts';
+import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import { numberNames } from './record-names.ts';
 import { letterOf } from './record-row.ts';
 
@@ -22,99 +23,66 @@ export interface NewAttestation {
   readonly otherReader: Owner | null;
 }
 
-/** One column of the table. */
-interface Column {
-  readonly name: string;
-  /** As which its values travel. None of them holds a character that an array has to quote. */
-  readonly type: 'bigint' | 'int' | 'text' | 'uuid' | '"char"' | 'boolean';
-  readonly read: (row: NewAttestation, numbers: NumberOf) => string | number | boolean | null;
-}
-
 /** The number of a name. */
 type NumberOf = (name: string) => number;
 
-const column = (name: string, type: Column['type'], read: Column['read']): Column => ({ name, type, read });
+/** One column of the table. */
+interface Column {
+  readonly name: string;
+  readonly write: (to: CopyRows, row: NewAttestation, numbers: NumberOf) => void;
+}
 
-/**
- * Columns that travel as one array each. An array is one text that is joined here: the driver's own takes
- * five times as long for each element.
- */
-const columns: readonly Column[] = [
-  column('sequence', 'bigint', ({ attestation }) => attestation.sequence),
-  column('timestamp_ms', 'bigint', ({ attestation }) => attestation.timestampMs),
-  column('latest_ms', 'bigint', ({ attestation, latestMs }) =>
-    latestMs === attestation.timestampMs ? null : latestMs,
-  ),
-  column('amount_micro_usd', 'bigint', ({ attestation }) => attestation.amountMicroUsd),
-  column('attestation_id', 'uuid', ({ attestation }) => uuidOfId(attestation.id)),
-  column('chain', 'int', ({ chain }) => chain),
-  column('gate', 'int', ({ attestation: { gateId } }, number) => (gateId === null ? null : number(gateId))),
-  column('reader', 'int', ({ reader }, number) => number(ownerName(reader))),
-  column('other_reader', 'int', ({ otherReader }, number) =>
-    otherReader === null ? null : number(ownerName(otherReader)),
-  ),
-  column('source', 'int', ({ attestation }, number) => number(attestation.source)),
-  column('source_account', 'int', ({ attestation: { sourceAccount } }, number) =>
-    sourceAccount === null ? null : number(sourceAccount),
-  ),
-  column('signing_key', 'int', ({ attestation }, number) => number(attestation.signingKeyId)),
-  column('checks', 'int', ({ attestation }, number) => number(checksName(attestation))),
-  column('reason', 'int', ({ attestation: { reason } }, number) => (reason === null ? null : number(reason))),
-  column('decision', '"char"', ({ attestation }) => letterOf[attestation.decision]),
-  column('test', 'boolean', ({ attestation }) => attestation.test),
-  column('permission_key', 'text', ({ attestation }) => attestation.permissionKey),
-  column('resolution', 'text', ({ attestation }) => attestation.resolution),
-  column('refers_to', 'text', ({ attestation }) => attestation.refersTo),
-];
+const column = (name: string, write: Column['write']): Column => ({ name, write });
 
-/** Of a record without one before it. */
-const noHash = '0'.repeat(64);
 const hashTextStart = 'sha256:'.length;
+const hashBytes = 32;
+const signatureBytes = 64;
+/** Of a usual row, with what is around its values. */
+const rowBytes = 320;
 
-/**
- * What travels as the hex of all records, one after the other, with the bytes that each has there. The
- * column is their part of it.
- */
-const packedColumns = [
-  { name: 'request_hash', bytes: 32, isNull: '' },
-  { name: 'previous_hash', bytes: 32, isNull: 'sequence = 1' },
-  { name: 'signature', bytes: 64, isNull: '' },
-] as const;
+const writeHash = (to: CopyRows, hash: string): void => to.hex(hash.slice(hashTextStart), hashBytes);
+const writeName = (to: CopyRows, name: string | null, number: NumberOf): void =>
+  name === null ? to.null() : to.int(number(name));
+const writeText = (to: CopyRows, text: string | null): void => (text === null ? to.null() : to.text(text));
 
-const packed = (rows: readonly NewAttestation[], signatures: Buffer): readonly string[] => [
-  rows.map(({ attestation }) => attestation.requestHash.slice(hashTextStart)).join(''),
-  rows
-    .map(
-      ({ attestation: { previousAttestationHash } }) =>
-        previousAttestationHash?.slice(hashTextStart) ?? noHash,
-    )
-    .join(''),
-  signatures.toString('hex'),
+const columns: readonly Column[] = [
+  column('sequence', (to, { attestation }) => to.bigint(attestation.sequence)),
+  column('timestamp_ms', (to, { attestation }) => to.bigint(attestation.timestampMs)),
+  column('latest_ms', (to, { attestation, latestMs }) =>
+    latestMs === attestation.timestampMs ? to.null() : to.bigint(latestMs),
+  ),
+  column('amount_micro_usd', (to, { attestation: { amountMicroUsd } }) =>
+    amountMicroUsd === null ? to.null() : to.bigint(amountMicroUsd),
+  ),
+  column('attestation_id', (to, { attestation }) => to.bytes(uuidBytesOfId(attestation.id), 0, uuidBytes)),
+  column('chain', (to, { chain }) => to.int(chain)),
+  column('gate', (to, { attestation }, number) => writeName(to, attestation.gateId, number)),
+  column('reader', (to, { reader }, number) => writeName(to, ownerName(reader), number)),
+  column('other_reader', (to, { otherReader }, number) =>
+    writeName(to, otherReader && ownerName(otherReader), number),
+  ),
+  column('source', (to, { attestation }, number) => writeName(to, attestation.source, number)),
+  column('source_account', (to, { attestation }, number) => writeName(to, attestation.sourceAccount, number)),
+  column('signing_key', (to, { attestation }, number) => writeName(to, attestation.signingKeyId, number)),
+  column('checks', (to, { attestation }, number) => writeName(to, checksName(attestation), number)),
+  column('reason', (to, { attestation }, number) => writeName(to, attestation.reason, number)),
+  column('decision', (to, { attestation }) => to.char(letterOf[attestation.decision])),
+  column('test', (to, { attestation }) => to.boolean(attestation.test)),
+  column('request_hash', (to, { attestation }) => writeHash(to, attestation.requestHash)),
+  column('previous_hash', (to, { attestation: { previousAttestationHash } }) =>
+    previousAttestationHash === null ? to.null() : writeHash(to, previousAttestationHash),
+  ),
+  column('permission_key', (to, { attestation }) => writeText(to, attestation.permissionKey)),
+  column('resolution', (to, { attestation }) => writeText(to, attestation.resolution)),
+  column('refers_to', (to, { attestation }) => writeText(to, attestation.refersTo)),
+  column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
 
-/**
- * The statement around its parameters: packed bytes, an array for each column, and the findings. Made once,
- * as if it were written out. Packed bytes are decoded in a subquery of their own, which PostgreSQL runs once
- * and not for each record.
- */
+/** Made once, as if it were written out. */
 const statement = ((): TemplateStringsArray => {
-  const names = columns.map(({ name }) => name).join(', ');
-  const texts = [
-    `INSERT INTO records (${names}, ${packedColumns.map(({ name }) => name).join(', ')}, pii) SELECT ${names}`,
-  ];
-  const add = (text: string) => {
-    texts[texts.length - 1] += text;
-  };
-  for (const { bytes, isNull } of packedColumns) {
-    add(`, ${isNull === '' ? '' : `CASE WHEN NOT ${isNull} THEN `}substring((SELECT decode(`);
-    texts.push(
-      `::text, 'hex')) FROM ${bytes} * (place::int - 1) + 1 FOR ${bytes})${isNull === '' ? '' : ' END'}`,
-    );
-  }
-  add(', pii::jsonb FROM unnest(');
-  for (const { type } of columns) texts.push(`::${type}[], `);
-  texts.push(`::text[]) WITH ORDINALITY AS new (${names}, pii, place) ORDER BY place`);
-  return Object.assign(texts, { raw: texts });
+  const names = [...columns.map(({ name }) => name), 'signature'];
+  const text = [`COPY records (${names.join(', ')}) FROM STDIN (FORMAT binary)`];
+  return Object.assign(text, { raw: text });
 })();
 
 /**
@@ -126,26 +94,17 @@ export async function insertAttestations(
   rows: readonly NewAttestation[],
   signatures: Buffer,
 ): Promise<void> {
+  assert(signatures.length === rows.length * signatureBytes, 'each record has its signature');
   const numbers = await numberNames(tx, distinct(rows.flatMap(namesOf)));
   const number: NumberOf = (name) => must(numbers.get(name), 'each name of a record was numbered');
-  const findings = rows.some(({ attestation }) => attestation.pii.length > 0)
-    ? rows.map(({ attestation: { pii } }) => (pii.length === 0 ? null : JSON.stringify(pii)))
-    : null;
-  const bytes = packed(rows, signatures);
-  packedColumns.forEach((each, i) => {
-    assert(bytes[i]?.length === rows.length * each.bytes * 2, 'hashes and signatures have their length');
+  const copied = new CopyRows(rows.length * rowBytes);
+  rows.forEach((row, place) => {
+    copied.row(columns.length + 1);
+    for (const { write } of columns) write(copied, row, number);
+    copied.bytes(signatures, place * signatureBytes, signatureBytes);
   });
-  await tx(
-    statement,
-    ...bytes,
-    ...columns.map(({ read }) => arrayOf(rows.map((row) => read(row, number)))),
-    findings,
-  );
+  await copyIn(tx, statement, copied.take());
 }
-
-/** `{1,2,NULL}`; null where all are: that reads as no value for each. */
-const arrayOf = (values: readonly (string | number | boolean | null)[]): string | null =>
-  values.every((value) => value === null) ? null : `{${values.map((value) => value ?? 'NULL').join()}}`;
 
 function namesOf({ attestation, reader, otherReader }: NewAttestation): (string | null)[] {
   const { chainId, passportId } = attestation;

@@ -86,7 +86,7 @@ function foreignUses(files: readonly Pick<Source, 'path' | 'text'>[]): string[] 
   const uses = files.flatMap(({ path, text }) =>
     [
       ...text.matchAll(
-        /\b(DELETE FROM|INSERT INTO|UPDATE|FROM|JOIN|USING)\s+([a-z_]+)(?:(?: [a-z]+)?, ([a-z_]+)\b)?/g,
+        /\b(DELETE FROM|INSERT INTO|COPY|UPDATE|FROM|JOIN|USING)\s+([a-z_]+)(?:(?: [a-z]+)?, ([a-z_]+)\b)?/g,
       ),
     ].flatMap(([, keyword = '', ...tables]) =>
       tables
@@ -130,6 +130,7 @@ describe('tables and their rooms', () => {
       ['reads accounts', 'writes api_keys'],
     ],
     ['UPDATE gates SET name = name', ['writes gates']],
+    ['COPY gates (name) FROM STDIN', ['writes gates']],
     ['SELECT FROM templates FOR UPDATE', []],
   ])('sees in a made-up file of templates: %s', (sql, uses) => {
     const path = 'control-plane/templates/made-up.ts';
