@@ -283,7 +283,9 @@ function isListOfFindings(value: unknown): boolean {
       Object.keys(finding).length === 2 &&
       isFindingType(finding['type']) &&
       isText(finding['pointer'], pointerPattern) &&
-      String(finding['pointer']).length <= limits.piiPointerCharsMax,
+      String(finding['pointer']).length <= limits.piiPointerCharsMax &&
+      // A lone surrogate has no UTF-8.
+      String(finding['pointer']).isWellFormed(),
   );
 }
 
