@@ -9,7 +9,8 @@ import { targetNames } from './targets.ts';
 import { type Verdict, verdictCells, verdictHeader } from './verdict.ts';
 import { verdictChart } from './verdict-chart.ts';
 
-const folder = join(projectRoot, 'bench', 'results');
+/** Not in git. A run that is published is copied to a folder beside it that is named for its day. */
+const folder = join(projectRoot, 'bench', 'results', 'latest');
 const quickRemark = 'Measured with --quick: for a look, not for a claim.';
 
 const thisMachine = (): Machine => ({

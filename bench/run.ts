@@ -10,7 +10,7 @@ import { notMeasured, type Verdict } from './verdict.ts';
 const help = `npm run bench -- [row ...] [--quick] [--help]
 
 Measures ratios between this service and something else on this machine, in turns, and writes them to
-bench/results/. Without names it runs every row but those marked with *.
+bench/results/latest/. Without names it runs every row but those marked with *.
 
 ${rows.map(rowHelp).join('\n')}
 
