@@ -14,7 +14,7 @@ export interface Contestant {
   readonly does: string;
   readonly doesNot: string;
   /** Null for ours. */
-  readonly target: { readonly name: string; readonly wanted: number } | null;
+  readonly target: { readonly name: string; readonly wanted: number | null } | null;
   /** What its answer to a permitted request holds; default: the decision PERMIT. */
   readonly permit?: string;
 }

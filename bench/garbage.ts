@@ -65,7 +65,7 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
           beside.name,
         ),
         tableLine(
-          { name: alone.name, does: '', doesNot: '', target: { name: 'orientation', wanted: 0 } },
+          { name: alone.name, does: '', doesNot: '', target: { name: 'orientation', wanted: null } },
           figures,
           beside.name,
         ),

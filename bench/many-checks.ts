@@ -26,7 +26,7 @@ interface Way {
   readonly unansweredMax: number;
   readonly does: string;
   readonly doesNot: string;
-  readonly target: { readonly name: string; readonly wanted: number } | null;
+  readonly target: { readonly name: string; readonly wanted: number | null } | null;
 }
 
 /** What all ways ask: the request of row `warm`, at the same gate. */

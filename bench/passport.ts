@@ -41,7 +41,7 @@ export async function passport({ isQuick, say }: BenchOptions): Promise<Table> {
       name: unknown.name,
       does: 'the signature, all claims, then the same decision',
       doesNot: 'sign the decision',
-      target: { name: 'orientation', wanted: 0 },
+      target: { name: 'orientation', wanted: null },
     },
     {
       name: 'agent-passport-system',

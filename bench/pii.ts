@@ -27,7 +27,7 @@ export async function pii({ isQuick, say }: BenchOptions): Promise<Table> {
   const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
   const lineOf = (name: string, ours: string | null) =>
     tableLine(
-      { name, does: '', doesNot: '', target: ours === null ? null : { name: 'orientation', wanted: 0 } },
+      { name, does: '', doesNot: '', target: ours === null ? null : { name: 'orientation', wanted: null } },
       figures,
       ours ?? name,
     );

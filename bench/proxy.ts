@@ -20,7 +20,7 @@ interface Contestant {
   readonly finish: () => Promise<void>;
   readonly does: string;
   readonly doesNot: string;
-  readonly target: { readonly name: string; readonly wanted: number } | null;
+  readonly target: { readonly name: string; readonly wanted: number | null } | null;
 }
 
 /**

@@ -12,13 +12,16 @@ export interface TableLine {
   readonly perCpuSecond: Summary;
   readonly coresBusy: Summary;
   /** Ours divided by this side, round by round; null for our own line. */
-  readonly versus: {
-    /** The number in the table of targets, such as `P2`. */
-    readonly target: string;
-    readonly wanted: number;
-    readonly ratio: Summary;
-    readonly ratioByCpu: Summary;
-  } | null;
+  readonly versus: Versus | null;
+}
+
+interface Versus {
+  /** The number in the table of targets, such as `P2`. */
+  readonly target: string;
+  /** Null: nothing is wanted of it, and it is for orientation. */
+  readonly wanted: number | null;
+  readonly ratio: Summary;
+  readonly ratioByCpu: Summary;
 }
 
 /** The line of one side; `target` is null for our own. */
@@ -27,7 +30,7 @@ export function tableLine(
     readonly name: string;
     readonly does: string;
     readonly doesNot: string;
-    readonly target: { readonly name: string; readonly wanted: number } | null;
+    readonly target: { readonly name: string; readonly wanted: number | null } | null;
   },
   figures: Figures,
   ours: string,
@@ -107,7 +110,7 @@ export function markdown(table: Table, machine: Machine): string {
     side,
     spread(perSecond, count),
     versus === null ? '' : `**${fixed(versus.ratio.median)}** (${range(versus.ratio, fixed)})`,
-    versus === null ? '' : `${versus.target}: ${fixed(versus.wanted)} ${verdict(table, versus, coresBusy)}`,
+    versus === null ? '' : targetCell(table, versus, coresBusy),
     count(perCpuSecond.median),
     versus === null ? '' : spread(versus.ratioByCpu, fixed),
     fixed(coresBusy.median),
@@ -141,6 +144,11 @@ const disturbances = ({ lines, isLoadFixed }: Table): string[] =>
       ({ side, coresBusy }) =>
         `- **Disturbed**: ${side} had ${fixed(coresBusy.median)} of its core, so that its figure by the clock is too low. Other programs were running, or the load generator was the limit.`,
     );
+
+function targetCell(table: Table, { target, wanted, ratio }: Versus, theirs: Summary): string {
+  if (wanted === null) return target;
+  return `${target}: ${fixed(wanted)} ${verdict(table, { ratio, wanted }, theirs)}`;
+}
 
 /**
  * A side that did not have its core makes the ratio too good for us, so that nothing is said. Where we did

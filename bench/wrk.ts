@@ -8,7 +8,7 @@ import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
 const run = promisify(execFile);
 
 /** Enough that a server which answers later in the turn always has work; few enough for one core to drive. */
-const connections = 64;
+const connectionsUsual = 64;
 
 /** The request that wrk repeats. */
 export interface Load extends Sent {
@@ -21,6 +21,8 @@ export interface Load extends Sent {
   readonly cores?: string;
   /** PERMITs that each answer must hold, for which wrk reads all of it. Absent: its status is enough. */
   readonly permitsEach?: number;
+  /** Kept open, each with one request under way; default 64. */
+  readonly connections?: number;
 }
 
 /**
@@ -31,7 +33,7 @@ export async function drive(load: Load, seconds: number): Promise<Driven> {
   if (load.variety !== undefined) writeFileSync(`${load.scriptPath}.requests`, rawRequests(load.variety));
   const { stdout } = await run('taskset', [
     ...['-c', load.cores ?? String(otherCore), 'wrk', '--threads', '1'],
-    ...['--connections', String(connections), '--duration', `${seconds}s`],
+    ...['--connections', String(load.connections ?? connectionsUsual), '--duration', `${seconds}s`],
     ...['--script', load.scriptPath, load.url],
   ]);
   const [, requests, microseconds, cpuMicroseconds, errors] =
