@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dayMs } from '../../shared/model/time.ts';
 import {
   follow,
   screenshot,
@@ -73,6 +74,8 @@ async function fill(): Promise<typeof pages> {
     events: ['approval.requested'],
     description: hostile.webhook,
   });
+  const soon = new Date(api.deps.clock.now() + 3 * dayMs).toISOString();
+  await api.createKey({ name: hostile.agent, scopes: ['gates:read'], expires_at: soon });
   const delivery = await post(`/webhooks/${hook.webhook_id}/test`, {});
   await sidecar.caughtUp();
   const request = { permission_key: 'orders:create', domain: 'shop.example.com' };

@@ -4,8 +4,12 @@ import type { ReactNode } from 'react';
 import { api } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
+import { statistics } from '../api/statistics.ts';
 import { count } from '../ui/format.ts';
+import { nameOf, usedPart } from '../ui/limits.tsx';
+import { GateName } from '../ui/names.tsx';
 import { Card, Waiting } from '../ui/page.tsx';
+import { Ago } from '../ui/time.tsx';
 import { ailing, useSidecars } from './sidecars.tsx';
 
 /** After so long a key should be followed by a new one. */
@@ -29,7 +33,9 @@ export function Attention(): ReactNode {
     ...useService(ready.data),
     ...useOwnSidecars(),
     ...useWebhooks(),
+    ...useLimits(),
     ...useKeys(),
+    ...useApiKeys(),
   ];
   return (
     <Card title="Needs attention">
@@ -38,7 +44,7 @@ export function Attention(): ReactNode {
       ) : items.length === 0 ? (
         <p className="soft">
           Nothing{may('webhooks:manage') ? '' : ' that your role can see'}. This is where failing webhooks,
-          sidecars that are behind and requests that wait for a person appear.
+          sidecars that are behind, limits and keys near their end and requests that wait for a person appear.
         </p>
       ) : (
         <ul className="attention">
@@ -125,6 +131,67 @@ function useWebhooks(): readonly Item[] {
         </>
       ),
     }));
+}
+
+/** From this part on a limit is nearly used up. */
+const nearly = 0.9;
+/** Of the newest decisions, so many are looked at for gates, and the limits of so many gates. */
+const decisionsLookedAt = 100;
+const gatesLookedAt = 10;
+
+/** The gates that decided last: whose limit is used up is among them, for it blocks. */
+function useLimits(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['limits', 'attention'],
+    queryFn: async () => {
+      const { attestations } = await api.attestations.list({ limit: decisionsLookedAt });
+      const ids = [...new Set(attestations.flatMap(({ gate_id }) => gate_id ?? []))].slice(0, gatesLookedAt);
+      const used = await Promise.allSettled(
+        ids.map(async (id) => ({ id, limits: (await statistics.usage(id)).limits })),
+      );
+      // One may have been deleted meanwhile.
+      return used.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+    },
+    enabled: may('attestations:read') && may('gates:read'),
+    refetchInterval: pollMs(60_000),
+  });
+  return (data ?? []).flatMap(({ id, limits }) =>
+    limits
+      .filter((limit) => limit.limit > 0 && (usedPart(limit) ?? 0) >= nearly)
+      .map((limit) => ({
+        id: `${id} ${limit.unit} ${limit.window}`,
+        text: (
+          <>
+            {Math.floor((usedPart(limit) ?? 0) * 100)} % of {nameOf(limit).toLowerCase()} are used at{' '}
+            <GateName id={id} />
+          </>
+        ),
+      })),
+  );
+}
+
+/** Keys whose end is so near should have a successor. */
+const keyEndsMs = 14 * 86_400_000;
+
+function useApiKeys(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['api-keys', 'attention'],
+    queryFn: () => api.apiKeys.list({ limit: 100 }),
+    enabled: may('keys:manage'),
+    refetchInterval: pollMs(60_000),
+  });
+  return (data?.items ?? []).flatMap(({ key_id: id, name, expires_at: at }) => {
+    const leftMs = at === null ? Number.POSITIVE_INFINITY : Date.parse(at) - Date.now();
+    if (at === null || leftMs <= 0 || leftMs > keyEndsMs) return [];
+    const text = (
+      <>
+        The API key <Link to="/api-keys">{name}</Link> ends <Ago at={at} />
+      </>
+    );
+    return [{ id, text }];
+  });
 }
 
 /** The keys of the service, for those who can rotate them. */

@@ -17,7 +17,8 @@ export const useUsage = (gateId: string, passportId?: string, isAllowed = true) 
 const amountOf = ({ unit }: LimitUsage, amount: number): string =>
   unit === 'usd' ? usd(amount) : count(amount);
 
-const nameOf = ({ of, per, unit, window }: LimitUsage): string => {
+/** As `Requests a day for each passport`. */
+export const nameOf = ({ of, per, unit, window }: LimitUsage): string => {
   const whose = of === 'passport' ? ' of the passport' : per === 'passport' ? ' for each passport' : '';
   return `${unit === 'usd' ? 'USD' : 'Requests'} a ${window}${whose}`;
 };
@@ -49,12 +50,16 @@ export function Limits({ limits }: { readonly limits: readonly LimitUsage[] }): 
   );
 }
 
+/** From 0 to 1, what sidecars have been lent included; null: it is counted for each passport by itself. */
+export const usedPart = ({ limit, used, leased }: LimitUsage): number | null =>
+  used === null || leased === null ? null : limit === 0 ? 1 : Math.min((used + leased) / limit, 1);
+
 function Gauge({ limit }: { readonly limit: LimitUsage }): ReactNode {
   const { used, leased } = limit;
-  if (used === null || leased === null) {
+  const part = usedPart(limit);
+  if (part === null || used === null || leased === null) {
     return <span className="soft small">Counted for each passport by itself.</span>;
   }
-  const part = limit.limit === 0 ? 1 : Math.min((used + leased) / limit.limit, 1);
   return (
     <>
       <div className={`progress ${toneOf(part)}`} aria-hidden="true">
