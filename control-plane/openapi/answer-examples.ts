@@ -608,6 +608,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       lag_ms: 88,
       changes_behind: 0,
       clock_offset_ms: 1,
+      decision_times: { decisions: 60_213, p50_ms: 0.05, p99_ms: 0.25 },
     },
   ],
   TotpBegun: [

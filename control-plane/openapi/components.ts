@@ -63,7 +63,7 @@ import {
 } from '../../shared/wire/passport.ts';
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
 import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
-import { SidecarAnswer } from '../../shared/wire/sidecar.ts';
+import { DecisionTimesAnswer, SidecarAnswer } from '../../shared/wire/sidecar.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
 import {
   DecisionBucketAnswer,
@@ -170,6 +170,7 @@ export const namedSchemas = {
   DecisionCount: DecisionCountAnswer,
   DecisionBucket: DecisionBucketAnswer,
   DecisionStatistics: DecisionStatisticsAnswer,
+  DecisionTimes: DecisionTimesAnswer,
   Sidecar: SidecarAnswer,
   LimitUsage: LimitUsageAnswer,
   GateUsage: GateUsageAnswer,

@@ -359,6 +359,11 @@ export const glossary: Readonly<Record<string, string>> = {
   'Sidecar.last_seen_at': 'When it was last heard of.',
   lag_ms: 'How long ago it was last heard of, in milliseconds.',
   changes_behind: 'How many changes it has not acknowledged.',
+  decision_times:
+    'How long its decisions took in a minute lately; null if it is not connected, or has not said so yet.',
+  'DecisionTimes.decisions': 'How many there were in that minute.',
+  p50_ms: 'Half of them took at most so long, in milliseconds; null if there were none.',
+  p99_ms: '99 in 100 of them took at most so long, in milliseconds; null if there were none.',
   clock_offset_ms: 'Its clock minus that of the control plane, in milliseconds.',
 
   // People

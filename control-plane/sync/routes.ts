@@ -3,6 +3,11 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import {
+  type DecisionTimes,
+  decisionTimesHeader,
+  parseDecisionTimes,
+} from '../../shared/wire/decision-times.ts';
 import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import {
   AckRequest,
@@ -27,8 +32,12 @@ const connectionSecretBytes = 16;
  */
 export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   /** Notes what a connection has applied and wakes whoever waits for it. False: the connection is unknown. */
-  const note = async (connection: Connection, applied: Position): Promise<boolean> => {
-    const isKnown = await noteSidecar(deps.sql, connection, applied);
+  const note = async (
+    connection: Connection,
+    applied: Position,
+    times: DecisionTimes | null = null,
+  ): Promise<boolean> => {
+    const isKnown = await noteSidecar(deps.sql, connection, applied, times);
     if (isKnown) deps.bus.publish(ackChannel, '');
     return isKnown;
   };
@@ -76,7 +85,10 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         account: { revision: query.account_after, mark: query.account_mark },
         global: { revision: query.global_after, mark: query.global_mark },
       };
-      if (!(await note({ sidecarId, connectionId, accountId }, after))) return refuseUnknownConnection(reply);
+      const times = parseDecisionTimes(request.headers[decisionTimesHeader]);
+      if (!(await note({ sidecarId, connectionId, accountId }, after, times))) {
+        return refuseUnknownConnection(reply);
+      }
       return readChanges(deps, { accountId, after, waitMs: query.wait_ms });
     });
 

@@ -22,6 +22,10 @@ export function sidecarRoutes({ sql }: Pick<BaseDeps, 'sql'>): FastifyPluginAsyn
           lag_ms: each.silentMs,
           changes_behind: each.changesBehind,
           clock_offset_ms: each.clockOffsetMs,
+          decision_times:
+            each.decisions === null || !each.isConnected
+              ? null
+              : { decisions: each.decisions, p50_ms: each.decisionP50Ms, p99_ms: each.decisionP99Ms },
         })),
       };
     });

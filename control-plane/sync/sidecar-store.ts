@@ -5,6 +5,7 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
@@ -49,7 +50,7 @@ export async function connectSidecar(
     ON CONFLICT (sidecar_id) DO UPDATE SET connection_id = ${later} || ${suffix},
       connected_at_ms = ${later}, last_seen_at_ms = excluded.last_seen_at_ms,
       acked_account_revision = 0, acked_global_revision = 0, clock_offset_ms = excluded.clock_offset_ms,
-      version = excluded.version
+      version = excluded.version, decisions = NULL, decision_p50_ms = NULL, decision_p99_ms = NULL
     WHERE sidecars.account_id = excluded.account_id
     RETURNING connection_id`;
   const connectionId = taken[0]?.connection_id;
@@ -123,15 +124,16 @@ export async function readConnectionStatus(
 }
 
 /**
- * Notes that the sidecar lives and what it has applied. An acknowledgement that was overtaken by a later one
- * takes nothing back; a position that is not in the history of this database does, because what was
- * acknowledged is then in force nowhere. False: the connection is unknown. Throws `precondition_failed` where
- * a newer connection has taken over the sidecar id.
+ * Notes that the sidecar lives, what it has applied, and how long its decisions took where it says so. An
+ * acknowledgement that was overtaken by a later one takes nothing back; a position that is not in the history
+ * of this database does, because what was acknowledged is then in force nowhere. False: the connection is
+ * unknown. Throws `precondition_failed` where a newer connection has taken over the sidecar id.
  */
 export async function noteSidecar(
   sql: Database,
   connection: Connection,
   applied: Position,
+  times: DecisionTimes | null = null,
 ): Promise<boolean> {
   const { sidecarId, accountId, connectionId } = connection;
   const isKnown = (feedId: FeedId, { revision, mark }: FeedPosition) => sql`
@@ -142,6 +144,11 @@ export async function noteSidecar(
         THEN greatest(acked_account_revision, ${applied.account.revision}) ELSE 0 END,
       acked_global_revision = CASE WHEN ${isKnown(globalFeed, applied.global)}
         THEN greatest(acked_global_revision, ${applied.global.revision}) ELSE 0 END
+      ${
+        times === null
+          ? sql``
+          : sql`, decisions = ${times.decisions}, decision_p50_ms = ${times.p50Ms}, decision_p99_ms = ${times.p99Ms}`
+      }
     WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
   if (noted.count > 0) return true;
   if ((await readConnectionStatus(sql, connection)) === 'unknown') return false;
@@ -212,6 +219,10 @@ export interface SeenSidecar {
   readonly clockOffsetMs: number;
   /** Null: it is of a version that did not say so. */
   readonly version: string | null;
+  /** Null: it has said nothing yet, or is not connected. */
+  readonly decisions: number | null;
+  readonly decisionP50Ms: number | null;
+  readonly decisionP99Ms: number | null;
   /** Changes of both feeds that it has not acknowledged. */
   readonly changesBehind: number;
   /** Since it was last heard of. */
@@ -222,7 +233,8 @@ export interface SeenSidecar {
 export const listSidecars = (sql: Database, accountId: AccountId): Promise<readonly SeenSidecar[]> =>
   sql<SeenSidecar[]>`
     SELECT sidecar_id AS "sidecarId", connected_at_ms AS "connectedAtMs", last_seen_at_ms AS "lastSeenAtMs",
-      clock_offset_ms AS "clockOffsetMs", version,
+      clock_offset_ms AS "clockOffsetMs", version, decisions, decision_p50_ms AS "decisionP50Ms",
+      decision_p99_ms AS "decisionP99Ms",
       last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected",
       greatest(own.revision - acked_account_revision, 0) + greatest(all_feeds.revision - acked_global_revision, 0) AS "changesBehind",
       greatest(${databaseNowMs(sql)} - last_seen_at_ms, 0) AS "silentMs"

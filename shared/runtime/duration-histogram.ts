@@ -24,6 +24,15 @@ export class DurationHistogram {
     this.#sumMs += durationMs;
   }
 
+  get boundsMs(): readonly number[] {
+    return this.#boundsMs;
+  }
+
+  /** How many there were so far, for each bound and beyond the last one. */
+  get counts(): readonly number[] {
+    return [...this.#counts];
+  }
+
   /**
    * Adds it to the registry under this name, which ends in `_seconds`. The figures of several threads add up.
    */

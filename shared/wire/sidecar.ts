@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
 import { nullable, Timestamp } from './fields.ts';
 
+/** How long decisions took in the last minute of which the sidecar spoke. */
+export const DecisionTimesAnswer = Type.Object({
+  decisions: Type.Integer(),
+  p50_ms: nullable(Type.Number()),
+  p99_ms: nullable(Type.Number()),
+});
+
 /** `GET /sidecars` */
 export const SidecarAnswer = Type.Object({
   sidecar_id: Type.String(),
@@ -11,6 +18,7 @@ export const SidecarAnswer = Type.Object({
   lag_ms: Type.Integer(),
   changes_behind: Type.Integer(),
   clock_offset_ms: Type.Integer(),
+  decision_times: nullable(DecisionTimesAnswer),
 });
 
 export const SidecarListAnswer = Type.Object({ items: Type.Array(SidecarAnswer) });

@@ -4,6 +4,11 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import {
+  type DecisionTimes,
+  decisionTimesHeader,
+  renderDecisionTimes,
+} from '../../shared/wire/decision-times.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 import { parseLeaseOutcome } from '../../shared/wire/lease-call.ts';
 import {
@@ -131,6 +136,8 @@ export interface ControlPlaneClientOptions {
   readonly sidecarId: SidecarId;
   /** Of this machine: the control plane reports by how much it is off. */
   readonly clock: Clock;
+  /** How long its decisions took lately, for its pulls. Default: it does not say. */
+  readonly decisionTimes?: () => DecisionTimes | null;
   /** Learns from every call. Default: nobody shares what this one finds. */
   readonly reach?: Reach;
 }
@@ -172,7 +179,11 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     const { statusCode, body } = await (request.by ?? pool).request({
       method: request.body === undefined ? 'GET' : 'POST',
       path: `/v1/sync/${request.path}`,
-      headers: request.body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      headers: {
+        ...headers,
+        ...request.headers,
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       body: request.body ?? null,
       signal: request.signal === undefined ? timeIsOver : AbortSignal.any([request.signal, timeIsOver]),
     });
@@ -241,8 +252,14 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
           global_mark: global.mark,
           wait_ms: String(waitMs),
         });
+        const times = options.decisionTimes?.() ?? null;
         return ask(
-          { path: `changes?${query}`, bytesMax: replicaLimits.changesBytesMax, signal },
+          {
+            path: `changes?${query}`,
+            headers: times === null ? {} : { [decisionTimesHeader]: renderDecisionTimes(times) },
+            bytesMax: replicaLimits.changesBytesMax,
+            signal,
+          },
           parseChangesAnswer,
         );
       }),
@@ -313,6 +330,8 @@ interface Call {
   readonly path: string;
   /** With a body it is a POST. */
   readonly body?: string | Uint8Array;
+  /** Besides those of every call. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly bytesMax?: number;
   readonly timeMsMax?: number;
   /** Ends the call before its deadline does. */

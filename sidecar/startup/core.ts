@@ -7,10 +7,12 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
+import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { type Shipper, startShipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { type Enforcer, enforcer as makeEnforcer } from '../enforce/enforce.ts';
 import { settlements as makeSettlements, type Settlements } from '../enforce/settlements.ts';
+import { decisionTimesOfMinute } from '../operations/decision-times.ts';
 import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
 import { controlPlaneClient } from '../replica/control-plane-client.ts';
@@ -80,7 +82,14 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
 
   const reach = new Reach(time.machine);
-  const client = controlPlaneClient({ ...options.controlPlane, sidecarId, clock: time.machine, reach });
+  let decisionTimes: () => DecisionTimes | null = () => null;
+  const client = controlPlaneClient({
+    ...options.controlPlane,
+    sidecarId,
+    clock: time.machine,
+    reach,
+    decisionTimes: () => decisionTimes(),
+  });
   started.add('calls to the control plane', () => client.close());
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
   started.add('watch on this loop', async () => catchUp.stop());
@@ -152,6 +161,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     logger,
   });
   started.add('deadlines', () => enforcer.stop());
+  decisionTimes = decisionTimesOfMinute(enforcer.durations, time.machine);
   await pool.ready();
 
   return {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { trimDecisionCounts } from '../../control-plane/statistics/read-statistics.ts';
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { renderSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import { controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
@@ -155,15 +156,37 @@ describe('sidecars', () => {
     expect((await api.call({ url: '/v1/sidecars' })).body.items).toEqual([]);
   });
 
-  it('say their version when they connect', async () => {
+  it('say their version when they connect, and how long their decisions took when they pull', async () => {
     const { key } = await api.createAccount();
     const connector = await api.createKey({ scopes: ['sidecars:connect'] }, key);
     const origin = await api.app.listen({ host: '127.0.0.1', port: 0 });
     const sidecarId = api.deps.random.newId('side', api.deps.clock.now());
-    const client = controlPlaneClient({ origin, apiKey: connector.key, sidecarId, clock: api.deps.clock });
+    let times: DecisionTimes | null = null;
+    const client = controlPlaneClient({
+      origin,
+      apiKey: connector.key,
+      sidecarId,
+      clock: api.deps.clock,
+      decisionTimes: () => times,
+    });
+    await client.connect();
+    const seen = async () => (await api.call({ url: '/v1/sidecars', key })).body.items;
+    expect(await seen()).toMatchObject([
+      { sidecar_id: sidecarId, version: packageVersion, decision_times: null },
+    ]);
+    const start = { revision: 0, mark: '' };
+    const pull = () => client.changes({ account: start, global: start }, 0, new AbortController().signal);
+    await pull();
+    expect(await seen()).toMatchObject([{ decision_times: null }]);
+    times = { decisions: 1_000, p50Ms: 0.025, p99Ms: 2_500 };
+    await pull();
+    const said = { decisions: 1_000, p50_ms: 0.025, p99_ms: 2_500 };
+    expect(await seen()).toMatchObject([{ decision_times: said }]);
+    times = { decisions: 0, p50Ms: null, p99Ms: null };
+    await pull();
+    expect(await seen()).toMatchObject([{ decision_times: { decisions: 0, p50_ms: null, p99_ms: null } }]);
     await client.connect();
     await client.close();
-    const { items } = (await api.call({ url: '/v1/sidecars', key })).body;
-    expect(items).toMatchObject([{ sidecar_id: sidecarId, version: packageVersion }]);
+    expect(await seen()).toMatchObject([{ decision_times: null }]);
   });
 });

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import { dayMs } from '../../shared/model/time.ts';
+import { screenshot, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until, untilAnswer } from '../support/until.ts';
@@ -189,6 +190,31 @@ describe('gates on the page', () => {
 });
 
 describe('the overview', () => {
+  it('names limits that are nearly used, keys that end soon, and how fast sidecars decide', async () => {
+    const { api } = world;
+    const constraints = { rate_limits: { requests_per_day: 10 }, spend_limits: { daily_usd: 100 } };
+    const { gate_id: gate } = await api.createGate({ name: 'Nearly full', constraints });
+    const { jwt } = await api.issuePassport();
+    for (let n = 0; n < 9; n++) {
+      const body = { passport: jwt, request: { permission_key: 'orders:create', amount: 5 } };
+      const { decision } = (await api.call({ url: `/v1/gates/${gate}/check`, body })).body;
+      expect(decision).toBe('PERMIT');
+    }
+    const inDays = (days: number) => new Date(api.deps.clock.now() + days * dayMs).toISOString();
+    await api.createKey({ name: 'Ends soon', scopes: ['gates:read'], expires_at: inDays(10) });
+    await api.createKey({ name: 'Ends late', scopes: ['gates:read'], expires_at: inDays(20) });
+    await api.deps.sql`UPDATE sidecars SET decisions = 500, decision_p50_ms = 0.05, decision_p99_ms = 0.25`;
+    await visit(page, '/');
+    await says('90 % of requests a day are used at Nearly full');
+    await says(/The API key Ends soon ends in \d+ days/);
+    expect(await page.getByText('Ends late').count()).toBe(0);
+    expect(await page.getByText('usd a day are used').count()).toBe(0);
+    const row = page.getByRole('row').filter({ hasText: '0.05 ms' });
+    expect(await row.first().innerText()).toContain('0.25 ms');
+    expect(await violations(page)).toEqual([]);
+    await screenshot(page, 'overview-attention-light');
+  });
+
   it('shows decisions by outcome and reason as pictures and numbers, and the sidecars', async () => {
     const { api } = world;
     const { gate_id } = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 10 } } });

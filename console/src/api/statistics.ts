@@ -29,6 +29,12 @@ export interface Sidecar {
   readonly lag_ms: number;
   readonly changes_behind: number;
   readonly clock_offset_ms: number;
+  /** Of a minute lately; null: not known. */
+  readonly decision_times: {
+    readonly decisions: number;
+    readonly p50_ms: number | null;
+    readonly p99_ms: number | null;
+  } | null;
 }
 
 /**

@@ -35,6 +35,19 @@ function healthOf({ is_connected, lag_ms, changes_behind }: Sidecar): Health {
 export const ailing = (sidecars: readonly Sidecar[]): readonly Sidecar[] =>
   sidecars.filter((sidecar) => ['warn', 'bad'].includes(healthOf(sidecar).tone));
 
+/** Half of the decisions, and 99 in 100 of them. */
+function Times({ times }: { readonly times: Sidecar['decision_times'] }): ReactNode {
+  if (times === null) return <span className="soft small">not known</span>;
+  if (times.p50_ms === null) return <span className="soft small">none lately</span>;
+  return (
+    <>
+      {times.p50_ms} ms
+      <br />
+      <span className="soft small">99 %: {times.p99_ms} ms</span>
+    </>
+  );
+}
+
 /** The sidecars of the account: what they run, and how far they are behind. */
 export function Sidecars(): ReactNode {
   const query = useSidecars(true);
@@ -57,26 +70,32 @@ export function Sidecars(): ReactNode {
               <tr>
                 <th>Sidecar</th>
                 <th>State</th>
-                <th className="number">Behind</th>
-                <th>Seen</th>
+                <th className="number">Decides within</th>
               </tr>
             </thead>
             <tbody>
               {items.slice(0, showsAll ? items.length : shownAtFirst).map((sidecar) => (
                 <tr key={sidecar.sidecar_id}>
                   <td>
-                    <code title={sidecar.sidecar_id}>…{sidecar.sidecar_id.slice(-6)}</code>{' '}
-                    <span className="soft">{sidecar.version ?? 'old version'}</span>
+                    <code title={sidecar.sidecar_id}>…{sidecar.sidecar_id.slice(-6)}</code>
+                    <br />
+                    <span className="soft small">{sidecar.version ?? 'old version'}</span>
                   </td>
                   <td>
                     <span className={`badge ${healthOf(sidecar).tone}`}>
                       <span className="dot" aria-hidden="true" />
                       {healthOf(sidecar).label}
                     </span>
+                    <br />
+                    <span className="soft small">
+                      {sidecar.changes_behind === 0
+                        ? ''
+                        : `${count(sidecar.changes_behind)} changes behind, `}
+                      seen <Ago at={sidecar.last_seen_at} />
+                    </span>
                   </td>
-                  <td className="number">{count(sidecar.changes_behind)}</td>
-                  <td>
-                    <Ago at={sidecar.last_seen_at} />
+                  <td className="number">
+                    <Times times={sidecar.decision_times} />
                   </td>
                 </tr>
               ))}
@@ -84,6 +103,9 @@ export function Sidecars(): ReactNode {
           </table>
         </div>
       )}
+      {items.some(({ decision_times: times }) => times !== null) ? (
+        <p className="soft small">Half and 99 % of the decisions of a minute took at most so long.</p>
+      ) : null}
       {items.length <= shownAtFirst || showsAll ? null : (
         <button type="button" className="button small" onClick={() => setShowsAll(true)}>
           Show all {count(items.length)}
