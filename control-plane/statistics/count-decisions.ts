@@ -3,10 +3,10 @@ import { hourMs, minuteMs } from '../../shared/model/time.ts';
 import type { AppendedRecord } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 
-const stepsMs = { minute: minuteMs, hour: hourMs } as const;
-
 interface Count {
-  readonly key: readonly string[];
+  /** account_id, mode, gate_id, decision, reason. */
+  readonly of: readonly string[];
+  readonly step: 'minute' | 'hour';
   readonly startsAtMs: number;
   decisions: number;
 }
@@ -17,33 +17,46 @@ interface Count {
  * transaction ends. Gate tests, and how an approval ended, are no decisions of their own.
  */
 export async function countDecisions(tx: Transaction, appended: readonly AppendedRecord[]): Promise<void> {
-  const counts = new Map<string, Count>();
+  const minutes = new Map<string, Count>();
   for (const { attestation, reader, otherReader } of appended) {
     const { gateId, decision, reason, test, resolution, timestampMs } = attestation;
     if (test || resolution !== null) continue;
     const { accountId, mode }: Owner = gateId === null ? reader : (otherReader ?? reader);
-    for (const [step, stepMs] of Object.entries(stepsMs)) {
-      const startsAtMs = timestampMs - (timestampMs % stepMs);
-      const key = [accountId, mode, step, gateId ?? '', decision, reason ?? ''];
-      const name = `${key.join(' ')} ${startsAtMs}`;
-      const count = counts.get(name) ?? { key, startsAtMs, decisions: 0 };
+    const startsAtMs = timestampMs - (timestampMs % minuteMs);
+    const name = `${accountId} ${mode} ${gateId} ${decision} ${reason} ${startsAtMs}`;
+    const count = minutes.get(name);
+    if (count !== undefined) {
       count.decisions += 1;
-      counts.set(name, count);
+      continue;
     }
+    const of = [accountId, mode, gateId ?? '', decision, reason ?? ''];
+    minutes.set(name, { of, step: 'minute', startsAtMs, decisions: 1 });
   }
-  if (counts.size === 0) return;
-  const rows = [...counts.values()];
-  const column = (place: number): string[] => rows.map(({ key }) => key[place] ?? '');
+  if (minutes.size === 0) return;
+  const rows = [...minutes.values(), ...hoursOf(minutes.values())];
+  const column = (place: number): string[] => rows.map(({ of }) => of[place] ?? '');
   await tx`
     INSERT INTO decision_counts (account_id, mode, step, starts_at_ms, gate_id, decision, reason, decisions)
     SELECT * FROM unnest(
-      ${column(0)}::text[], ${column(1)}::text[], ${column(2)}::text[],
+      ${column(0)}::text[], ${column(1)}::text[], ${rows.map(({ step }) => step)}::text[],
       ${rows.map(({ startsAtMs }) => startsAtMs)}::bigint[],
-      ${column(3)}::text[], ${column(4)}::text[], ${column(5)}::text[],
+      ${column(2)}::text[], ${column(3)}::text[], ${column(4)}::text[],
       ${rows.map(({ decisions }) => decisions)}::bigint[]
     ) AS counted (account_id, mode, step, starts_at_ms, gate_id, decision, reason, decisions)
     ORDER BY account_id COLLATE "C", mode COLLATE "C", step COLLATE "C", starts_at_ms, gate_id COLLATE "C",
       decision COLLATE "C", reason COLLATE "C"
     ON CONFLICT (account_id, mode, step, starts_at_ms, gate_id, decision, reason)
       DO UPDATE SET decisions = decision_counts.decisions + excluded.decisions`;
+}
+
+function hoursOf(minutes: Iterable<Count>): Iterable<Count> {
+  const hours = new Map<string, Count>();
+  for (const { of, startsAtMs: minuteAtMs, decisions } of minutes) {
+    const startsAtMs = minuteAtMs - (minuteAtMs % hourMs);
+    const name = `${of.join(' ')} ${startsAtMs}`;
+    const hour = hours.get(name) ?? { of, step: 'hour', startsAtMs, decisions: 0 };
+    hour.decisions += decisions;
+    hours.set(name, hour);
+  }
+  return hours.values();
 }
