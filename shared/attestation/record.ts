@@ -1,7 +1,8 @@
 import { textHash } from '../crypto/content-hash.ts';
 import type { AttestationRecord } from '../model/attestation.ts';
-import { renderTime } from '../model/time.ts';
+import { renderTime, secondMs, type UnixMillis } from '../model/time.ts';
 import { type AttestationAnswer, asWritten, renderFinding } from '../wire/attestation.ts';
+import { checksJson } from '../wire/checks-json.ts';
 
 /** A record with its place in its chain: all that is hashed. */
 export interface PlacedRecord extends AttestationRecord {
@@ -54,7 +55,7 @@ function canonicalRecord(record: PlacedRecord): string {
   const isOfToday = sourceAccount !== null;
   return (
     `{"amount_micro_usd":${record.amountMicroUsd},"chain_id":"${record.chainId}"` +
-    `,"constraints_evaluated":${wordsJson(record.constraintsEvaluated)},"decision":"${record.decision}"` +
+    `,"constraints_evaluated":${checksJson(record.constraintsEvaluated)},"decision":"${record.decision}"` +
     `,"gate_id":${plain(record.gateId)},"id":"${record.id}","passport_id":${plain(record.passportId)}` +
     `,"permission_key":${plain(record.permissionKey)}` +
     `,"pii":${pii.length === 0 ? '[]' : JSON.stringify(pii.map(renderFinding))}` +
@@ -63,14 +64,22 @@ function canonicalRecord(record: PlacedRecord): string {
     `,"resolution":${plain(record.resolution)},"sequence":${record.sequence}` +
     `,"signing_key_id":"${record.signingKeyId}","source":"${record.source}"` +
     `${isOfToday ? `,"source_account":"${sourceAccount}"` : ''},"test":${record.test}` +
-    `,"timestamp":"${renderTime(record.timestampMs)}"}`
+    `,"timestamp":"${timeText(record.timestampMs)}"}`
   );
 }
 
-const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
+let lastSecond = { atMs: Number.NaN, text: '' };
 
-const wordsJson = (words: readonly string[]): string =>
-  words.length === 0 ? '[]' : `["${words.join('","')}"]`;
+/** `renderTime`, in a quarter of its time where the records before are of the same second. */
+function timeText(timeMs: UnixMillis): string {
+  const ms = timeMs % secondMs;
+  const atMs = timeMs - ms;
+  if (lastSecond.atMs !== atMs)
+    lastSecond = { atMs, text: renderTime(atMs as UnixMillis).slice(0, -'000Z'.length) };
+  return `${lastSecond.text}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`;
+}
+
+const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
 /**
  * ASCII text that the key signs: the prefix keeps a record's signature from passing for one of another kind.

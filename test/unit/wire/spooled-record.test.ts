@@ -128,6 +128,7 @@ describe('parseBatchItem', () => {
     [{ constraints_evaluated: 'passport' }, 'constraints_evaluated is not valid'],
     [{ pii: [{ pointer: 'x', type: 'email' }] }, 'pii is not valid'],
     [{ pii: [{ pointer: '/x\0', type: 'email' }] }, 'pii is not valid'],
+    [{ pii: [{ pointer: '/\ud800', type: 'email' }] }, 'pii is not valid'],
     [{ pii: [{ pointer: '/x', type: 'e-mail' }] }, 'pii is not valid'],
     [{ pii: [{ pointer: '/x', type: 'email', value: 'a@b.c' }] }, 'pii is not valid'],
     [{ pii: Array(33).fill({ pointer: '/x', type: 'email' }) }, 'pii is not valid'],
