@@ -1,15 +1,23 @@
+import type { GateId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import { type Hint, noteHints } from '../events/note-hints.ts';
 import type { AppendedRecord } from './deps.ts';
 
 /** Hints at the gates of new records, for all who may read them: one for each gate and reader of a batch. */
 export function hintAtRecords(tx: Transaction, appended: readonly AppendedRecord[]): void {
-  const hints = new Map<string, Hint>();
+  // Most records of a batch share the objects of their readers (judge-records.ts).
+  const readersOf = new Map<GateId | null, Set<Owner>>();
   for (const { attestation, reader, otherReader } of appended) {
-    for (const { accountId, mode } of otherReader === null ? [reader] : [reader, otherReader]) {
-      const id = attestation.gateId;
-      hints.set(`${accountId} ${mode} ${id}`, { accountId, mode, type: 'record', id });
-    }
+    const readers = readersOf.get(attestation.gateId) ?? new Set();
+    readersOf.set(
+      attestation.gateId,
+      otherReader === null ? readers.add(reader) : readers.add(reader).add(otherReader),
+    );
   }
+  const hints = new Map<string, Hint>();
+  for (const [id, readers] of readersOf)
+    for (const { accountId, mode } of readers)
+      hints.set(`${accountId} ${mode} ${id}`, { accountId, mode, type: 'record', id });
   noteHints(tx, [...hints.values()]);
 }

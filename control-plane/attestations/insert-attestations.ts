@@ -5,7 +5,6 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { CopyRows, copyIn } from '../storage/copy-rows.ts';
-import { distinct } from '../storage/distinct.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import { numberNames } from './record-names.ts';
@@ -23,13 +22,17 @@ export interface NewAttestation {
   readonly otherReader: Owner | null;
 }
 
-/** The number of a name. */
-type NumberOf = (name: string) => number;
+/** The numbers of names. */
+interface Numbers {
+  readonly of: (name: string) => number;
+  readonly ofOwner: (owner: Owner) => number;
+  readonly ofChecks: (checks: PlacedRecord['constraintsEvaluated']) => number;
+}
 
 /** One column of the table. */
 interface Column {
   readonly name: string;
-  readonly write: (to: CopyRows, row: NewAttestation, numbers: NumberOf) => void;
+  readonly write: (to: CopyRows, row: NewAttestation, numbers: Numbers) => void;
 }
 
 const column = (name: string, write: Column['write']): Column => ({ name, write });
@@ -41,8 +44,8 @@ const signatureBytes = 64;
 const rowBytes = 320;
 
 const writeHash = (to: CopyRows, hash: string): void => to.hex(hash.slice(hashTextStart), hashBytes);
-const writeName = (to: CopyRows, name: string | null, number: NumberOf): void =>
-  name === null ? to.null() : to.int(number(name));
+const writeName = (to: CopyRows, name: string | null, numbers: Numbers): void =>
+  name === null ? to.null() : to.int(numbers.of(name));
 const writeText = (to: CopyRows, text: string | null): void => (text === null ? to.null() : to.text(text));
 
 const columns: readonly Column[] = [
@@ -56,16 +59,20 @@ const columns: readonly Column[] = [
   ),
   column('attestation_id', (to, { attestation }) => to.bytes(uuidBytesOfId(attestation.id), 0, uuidBytes)),
   column('chain', (to, { chain }) => to.int(chain)),
-  column('gate', (to, { attestation }, number) => writeName(to, attestation.gateId, number)),
-  column('reader', (to, { reader }, number) => writeName(to, ownerName(reader), number)),
-  column('other_reader', (to, { otherReader }, number) =>
-    writeName(to, otherReader && ownerName(otherReader), number),
+  column('gate', (to, { attestation }, numbers) => writeName(to, attestation.gateId, numbers)),
+  column('reader', (to, { reader }, numbers) => to.int(numbers.ofOwner(reader))),
+  column('other_reader', (to, { otherReader }, numbers) =>
+    otherReader === null ? to.null() : to.int(numbers.ofOwner(otherReader)),
   ),
-  column('source', (to, { attestation }, number) => writeName(to, attestation.source, number)),
-  column('source_account', (to, { attestation }, number) => writeName(to, attestation.sourceAccount, number)),
-  column('signing_key', (to, { attestation }, number) => writeName(to, attestation.signingKeyId, number)),
-  column('checks', (to, { attestation }, number) => writeName(to, checksName(attestation), number)),
-  column('reason', (to, { attestation }, number) => writeName(to, attestation.reason, number)),
+  column('source', (to, { attestation }, numbers) => writeName(to, attestation.source, numbers)),
+  column('source_account', (to, { attestation }, numbers) =>
+    writeName(to, attestation.sourceAccount, numbers),
+  ),
+  column('signing_key', (to, { attestation }, numbers) => writeName(to, attestation.signingKeyId, numbers)),
+  column('checks', (to, { attestation }, numbers) =>
+    to.int(numbers.ofChecks(attestation.constraintsEvaluated)),
+  ),
+  column('reason', (to, { attestation }, numbers) => writeName(to, attestation.reason, numbers)),
   column('decision', (to, { attestation }) => to.char(letterOf[attestation.decision])),
   column('test', (to, { attestation }) => to.boolean(attestation.test)),
   column('request_hash', (to, { attestation }) => writeHash(to, attestation.requestHash)),
@@ -95,30 +102,60 @@ export async function insertAttestations(
   signatures: Buffer,
 ): Promise<void> {
   assert(signatures.length === rows.length * signatureBytes, 'each record has its signature');
-  const numbers = await numberNames(tx, distinct(rows.flatMap(namesOf)));
-  const number: NumberOf = (name) => must(numbers.get(name), 'each name of a record was numbered');
+  const nameOf = sharedNames();
+  const known = await numberNames(tx, [...namesOf(rows, nameOf)]);
+  const of = (name: string) => must(known.get(name), 'each name of a record was numbered');
+  const numbers: Numbers = {
+    of,
+    ofOwner: (owner) => of(nameOf.owner(owner)),
+    ofChecks: (checks) => of(nameOf.checks(checks)),
+  };
   const copied = new CopyRows(rows.length * rowBytes);
   rows.forEach((row, place) => {
     copied.row(columns.length + 1);
-    for (const { write } of columns) write(copied, row, number);
+    for (const { write } of columns) write(copied, row, numbers);
     copied.bytes(signatures, place * signatureBytes, signatureBytes);
   });
   await copyIn(tx, statement, copied.take());
 }
 
-function namesOf({ attestation, reader, otherReader }: NewAttestation): (string | null)[] {
-  const { chainId, passportId } = attestation;
-  assert(passportId === (isId('pass', chainId) ? chainId : null), 'a passport has its records in its chain');
-  return [
-    ownerName(reader),
-    otherReader === null ? null : ownerName(otherReader),
-    attestation.gateId,
-    attestation.source,
-    attestation.sourceAccount,
-    attestation.signingKeyId,
-    attestation.reason,
-    checksName(attestation),
-  ];
+/** What all of them repeat, each once. */
+function namesOf(rows: readonly NewAttestation[], nameOf: SharedNames): Set<string> {
+  const names = new Set<string>();
+  for (const { attestation, reader, otherReader } of rows) {
+    const { chainId, passportId, gateId, sourceAccount, reason, constraintsEvaluated } = attestation;
+    assert(
+      passportId === (isId('pass', chainId) ? chainId : null),
+      'a passport has its records in its chain',
+    );
+    names.add(nameOf.owner(reader)).add(nameOf.checks(constraintsEvaluated));
+    names.add(attestation.source).add(attestation.signingKeyId);
+    if (otherReader !== null) names.add(nameOf.owner(otherReader));
+    if (gateId !== null) names.add(gateId);
+    if (sourceAccount !== null) names.add(sourceAccount);
+    if (reason !== null) names.add(reason);
+  }
+  return names;
 }
 
-const checksName = ({ constraintsEvaluated }: PlacedRecord): string => constraintsEvaluated.join(',');
+/** Names of what records share, each made once for a batch. */
+interface SharedNames {
+  readonly owner: (owner: Owner) => string;
+  readonly checks: (checks: PlacedRecord['constraintsEvaluated']) => string;
+}
+
+const sharedNames = (): SharedNames => ({
+  owner: onceEach(ownerName),
+  checks: onceEach((checks) => checks.join(',')),
+});
+
+function onceEach<Of extends object>(make: (of: Of) => string): (of: Of) => string {
+  const made = new Map<Of, string>();
+  return (of) => {
+    const known = made.get(of);
+    if (known !== undefined) return known;
+    const name = make(of);
+    made.set(of, name);
+    return name;
+  };
+}

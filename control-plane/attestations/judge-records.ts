@@ -67,7 +67,8 @@ const isCopy = (record: AttestationRecord, stored: AttestationRecord): boolean =
 const contentHash = (record: AttestationRecord): string =>
   recordHash({ ...record, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
 
-interface PassportFact extends Owner, PassportTerms {
+interface PassportFact extends PassportTerms {
+  readonly owner: Owner;
   readonly tokenHash: string;
 }
 
@@ -107,7 +108,7 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   return {
     record,
-    passportOwner: passport === undefined ? null : { accountId: passport.accountId, mode: passport.mode },
+    passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took ?? [],
   };
@@ -125,21 +126,39 @@ async function lookUp(sql: Database | Transaction, shipped: readonly ShippedReco
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
   const stored = await sql<RecordRow[]>`
     SELECT ${sql(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
+  const owners = sharedOwners();
   return {
-    gates: new Map(gates.map((row) => [row.gate_id, { accountId: row.account_id, mode: row.mode }])),
-    passports: new Map(passports.map((row) => [row.passportId, factOf(row)])),
+    gates: new Map(gates.map((row) => [row.gate_id, owners(row.account_id, row.mode)])),
+    passports: new Map(
+      passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),
+    ),
     stored: new Map((await attestationsOf(sql, stored)).map((attestation) => [attestation.id, attestation])),
   };
 }
 
-interface PassportRow extends Omit<PassportFact, 'permissions' | 'ownChecks'> {
+/** The same object for the same owner: what is worked out for it is worked out once for a batch. */
+function sharedOwners(): (accountId: AccountId, mode: Mode) => Owner {
+  const known = new Map<string, Owner>();
+  return (accountId, mode) => {
+    const name = `${accountId} ${mode}`;
+    const owner = known.get(name) ?? { accountId, mode };
+    known.set(name, owner);
+    return owner;
+  };
+}
+
+interface PassportRow extends Owner, Pick<PassportFact, 'tokenHash' | 'issuedAtMs' | 'expiresAtMs'> {
   readonly passportId: PassportId;
   readonly permissions: readonly string[];
   readonly constraints: unknown;
 }
 
-const factOf = ({ permissions, constraints, ...row }: PassportRow): PassportFact => ({
-  ...row,
-  permissions: new Set(permissions),
-  ownChecks: checksOfPassport(constraints),
+const factOf = (row: PassportRow, owner: Owner): PassportFact => ({
+  owner,
+  mode: row.mode,
+  tokenHash: row.tokenHash,
+  permissions: new Set(row.permissions),
+  ownChecks: checksOfPassport(row.constraints),
+  issuedAtMs: row.issuedAtMs,
+  expiresAtMs: row.expiresAtMs,
 });

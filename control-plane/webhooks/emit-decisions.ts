@@ -30,7 +30,8 @@ export async function emitDecisions(
       !test && decision !== 'SUSPEND' && resolution === null,
   );
   const subscribers = await findSubscribers(tx, {
-    owners: told.flatMap(readersOf),
+    // Most records of a batch share the objects of their readers.
+    owners: [...new Set(told.flatMap(readersOf))],
     events: ['passport.verified', 'passport.denied'],
   });
   if (subscribers === null) return;
