@@ -1,4 +1,4 @@
-import { finished } from 'node:stream/promises';
+import postgres from 'postgres';
 import { assert } from '../../shared/errors/assert.ts';
 import type { Transaction } from '../base/database.ts';
 
@@ -124,20 +124,29 @@ export class CopyRows {
 
 /**
  * Runs `COPY <table> (<columns>) FROM STDIN (FORMAT binary)` with the rows, in the transaction of the caller.
- * Rejects with the error of PostgreSQL, as a query does; nothing is stored then.
+ * Rejects with the error of PostgreSQL, as a query does; nothing is stored then. Where the connection is lost
+ * it does not settle: the pool rejects the transaction when it is closed, and a ROLLBACK before that would be
+ * sent to nobody and keep its place in the pool from the next session.
  *
- * The driver reports an error that comes after the last byte to the query, which it has resolved with the
- * stream by then, and to nobody else. So it is taken from there (postgres.js 3.4.9, `queryError`).
+ * An error that comes after the last byte is reported by the driver to the query, which it has resolved with
+ * the stream by then, and to nobody else. So it is taken from there (postgres.js 3.4.9, `queryError`).
  */
-export async function copyIn(tx: Transaction, statement: TemplateStringsArray, rows: Buffer): Promise<void> {
+export function copyIn(tx: Transaction, statement: TemplateStringsArray, rows: Buffer): Promise<void> {
   const query = tx(statement);
-  const failed = new Promise<never>((_, reject) => {
-    Object.assign(query, { reject });
+  return new Promise((resolve, reject) => {
+    const refuse = (error: unknown) => {
+      if (error instanceof postgres.PostgresError) reject(error);
+    };
+    Object.assign(query, { reject: refuse });
+    const write = async () => {
+      const stream = await query.writable();
+      stream.on('error', refuse);
+      // Not at its finish: the driver writes once more then.
+      stream.on('close', () => {
+        if (stream.writableFinished) resolve();
+      });
+      stream.end(rows);
+    };
+    write().catch(reject);
   });
-  const stored = async () => {
-    const stream = await query.writable();
-    stream.end(rows);
-    await finished(stream);
-  };
-  await Promise.race([stored(), failed]);
 }
