@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { projectRoot } from './project.ts';
 
 /**
- * Peers that come from npm: a folder of their own, so that `npm ci` of the project does not grow by 117 MB.
+ * From the project's root. Peers that come from npm have a folder of their own, so that `npm ci` of the
+ * project does not grow by 117 MB.
  */
-const folder = join(projectRoot, 'bench', 'peers', 'packages');
+const folder = join('bench', 'peers', 'packages');
 
 /** Not `npm ci`: it refuses a lock that leaves out what a package has for other systems, as cerbos has. */
 const installing = `npm install --no-save --ignore-scripts --prefix ${folder}`;
@@ -21,12 +22,14 @@ let isTried = false;
  * install it.
  */
 export function peerPackage(name: string, say: (line: string) => void): { path: string } | string {
-  const path = join(folder, 'node_modules', name);
+  const path = join(projectRoot, folder, 'node_modules', name);
   if (!existsSync(path) && !isTried) {
     isTried = true;
     say(`installing the peers from npm: ${installing}`);
     try {
-      execFileSync('/bin/sh', ['-c', installing], { stdio: 'ignore', timeout: installMsMax });
+      execFileSync('/bin/sh', ['-c', installing], {
+        ...{ cwd: projectRoot, stdio: 'ignore', timeout: installMsMax },
+      });
     } catch {
       // What is missing then is named by whoever asked for it.
     }
