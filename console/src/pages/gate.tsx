@@ -146,29 +146,32 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
         </Card>
         {gate.routes === undefined ? null : (
           <Card title="Routes">
-            <table className="plain">
-              <thead>
-                <tr>
-                  <th>Method</th>
-                  <th>Path</th>
-                  <th>Permission</th>
-                </tr>
-              </thead>
-              <tbody>
-                {gate.routes.map((route, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: the order of routes is part of the policy
-                  <tr key={index}>
-                    <td>{route.methods?.join(', ') ?? 'all'}</td>
-                    <td>
-                      <code>{route.path}</code>
-                    </td>
-                    <td>
-                      <code>{route.permission_key}</code>
-                    </td>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+            <div className="scroll-x" tabIndex={0}>
+              <table className="plain">
+                <thead>
+                  <tr>
+                    <th>Method</th>
+                    <th>Path</th>
+                    <th>Permission</th>
                   </tr>
-                ))}
-              </tbody>
-            </table>
+                </thead>
+                <tbody>
+                  {gate.routes.map((route, index) => (
+                    // biome-ignore lint/suspicious/noArrayIndexKey: the order of routes is part of the policy
+                    <tr key={index}>
+                      <td>{route.methods?.join(', ') ?? 'all'}</td>
+                      <td>
+                        <code>{route.path}</code>
+                      </td>
+                      <td>
+                        <code>{route.permission_key}</code>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
           </Card>
         )}
         {recent.data === undefined ? null : (
