@@ -1,4 +1,4 @@
-import { dayMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const sessionsLimits = {
@@ -12,6 +12,8 @@ export const sessionsLimits = {
   userAgentCharsMax: 200,
   /** From the beginning of a login in several steps to its end: a person finds a phone, or a password. */
   loginChallengeMs: 10 * minuteMs,
+  /** What the clocks of two control planes may differ by. */
+  clockSlackMs: secondMs,
   /** Used challenges whose time is over, removed for each new one: they go faster than they come. */
   usedChallengesPerTrimMax: 10,
   /** Browsers bound the life of a cookie by 400 days. */

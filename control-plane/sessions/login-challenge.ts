@@ -59,7 +59,9 @@ export function loginChallenges<State>(
       try {
         // Nobody else can have sealed it.
         const challenge: LoginChallenge<State> = JSON.parse(seal.open(sealed));
-        return deps.clock.now() < challenge.endsAtMs ? challenge : null;
+        const leftMs = challenge.endsAtMs - deps.clock.now();
+        // One that has more time left than a new one was begun before the clock was set back.
+        return leftMs > 0 && leftMs <= loginChallengeMs + sessionsLimits.clockSlackMs ? challenge : null;
       } catch (error) {
         if (error instanceof SealError) return null;
         throw error;
