@@ -22,22 +22,47 @@ import { checksJson } from './checks-json.ts';
 import type { SpooledRecord, VoidRun } from './sync.ts';
 
 /**
- * The JSON text of a record, the same that JSON.stringify gives, in a third of its time: the members are
- * known, and all texts but the pointers consist of characters that JSON does not escape (ids, hashes, keys
- * and words of closed lists).
+ * The JSON text of a record, the same that JSON.stringify gives of the members in this order, in a third of
+ * its time: the members are known, and all texts but the pointers consist of characters that JSON does not
+ * escape (ids, hashes, keys and words of closed lists). In three parts, by how often they change: whoever
+ * renders many records makes the second and the third once.
  */
-export function renderSpooledRecord(record: SpooledRecord): string {
-  return (
-    `{"id":"${record.id}","chain_id":"${record.chain_id}","passport_id":${plain(record.passport_id)}` +
-    `,"gate_id":${plain(record.gate_id)},"decision":"${record.decision}","reason":${plain(record.reason)}` +
-    `,"request_hash":"${record.request_hash}","permission_key":${plain(record.permission_key)}` +
-    `,"amount_micro_usd":${record.amount_micro_usd}` +
-    `,"constraints_evaluated":${checksJson(record.constraints_evaluated)}` +
-    `,"pii":${record.pii.length === 0 ? '[]' : JSON.stringify(record.pii)}` +
-    `,"timestamp_ms":${record.timestamp_ms},"token_hash":${plain(record.token_hash)}` +
-    `,"caller_mode":"${record.caller_mode}"${record.took === undefined ? '' : `,"took":[${record.took.join()}]`}}`
-  );
-}
+export const renderSpooledRecord = (record: SpooledRecord): string =>
+  recordOfRequest(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, record.took) +
+  recordOfChain(record) +
+  recordOfOutcome(record);
+
+/** What differs with each request, and the beginning of the text. */
+export const recordOfRequest = (
+  id: string,
+  requestHash: string,
+  amountMicroUsd: number | null,
+  timestampMs: number,
+  took: readonly number[] | undefined,
+): string =>
+  `{"id":"${id}","request_hash":"${requestHash}","amount_micro_usd":${amountMicroUsd}` +
+  `,"timestamp_ms":${timestampMs}${took === undefined ? '' : `,"took":[${took.join()}]`}`;
+
+/** The same for all requests of a passport. */
+export const recordOfChain = ({
+  chain_id,
+  passport_id,
+  token_hash,
+}: Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_hash'>): string =>
+  `,"chain_id":"${chain_id}","passport_id":${plain(passport_id)},"token_hash":${plain(token_hash)}`;
+
+/** The same for all requests of one kind at a gate; the end of the text. */
+export const recordOfOutcome = (
+  record: Pick<
+    SpooledRecord,
+    'gate_id' | 'decision' | 'reason' | 'permission_key' | 'constraints_evaluated' | 'pii' | 'caller_mode'
+  >,
+): string =>
+  `,"gate_id":${plain(record.gate_id)},"decision":"${record.decision}","reason":${plain(record.reason)}` +
+  `,"permission_key":${plain(record.permission_key)}` +
+  `,"constraints_evaluated":${checksJson(record.constraints_evaluated)}` +
+  `,"pii":${record.pii.length === 0 ? '[]' : JSON.stringify(record.pii)}` +
+  `,"caller_mode":"${record.caller_mode}"}`;
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 

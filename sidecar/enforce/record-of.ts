@@ -30,19 +30,19 @@ export function recordOf(
       : undefined;
   return {
     id: made.attestationId,
+    request_hash: about.requestHash,
+    amount_micro_usd: decision.amountMicroUsd,
+    timestamp_ms: made.nowMs,
+    ...(took === undefined ? {} : { took }),
     chain_id: passport?.passportId ?? gateId ?? about.accountId,
     passport_id: passport?.passportId ?? null,
+    token_hash: passport?.tokenHash ?? null,
     gate_id: gateId,
     decision: decision.outcome,
     reason: decision.reason,
-    request_hash: about.requestHash,
     permission_key: about.permissionKey,
-    amount_micro_usd: decision.amountMicroUsd,
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
-    timestamp_ms: made.nowMs,
-    token_hash: passport?.tokenHash ?? null,
     caller_mode: about.callerMode,
-    ...(took === undefined ? {} : { took }),
   };
 }
