@@ -16,8 +16,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     owners = [];
     for (const owner of ofTurn) owner.onWritten();
   };
-  const append: Spool['append'] = (_record, owner) => {
+  const append = (_record: unknown, owner: RecordOwner) => {
     if (owners.push(owner) === 1) setImmediate(endTurn);
   };
-  return Object.assign(await openRealSpool(options), { append });
+  return Object.assign(await openRealSpool(options), { append, appendParts: append });
 }

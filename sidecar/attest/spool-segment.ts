@@ -50,6 +50,16 @@ export const frameBytesMax =
   attestLimits.spoolBlockBytes + recordBytesMax + endBytes * attestLimits.spoolBlockRecordsMax;
 
 /**
+ * The text of a record, as `renderSpooledRecord` writes it, in its three parts: the last two are the same for
+ * many records, and are copied as the bytes that they are.
+ */
+export interface RecordParts {
+  readonly head: string;
+  readonly chain: Uint8Array;
+  readonly outcome: Uint8Array;
+}
+
+/**
  * Gathers records as blocks, in memory. `bytes` up to `seal()` is what belongs into the file; then `clear()`.
  */
 export class BlockWriter {
@@ -78,6 +88,25 @@ export class BlockWriter {
 
   /** Adds a record. `hasRoom`, and `seq` follows the one before. */
   add(seq: number, json: string): void {
+    this.#beginRecord(seq);
+    this.#end += this.bytes.write(json, this.#end);
+    this.#endRecord();
+  }
+
+  /** The same for a record in parts, of which the first is ASCII. */
+  addParts(seq: number, { head, chain, outcome }: RecordParts): void {
+    const { bytes } = this;
+    this.#beginRecord(seq);
+    let end = this.#end;
+    end += bytes.write(head, end, 'latin1');
+    bytes.set(chain, end);
+    end += chain.length;
+    bytes.set(outcome, end);
+    this.#end = end + outcome.length;
+    this.#endRecord();
+  }
+
+  #beginRecord(seq: number): void {
     if (
       this.#count === attestLimits.spoolBlockRecordsMax ||
       this.#end - this.#start >= attestLimits.spoolBlockBytes
@@ -85,7 +114,9 @@ export class BlockWriter {
       this.seal();
     if (this.#count === 0) this.#begin(seq);
     else this.bytes[this.#end++] = comma;
-    this.#end += this.bytes.write(json, this.#end);
+  }
+
+  #endRecord(): void {
     this.#ends[this.#count++] = this.#end - this.#start - blockRecordsAt;
   }
 

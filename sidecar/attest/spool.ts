@@ -12,7 +12,7 @@ import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { attestLimits } from './limits.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
 import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
-import { BlockWriter, frameBytesMax } from './spool-segment.ts';
+import { BlockWriter, frameBytesMax, type RecordParts } from './spool-segment.ts';
 
 /**
  * Waits for a record to be safe before it answers. Exactly one of the two is called, once, never
@@ -68,6 +68,8 @@ export interface Spool {
   readonly files: SpoolFiles;
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
+  /** The same for one that is rendered already. */
+  appendParts(record: RecordParts, owner: RecordOwner): void;
   /**
    * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
    * Its owner is notified of the failure if nothing can be written now.
@@ -213,6 +215,12 @@ class FileSpool implements Spool {
     this.#appendJson(renderSpooledRecord(record), owner);
   }
 
+  appendParts(record: RecordParts, owner: RecordOwner): void {
+    assert(!this.isFull, 'a record is appended only after isFull was looked at');
+    this.#own(owner);
+    this.#turn.addParts(this.lastSeq, record);
+  }
+
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void {
     if (this.state === 'open' && this.#turn.hasRoom) this.#appendJson(JSON.stringify(entry), owner);
     else setImmediate(() => owner.onFailed());
@@ -220,9 +228,14 @@ class FileSpool implements Spool {
 
   #appendJson(json: string, owner: RecordOwner): void {
     assert(json.length <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
+    this.#own(owner);
+    this.#turn.add(this.lastSeq, json);
+  }
+
+  /** The next record of this turn is the owner's. */
+  #own(owner: RecordOwner): void {
     if (this.#turnOwners.length === 0) setImmediate(() => this.#endTurn());
     this.lastSeq += 1;
-    this.#turn.add(this.lastSeq, json);
     this.#turnOwners.push(owner);
   }
 

@@ -13,7 +13,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
-import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
@@ -49,7 +49,7 @@ export interface SectionDeps {
   readonly authenticate: Authenticate;
   readonly leases: Pick<LeaseHolder, 'holder' | 'view' | 'take' | 'reserve'>;
   /** Where records go before answers do. */
-  readonly spool: Pick<Spool, 'isFull' | 'append' | 'appendVoid'>;
+  readonly spool: Pick<Spool, 'isFull' | 'append' | 'appendParts' | 'appendVoid'>;
   readonly scans: ScanBudget;
   readonly clock: Clock;
   readonly random: Random;
@@ -72,9 +72,7 @@ export function decideRequest(
 ): Attempt | null {
   const { state, clock, random } = deps;
   const nowMs = clock.now(momentMs);
-  // The key may have been deleted while the body was on its way.
-  if (open.authorization === null) refuseSuspended(state);
-  else deps.authenticate(open.authorization, 'enforcement:check', nowMs);
+  authenticateAgain(deps, open, nowMs);
   const gate = open.gateId === null ? null : findGate(state, open.gateId, open.caller);
   const policy = gate ?? policyWithoutGate(deps, open);
   const facts = factsOf(deps, must(open.token, 'a request is decided when its token is settled'), momentMs);
@@ -101,6 +99,16 @@ export function decideRequest(
   };
   open.attempt = attempt;
   return attempt;
+}
+
+/** The key may have been deleted while the body was on its way. */
+export function authenticateAgain(
+  { state, authenticate }: Pick<SectionDeps, 'state' | 'authenticate'>,
+  { authorization }: Pick<OpenRequest, 'authorization'>,
+  nowMs: UnixMillis,
+): void {
+  if (authorization === null) refuseSuspended(state);
+  else authenticate(authorization, 'enforcement:check', nowMs);
 }
 
 const policyWithoutGate = ({ state }: SectionDeps, { caller }: OpenRequest): CompiledPolicy =>

@@ -51,6 +51,7 @@ import {
 } from './open-request.ts';
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { type CanonicalCheck, readCheck } from './parse-body.ts';
+import { PlainPermits } from './plain-permits.ts';
 import { answerReply, DecisionReply, errorReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
@@ -147,6 +148,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #open: OpenRequests<OpenRequest>;
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
+  readonly #plainPermits: PlainPermits;
   readonly #writer = new RequestWriter();
   readonly #known = (token: string) => this.#deps.verifier.known(token);
 
@@ -155,6 +157,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#authenticate = authenticator(deps.state);
     this.#voids = new SettlementVoids(deps);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
+    this.#plainPermits = new PlainPermits(this.#section);
     this.#open = trackOpenRequests({
       clock: deps.clock,
       onLate: (open) => this.#late(open),
@@ -188,8 +191,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
           const check = readCheck(body, this.#writer, this.#known);
           const { passport } = check;
           // What is decided before the handler returns is decided at the moment at which the body came.
-          const nowMs = open.openedAtMs;
-          this.#check(open, check, passport === null ? null : { kind: 'verified', passport }, nowMs);
+          const token: TokenOutcome | null = passport === null ? null : { kind: 'verified', passport };
+          this.#check(open, check, token, open.openedAtMs);
         } catch (error) {
           this.#answerError(open, error);
         }
@@ -308,6 +311,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       if (!catchUp.wait(() => this.#decideAgain(open))) throw new ApiError('overloaded');
       return;
     }
+    if (open.waiting === null && this.#isPermitted(open, nowMs)) return;
     const attempt = decideRequest(this.#section, open, nowMs);
     if (attempt === null) setImmediate(() => this.#decideAgain(open));
     else if (open.waiting === null && !needsRun(attempt.decision, attempt.request, attempt.mayBePending))
@@ -316,6 +320,13 @@ class DecidingEnforcer implements Enforcer, Answerer {
       const { run } = this.#waitOf(open, attempt);
       this.#perform(open, run.decided(attempt.decision, attempt.mayBePending));
     }
+  }
+
+  /** Decided on the short way, taken and recorded; it waits for its record alone. */
+  #isPermitted(open: OpenRequest, nowMs: MonotonicMillis): boolean {
+    const { token, request } = open;
+    if (token?.kind !== 'verified' || request === null) return false;
+    return this.#plainPermits.permit(open, request, token.passport, nowMs);
   }
 
   /**
@@ -497,9 +508,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   answerDecision(open: OpenRequest): void {
-    const attempt = attemptOf(open);
-    this.#decisions.count(attempt.decision);
-    this.#reply(open, new DecisionReply(attempt.decision, attempt, open.requestId));
+    const { permit } = open;
+    const reply = permit ?? replyOf(attemptOf(open), open.requestId);
+    this.#decisions.count(reply.decision);
+    this.#reply(open, reply);
   }
 
   answerLost(open: OpenRequest): void {
@@ -541,6 +553,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
 const attemptOf = (open: OpenRequest): Attempt =>
   must(open.attempt, 'a open that is answered or waits was decided');
+const replyOf = (attempt: Attempt, requestId: RequestId): DecisionReply =>
+  new DecisionReply(attempt.decision, attempt, requestId);
 const needOf = ({ decision, view, request }: Attempt) => ({
   view: must(view, 'only a passport lacks units'),
   need: permitCharge(request, decision.amountMicroUsd),

@@ -18,6 +18,11 @@ export const enforceLimits = {
   piiTurnMsMax: 5,
   /** SHA-256 of API keys that were recently presented, so that a caller's header is hashed once. */
   presentedKeysMax: 1_000,
+  /**
+   * What records of one gate end with, one for each permission: a usual gate has some ten. About 400 bytes
+   * each.
+   */
+  outcomesPerGateMax: 64,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
 } as const;

@@ -11,6 +11,7 @@ import type { HeldView, Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-requests.ts';
+import type { DecisionReply } from './replies.ts';
 
 /** A token that was checked, with its result. */
 export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
@@ -87,6 +88,8 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   /** By the last pass of `decideRequest`. */
   attempt: Attempt | null = null;
   waiting: Waiting | null = null;
+  /** The answer, where it was permitted on the short way (plain-permits.ts). */
+  permit: DecisionReply | null = null;
   place = -1;
   readonly #answerer: Answerer;
 

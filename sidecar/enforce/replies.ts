@@ -31,23 +31,23 @@ export interface AnswerReply extends Reply {
 export class DecisionReply implements AnswerReply {
   readonly status = 200;
   readonly requestId: RequestId;
-  readonly #decision: Decision;
+  readonly decision: Decision;
   readonly #answered: Answered;
   #body: string | null = null;
 
   constructor(decision: Decision, answered: Answered, requestId: RequestId) {
     this.requestId = requestId;
-    this.#decision = decision;
+    this.decision = decision;
     this.#answered = answered;
   }
 
   get body(): string {
-    this.#body ??= decisionJson(this.#decision, this.#answered);
+    this.#body ??= decisionJson(this.decision, this.#answered);
     return this.#body;
   }
 
   get answer(): DecisionAnswer {
-    return renderDecision(this.#decision, this.#answered);
+    return renderDecision(this.decision, this.#answered);
   }
 }
 

@@ -23,6 +23,7 @@ import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { passportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { recordOfParts } from '../support/spooled-record.ts';
 import { authority, withWrongSignature } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -137,6 +138,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
         return world.isFull;
       },
       append: (record, owner) => spooled.push({ record, owner }),
+      appendParts: (parts, owner) => spooled.push({ record: recordOfParts(parts), owner }),
       appendVoid: (entry, owner) => voids.push({ entry, owner }),
     },
     leases,

@@ -1,5 +1,6 @@
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { RecordParts } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from './sample-chains.ts';
 
 const random = systemRandom();
@@ -9,19 +10,24 @@ export function spooledRecord(change: Partial<SpooledRecord> = {}): SpooledRecor
   const passportId = sampleId('pass', 1);
   return {
     id: random.newId('att', Date.UTC(2026, 10, 1) as never),
+    request_hash: `sha256:${'0a'.repeat(32)}`,
+    amount_micro_usd: 12_500_000,
+    timestamp_ms: Date.UTC(2026, 10, 1),
+    ...(change.took === undefined ? {} : { took: change.took }),
     chain_id: passportId,
     passport_id: passportId,
+    token_hash: 'ab'.repeat(32),
     gate_id: sampleId('gate', 1),
     decision: 'PERMIT',
     reason: null,
-    request_hash: `sha256:${'0a'.repeat(32)}`,
     permission_key: 'orders:create',
-    amount_micro_usd: 12_500_000,
     constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission'],
     pii: [],
-    timestamp_ms: Date.UTC(2026, 10, 1),
-    token_hash: 'ab'.repeat(32),
     caller_mode: 'live',
     ...change,
   };
 }
+
+/** A record that was spooled in parts. */
+export const recordOfParts = ({ head, chain, outcome }: RecordParts): SpooledRecord =>
+  JSON.parse(head + Buffer.from(chain).toString() + Buffer.from(outcome).toString());

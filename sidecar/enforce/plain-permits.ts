@@ -1,0 +1,118 @@
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
+import { decide } from '../../shared/decision/decide.ts';
+import type { Decision, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { needsRun } from '../../shared/decision/run.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import { recordOfChain, recordOfOutcome, recordOfRequest } from '../../shared/wire/spooled-record.ts';
+import { leasesOf } from '../quota/held-view.ts';
+import { authenticateAgain, type SectionDeps } from './decide-request.ts';
+import { enforceLimits } from './limits.ts';
+import type { OpenRequest } from './open-request.ts';
+import { DecisionReply } from './replies.ts';
+
+/**
+ * The short way of nearly every request: one PERMIT after the other, by passports and at gates that were seen
+ * before. A request takes it if
+ *
+ * - its passport is known and it names a gate, of its caller's mode and without PII controls: nothing has to
+ *   be verified or scanned;
+ * - it is permitted at once, without an idempotency key and without an approval: nothing has to be asked.
+ *
+ * Any other request is left as it was, with nothing taken or recorded, and takes the general way
+ * (`decideRequest`, `recordDecision`), which is the plain version of this one: a property test holds that
+ * both give the same answers and the same bytes of record. What is saved is what the general way keeps for
+ * requests that wait, and the text of the record, of which all but the beginning is the same for a passport,
+ * and for a permission at a gate.
+ */
+export class PlainPermits {
+  readonly #deps: SectionDeps;
+  readonly #chains = new WeakMap<VerifiedPassport, Uint8Array>();
+  readonly #outcomes = new WeakMap<CompiledGate, Map<PermissionKey | null, OutcomeBytes>>();
+
+  constructor(deps: SectionDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Decides, takes and records, in one synchronous section; false: it does not. The spool is not full, and
+   * this loop may decide. `momentMs`, and what it throws: as in `decideRequest`.
+   */
+  permit(
+    open: OpenRequest,
+    request: RequestFacts,
+    passport: VerifiedPassport,
+    momentMs: MonotonicMillis,
+  ): boolean {
+    const { state, clock, leases, random, spool } = this.#deps;
+    const gate = open.gateId === null ? null : state.gate(open.gateId);
+    if (gate === null || gate.pii !== null || gate.mode !== open.caller.mode) return false;
+    const nowMs = clock.now(momentMs);
+    authenticateAgain(this.#deps, open, nowMs);
+    const standing = state.standing(passport, momentMs);
+    const view = leases.view(gate, passport);
+    const decision = decide(gate, { kind: 'verified', passport, standing }, request, view, nowMs);
+    const { charge } = decision;
+    if (charge === null || needsRun(decision, request, false)) return false;
+
+    const attestationId = random.newId('att', nowMs);
+    const took = leasesOf(view, charge);
+    leases.take(view, charge);
+    const { requestHash, permissionKey } = request;
+    const record = {
+      head: recordOfRequest(attestationId, requestHash, decision.amountMicroUsd, nowMs, took),
+      chain: this.#chainOf(passport),
+      outcome: this.#outcomeOf(gate, permissionKey, decision),
+    };
+    spool.appendParts(record, open);
+    open.permit = new DecisionReply(
+      decision,
+      { attestationId, approval: null, redacted: null, nowMs },
+      open.requestId,
+    );
+    return true;
+  }
+
+  #chainOf(passport: VerifiedPassport): Uint8Array {
+    let bytes = this.#chains.get(passport);
+    if (bytes === undefined) {
+      const { passportId, tokenHash } = passport;
+      bytes = Buffer.from(
+        recordOfChain({ chain_id: passportId, passport_id: passportId, token_hash: tokenHash }),
+      );
+      this.#chains.set(passport, bytes);
+    }
+    return bytes;
+  }
+
+  #outcomeOf(gate: CompiledGate, permissionKey: PermissionKey | null, { evaluated }: Decision): Uint8Array {
+    let ofGate = this.#outcomes.get(gate);
+    if (ofGate === undefined) {
+      ofGate = new Map();
+      this.#outcomes.set(gate, ofGate);
+    }
+    const known = ofGate.get(permissionKey);
+    // Lists of checks are shared: the same checks are the same list.
+    if (known !== undefined && known.evaluated === evaluated) return known.bytes;
+    // An agent that holds `orders:*` makes up as many as it likes.
+    if (ofGate.size >= enforceLimits.outcomesPerGateMax) ofGate.clear();
+    const bytes = Buffer.from(
+      recordOfOutcome({
+        gate_id: gate.gateId,
+        decision: 'PERMIT',
+        reason: null,
+        permission_key: permissionKey,
+        constraints_evaluated: evaluated,
+        pii: [],
+        caller_mode: gate.mode,
+      }),
+    );
+    ofGate.set(permissionKey, { evaluated, bytes });
+    return bytes;
+  }
+}
+
+interface OutcomeBytes {
+  readonly evaluated: Decision['evaluated'];
+  readonly bytes: Uint8Array;
+}

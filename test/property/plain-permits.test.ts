@@ -1,0 +1,312 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
+import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
+import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { needsRun } from '../../shared/decision/run.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { type Id, type IdPrefix, idRandomBytes, makeId, type RequestId } from '../../shared/model/ids.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { parseRequestFacts } from '../../shared/wire/check.ts';
+import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
+import { BlockWriter } from '../../sidecar/attest/spool-segment.ts';
+import { authenticator, type Caller } from '../../sidecar/enforce/callers.ts';
+import { decideRequest, recordDecision, type SectionDeps } from '../../sidecar/enforce/decide-request.ts';
+import { OpenRequest } from '../../sidecar/enforce/open-request.ts';
+import { PlainPermits } from '../../sidecar/enforce/plain-permits.ts';
+import { DecisionReply } from '../../sidecar/enforce/replies.ts';
+import { ScanBudget } from '../../sidecar/enforce/scan-budget.ts';
+import type { HeldView } from '../../sidecar/quota/held-view.ts';
+import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { runs } from '../support/runs.ts';
+import { aGate, aPassport, aStanding, nowMs as startMs } from '../unit/decision/samples.ts';
+
+/*
+ * The short way of a PERMIT beside the general one, which is its plain version: two copies of one world get
+ * the same requests and the same changes between them, and must give the same answers and the same bytes of
+ * record. The short way must also be taken for every request that it is made for, and leave alone any other.
+ */
+
+const someBytes = (seed: number) => new Uint8Array(idRandomBytes).fill(seed);
+const key = makeApiKey('live', new Uint8Array(64).fill(7));
+
+const gateConstraints = [
+  {},
+  { allowed_domains: ['api.example.com', '*.shop.example'] },
+  { spend_limits: { per_transaction_usd: 100, daily_usd: 150 } },
+  { rate_limits: { requests_per_minute: 4, requests_per_day: 20, per: 'passport' } },
+  { approvals: { above_usd: 50 } },
+  { pii_controls: { mode: 'block', types: ['email'] } },
+  { rate_limits: { requests_per_day: 3 }, spend_limits: { daily_usd: 40, per: 'passport' } },
+];
+const passports = [
+  aPassport(),
+  aPassport({ permissions: ['orders:*'] }),
+  aPassport({ permissions: ['orders:create'], constraints: { spend_limits: { daily_usd: 60 } } }),
+  aPassport({ constraints: { rate_limits: { requests_per_day: 5 }, allowed_domains: ['api.example.com'] } }),
+].map((passport, i) => ({
+  ...passport,
+  passportId: makeId('pass', startMs, someBytes(i + 1)),
+  tokenHash: `${i}a`.repeat(32),
+}));
+const gateIds = gateConstraints.map((_, i) => makeId('gate', startMs, someBytes(20 + i)));
+
+const mostly = <T>(usual: T, ...others: readonly T[]) =>
+  fc.oneof(
+    { weight: 8, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  );
+
+const members = fc.record(
+  {
+    permission_key: mostly('orders:create', 'orders:read', 'a:b'),
+    amount: fc.constantFrom(0, 12.5, 0.000001, 30, 99, 101),
+    currency: mostly('USD', 'EUR'),
+    domain: mostly('api.example.com', 'a.shop.example', 'elsewhere.example'),
+    note: fc.string(),
+    idempotency_key: fc.constant('once'),
+    approval_id: fc.constantFrom('nonsense', makeId('appr', startMs, someBytes(3))),
+  },
+  { requiredKeys: ['permission_key', 'amount', 'domain'] },
+);
+const request = fc.record({
+  kind: fc.constant('request' as const),
+  passport: fc.nat({ max: passports.length - 1 }),
+  /** From 1 on. 0: none; beyond the last: one that does not exist. */
+  gate: fc.oneof(
+    { weight: 9, arbitrary: fc.integer({ min: 1, max: gateIds.length }) },
+    { weight: 1, arbitrary: fc.constantFrom(0, gateIds.length + 1) },
+  ),
+  members: fc.oneof(
+    { weight: 5, arbitrary: members.map(({ idempotency_key: _, approval_id: __, ...rest }) => rest) },
+    { weight: 1, arbitrary: members },
+  ),
+});
+/** What happens to passport and key is over after the next request. */
+const change = fc.oneof(
+  fc.record({
+    kind: fc.constant('standing' as const),
+    given: fc.constantFrom<Partial<PassportStanding>>(
+      { status: 'revoked' },
+      { isIssuerSuspended: true },
+      { isKeyCompromised: true },
+    ),
+  }),
+  fc.record({ kind: fc.constant('key' as const) }),
+  fc.record({
+    kind: fc.constant('gate' as const),
+    gate: fc.nat({ max: gateIds.length - 1 }),
+    constraints: fc.constantFrom(...gateConstraints),
+    mode: mostly<'live' | 'test'>('live', 'test'),
+  }),
+  // Of the wall clock, forwards and back; time goes on by a second.
+  fc.record({ kind: fc.constant('clock' as const), jumpMs: fc.integer({ min: -5_000, max: 90_000 }) }),
+  fc.record({ kind: fc.constant('grant' as const), units: fc.constantFrom(1, 5, 50_000_000) }),
+);
+const steps = fc.array(fc.oneof({ weight: 6, arbitrary: request }, { weight: 1, arbitrary: change }), {
+  minLength: 20,
+  maxLength: 60,
+});
+type Step = (typeof steps extends fc.Arbitrary<infer List> ? List : never) extends (infer One)[]
+  ? One
+  : never;
+
+/** One of the two copies. */
+class World {
+  readonly block = new BlockWriter(2 * 1024 * 1024);
+  readonly leases;
+  readonly deps: SectionDeps;
+  readonly permits: PlainPermits;
+  readonly state;
+  #seq = 0;
+  #ids = 0;
+  #wallMs: number = startMs + 60_000;
+  #monotonicMs = 1_000;
+
+  constructor() {
+    const clock = {
+      now: () => this.#wallMs as UnixMillis,
+      monotonic: () => this.#monotonicMs as MonotonicMillis,
+    };
+    const newId = <P extends IdPrefix>(prefix: P, atMs: UnixMillis): Id<P> =>
+      makeId(prefix, atMs, someBytes(++this.#ids % 256));
+    const random: Random = { newId, bytes: (count) => new Uint8Array(count) };
+    const caller: Caller = {
+      keyId: makeId('key', startMs, someBytes(9)),
+      mode: 'live',
+      scopes: ['enforcement:check'],
+    };
+    const state = {
+      accountId: aGate().accountId,
+      isAccountSuspended: false,
+      version: 0,
+      isKeyKnown: true,
+      standingGiven: {} as Partial<PassportStanding>,
+      gates: new Map<string, CompiledGate>(),
+      caller: (hash: string) => (state.isKeyKnown && hash === hashApiKey(key) ? caller : null),
+      gate: (gateId: string) => state.gates.get(gateId) ?? null,
+      standing: () => aStanding(state.standingGiven),
+    };
+    this.state = state;
+    for (const [i, constraints] of gateConstraints.entries()) this.putGate(i, constraints, 'live');
+    this.leases = leaseHolder({
+      client: { lease: () => Promise.reject(new Error('nothing is granted here')), isAway: false },
+      ...{ clock, random: { ...random, newId: (prefix, atMs) => makeId(prefix, atMs, someBytes(1)) } },
+      logger: silentLogger,
+    });
+    this.deps = {
+      ...{ state, clock, random, leases: this.leases, scans: new ScanBudget(clock) },
+      authenticate: authenticator(state),
+      spool: {
+        isFull: false,
+        append: (record) => this.block.add(++this.#seq, renderSpooledRecord(record)),
+        appendParts: (record) => this.block.addParts(++this.#seq, record),
+        appendVoid: () => expect.unreachable(),
+      },
+    };
+    this.permits = new PlainPermits(this.deps);
+  }
+
+  /** All that a decision leaves behind. */
+  get traces() {
+    return [this.block.length, this.leases.counts.takes, this.#ids, this.#seq];
+  }
+
+  putGate(i: number, constraints: object, mode: 'live' | 'test'): void {
+    const gateId = must(gateIds[i], 'there is such a gate');
+    this.state.gates.set(gateId, compileGate({ ...aGate(constraints), gateId, mode }));
+    this.state.version++;
+  }
+
+  apply(step: Exclude<Step, { kind: 'request' }>): void {
+    this.state.version++;
+    switch (step.kind) {
+      case 'standing':
+        this.state.standingGiven = step.given;
+        break;
+      case 'key':
+        this.state.isKeyKnown = false;
+        break;
+      case 'gate':
+        this.putGate(step.gate, step.constraints, step.mode);
+        break;
+      case 'clock':
+        this.#wallMs += step.jumpMs;
+        this.#monotonicMs += 1_000;
+        break;
+      case 'grant':
+        for (const passport of passports)
+          for (const gate of this.state.gates.values())
+            this.#grant(this.leases.view(gate, passport), step.units);
+    }
+  }
+
+  endChange(): void {
+    this.state.standingGiven = {};
+    this.state.isKeyKnown = true;
+    this.state.version++;
+  }
+
+  /** Each window gets so many units; every second one has a lease id that records name. */
+  #grant({ spendWindows, rateWindows }: HeldView, units: number): void {
+    for (const [i, window] of [...spendWindows, ...rateWindows].entries()) {
+      const { startsAtMs, endsAtMs } = windowAt(window.name.window, startMs);
+      const sentAtMs = this.#monotonicMs;
+      const numbers = { unitsNeeded: units, unitsAhead: 0, leftMs: 600_000, leased: units };
+      window.lease.grant({ granted: units, ...numbers, startsAtMs, endsAtMs, sentAtMs }, sentAtMs);
+      if (i % 2 === 0 || units > 5) window.leaseId = i + 1;
+    }
+  }
+
+  open({ passport: place, gate, members: asked }: Extract<Step, { kind: 'request' }>) {
+    const passport = must(passports[place], 'there is such a passport') as VerifiedPassport;
+    const gateId = gate === 0 ? null : (gateIds[gate - 1] ?? makeId('gate', startMs, someBytes(99)));
+    const responder = { reply: () => undefined, isAborted: false };
+    const answerer = { answerDecision: () => undefined, answerLost: () => undefined };
+    const head = {
+      requestId: 'req_same' as RequestId,
+      caller: { mode: 'live' as const },
+      authorization: `Bearer ${key}`,
+      gateId,
+    };
+    const opened = new OpenRequest(answerer, head, responder, 0 as MonotonicMillis);
+    opened.asked = asked;
+    opened.request = parseRequestFacts(asked);
+    opened.token = { kind: 'verified', passport };
+    return { opened, request: opened.request, passport };
+  }
+
+  /** The general way: what is answered at once, or null where the request has to ask. */
+  decide(opened: OpenRequest): { readonly body: string; readonly isPlainPermit: boolean } | null {
+    const attempt = must(
+      decideRequest(this.deps, opened, this.deps.clock.monotonic()),
+      'little is scanned in a turn',
+    );
+    const { decision, request: decided, mayBePending, gate } = attempt;
+    if (needsRun(decision, decided, mayBePending)) return null;
+    recordDecision(this.deps, opened, attempt);
+    const { body } = new DecisionReply(decision, attempt, opened.requestId);
+    const isPlainPermit = decision.outcome === 'PERMIT' && gate !== null && gate.pii === null;
+    return { body, isPlainPermit };
+  }
+}
+
+const errorOf = <T>(work: () => T): T | { readonly code: string } => {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { code: error.code };
+  }
+};
+
+it('gives the answers and the bytes of record of the general way, and takes every request it is made for', async () => {
+  let requests = 0;
+  let permitted = 0;
+  const worlds: World[] = [];
+  fc.assert(
+    fc.property(steps, (list) => {
+      const short = new World();
+      const general = new World();
+      worlds.push(short, general);
+      for (const step of list) {
+        if (step.kind !== 'request') {
+          short.apply(step);
+          general.apply(step);
+          continue;
+        }
+        requests++;
+        const expected = errorOf(() => general.decide(general.open(step).opened));
+        general.endChange();
+        const { opened, request: facts, passport } = short.open(step);
+        const before = short.traces;
+        const isTaken = errorOf(() =>
+          short.permits.permit(opened, facts, passport, short.deps.clock.monotonic()),
+        );
+        if (isTaken !== false) short.endChange();
+        if (isTaken === true) {
+          permitted++;
+          expect(expected).toEqual({ body: opened.permit?.body, isPlainPermit: true });
+          continue;
+        }
+        expect(short.traces, 'nothing was taken').toEqual(before);
+        if (isTaken !== false) expect(isTaken).toEqual(expected);
+        else expect(errorOf(() => short.decide(opened))).toEqual(expected);
+        short.endChange();
+        expect(expected).not.toMatchObject({ isPlainPermit: true });
+      }
+      expect(short.traces).toEqual(general.traces);
+      const [mine, plain] = [short, general].map(({ block }) =>
+        block.bytes.toString('latin1', 0, block.seal()),
+      );
+      expect(mine).toBe(plain);
+    }),
+    { numRuns: runs({ short: 30, long: 5_000 }) },
+  );
+  await Promise.all(worlds.map(({ leases }) => leases.stop()));
+  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.15);
+});
