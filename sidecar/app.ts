@@ -3,6 +3,7 @@ import { ApiError } from '../shared/errors/api-error.ts';
 import { unreachable } from '../shared/errors/assert.ts';
 import type { RequestId } from '../shared/model/ids.ts';
 import { limits } from '../shared/model/limits.ts';
+import type { UnixMillis } from '../shared/model/time.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
@@ -81,14 +82,13 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
 
   const serve = (
     route: Route,
-    head: RequestHead,
-    requestId: RequestId,
+    { head, requestId, nowMs }: Arrived,
   ): Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade => {
     switch (route.kind) {
       case 'check':
       case 'enforce':
         refuseWhereDisowned(observed.following.mustNotServe);
-        return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId);
+        return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId, nowMs);
       case 'check_batch':
         refuseWhereDisowned(observed.following.mustNotServe);
         return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
@@ -155,9 +155,10 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
 
   return {
     handler: (head) => {
-      const requestId = newRequestId();
+      const nowMs = clock.now();
+      const requestId = random.newId('req', nowMs);
       try {
-        return serve(routeOf(head), head, requestId);
+        return serve(routeOf(head), { head, requestId, nowMs });
       } catch (error) {
         return expected(error, requestId);
       }
@@ -176,6 +177,13 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       isDraining = true;
     },
   };
+}
+
+/** A request when its head was read. */
+interface Arrived {
+  readonly head: RequestHead;
+  readonly requestId: RequestId;
+  readonly nowMs: UnixMillis;
 }
 
 const noHeaders: readonly string[] = [];

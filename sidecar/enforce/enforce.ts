@@ -13,7 +13,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AttestationId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import {
@@ -79,14 +79,23 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
 export interface Enforcer {
   /**
    * `gateId`: as in the URL, unchecked; null for `/enforce`, which may have a gate in its
-   * request. Never throws.
+   * request. `nowMs`: as in `admit`. Never throws.
    */
-  handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler;
-  /** The part of `handle` before the body. Throws ApiError for whom it does not serve. */
+  handle(
+    head: RequestHead,
+    gateId: string | null,
+    requestId: RequestId,
+    nowMs?: UnixMillis,
+  ): Reply | BodyHandler;
+  /**
+   * The part of `handle` before the body. `nowMs`: where its caller has just read the clock. Throws ApiError
+   * for whom it does not serve.
+   */
   admit(
     head: Pick<RequestHead, 'authorization'>,
     gateId: string | null,
     requestId: RequestId,
+    nowMs?: UnixMillis,
   ): OpenRequestHead & { readonly caller: Caller };
   /**
    * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode, and
@@ -182,9 +191,14 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#voids.stop();
   }
 
-  handle(head: RequestHead, gateId: string | null, requestId: RequestId): Reply | BodyHandler {
+  handle(
+    head: RequestHead,
+    gateId: string | null,
+    requestId: RequestId,
+    nowMs?: UnixMillis,
+  ): Reply | BodyHandler {
     try {
-      const admitted = this.admit(head, gateId, requestId);
+      const admitted = this.admit(head, gateId, requestId, nowMs);
       return (body, responder) => {
         const open = this.begin(admitted, responder);
         try {
@@ -206,9 +220,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
     { authorization }: Pick<RequestHead, 'authorization'>,
     gateId: string | null,
     requestId: RequestId,
+    nowMs: UnixMillis = this.#deps.clock.now(),
   ): OpenRequestHead & { readonly caller: Caller } {
     this.#refuseWithoutState();
-    const caller = this.#authenticate(authorization, 'enforcement:check', this.#deps.clock.now());
+    const caller = this.#authenticate(authorization, 'enforcement:check', nowMs);
     return { requestId, caller, gateId, authorization };
   }
 
