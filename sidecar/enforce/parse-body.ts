@@ -40,7 +40,7 @@ export function readCheck(
   const isAsciiBody = isAscii(body);
   const text = isAsciiBody ? body.toString('latin1') : textOf(body);
   const isPlain = isAsciiBody && !text.includes('\\');
-  const usual = isPlain ? readUsualCheck(text, known) : null;
+  const usual = readUsualCheck(text, known);
   const value = usual === null ? readJsonText(text) : usual.call;
   if (isCheckCall(value) && value.passport.isWellFormed()) {
     const canonical = writer.write(value.request, { depth: 1, isPlain });
@@ -52,10 +52,10 @@ export function readCheck(
 }
 
 /**
- * The check in a text of ASCII without a backslash that is written in a usual layout and has a token that is
- * known: two thirds of it are that token, and only the request is parsed. Null for any other text. A text
- * that is read here is one that JSON.parse takes, and reads alike: a known token has no character that ends a
- * JSON string or may not stand in one, and what is around it is written here.
+ * The check in a text that is written in a usual layout and has a token that is known: two thirds of it are
+ * that token, and only the request is parsed. Null for any other text. A text that is read here is one that
+ * JSON.parse takes, and reads alike: a known token has no character that ends a JSON string, begins an escape
+ * or may not stand in one, and what is around it is written here.
  */
 function readUsualCheck(
   text: string,
