@@ -19,6 +19,13 @@ interface ReadCheck extends CanonicalCheck {
   readonly passport: VerifiedPassport | null;
 }
 
+interface UsualCheck {
+  readonly call: CheckCall;
+  readonly passport: VerifiedPassport;
+  /** See RequestWriter. */
+  readonly isPlain: boolean;
+}
+
 /** How much of a body is written around token and request: by JSON.stringify, and by Python's `json`. */
 const usualLayouts = [
   { before: '{"passport":"', between: '","request":' },
@@ -38,13 +45,19 @@ export function readCheck(
 ): ReadCheck {
   if (body.length === 0) return { call: parseCheckBody({}), canonical: null, passport: null };
   const isAsciiBody = isAscii(body);
-  const text = isAsciiBody ? body.toString('latin1') : textOf(body);
-  const isPlain = isAsciiBody && !text.includes('\\');
-  const usual = readUsualCheck(text, known);
-  const value = usual === null ? readJsonText(text) : usual.call;
+  const chars = body.toString('latin1');
+  const usual = readUsualCheck(body, chars, isAsciiBody, known);
+  if (usual !== null) {
+    const { call, passport, isPlain } = usual;
+    const canonical = writer.write(call.request, { depth: 1, isPlain });
+    if (canonical !== null) return { call, canonical, passport };
+  }
+  const text = isAsciiBody ? chars : textOf(body);
+  const value = readJsonText(text);
   if (isCheckCall(value) && value.passport.isWellFormed()) {
+    const isPlain = isAsciiBody && !text.includes('\\');
     const canonical = writer.write(value.request, { depth: 1, isPlain });
-    if (canonical !== null) return { call: value, canonical, passport: usual?.passport ?? null };
+    if (canonical !== null) return { call: value, canonical, passport: null };
   }
   // Says what is wrong, in the order in which it is looked for.
   assertSafeJson(value);
@@ -52,25 +65,33 @@ export function readCheck(
 }
 
 /**
- * The check in a text that is written in a usual layout and has a token that is known: two thirds of it are
- * that token, and only the request is parsed. Null for any other text. A text that is read here is one that
- * JSON.parse takes, and reads alike: a known token has no character that ends a JSON string, begins an escape
- * or may not stand in one, and what is around it is written here.
+ * The check in a body that is written in a usual layout and has a token that is known: two thirds of it are
+ * that token, and only the request is decoded and parsed. Null for any other body. What is read here is what
+ * JSON.parse takes, and read alike: a known token has no character that ends a JSON string, begins an escape
+ * or may not stand in one, and what is around it is written here. `chars`: a character for each byte, which
+ * is right for all but the request.
  */
 function readUsualCheck(
-  text: string,
+  body: Buffer,
+  chars: string,
+  isAsciiBody: boolean,
   known: (token: string) => VerifiedPassport | null,
-): Pick<ReadCheck, 'call' | 'passport'> | null {
-  const layout = usualLayouts.find(({ before }) => text.startsWith(before));
-  if (layout === undefined || !text.endsWith('}')) return null;
+): UsualCheck | null {
+  const layout = usualLayouts.find(({ before }) => chars.startsWith(before));
+  if (layout === undefined || !chars.endsWith('}')) return null;
   const { before, between } = layout;
-  const tokenEnd = text.indexOf('"', before.length);
-  if (tokenEnd === -1 || !text.startsWith(between, tokenEnd)) return null;
-  const request = parseOrNull(text.slice(tokenEnd + between.length, -1));
-  if (!isJsonObject(request)) return null;
-  const token = text.slice(before.length, tokenEnd);
+  const tokenEnd = chars.indexOf('"', before.length);
+  if (tokenEnd === -1 || !chars.startsWith(between, tokenEnd)) return null;
+  const token = chars.slice(before.length, tokenEnd);
   const passport = known(token);
-  return passport === null ? null : { call: { passport: token, request }, passport };
+  if (passport === null) return null;
+  const requestAt = tokenEnd + between.length;
+  if (!isAsciiBody && !isUtf8(body)) return null;
+  const text = isAsciiBody ? chars.slice(requestAt, -1) : body.toString('utf8', requestAt, body.length - 1);
+  const request = parseOrNull(text);
+  if (!isJsonObject(request)) return null;
+  const isPlain = isAsciiBody && !text.includes('\\');
+  return { call: { passport: token, request }, passport, isPlain };
 }
 
 function parseOrNull(text: string): unknown {

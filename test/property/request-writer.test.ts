@@ -217,6 +217,9 @@ describe('readCheck', () => {
     const read = (body: Buffer) =>
       outcomeOf(() => ({ ...readCheck(body, new RequestWriter(), known).call, hash: '' }));
     expect(read(Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({ code: 'invalid_json' });
+    // Also in the request alone, behind a token that is known.
+    const broken = Buffer.from('{"passport":"a.b.c","request":{"note":"\xff"}}', 'latin1');
+    expect(read(broken)).toMatchObject({ code: 'invalid_json' });
     expect(read(Buffer.alloc(0))).toMatchObject({ code: 'invalid_request', param: 'passport' });
   });
 });
