@@ -11,6 +11,7 @@ import { Select, TextField } from '../ui/field.tsx';
 import { microUsd, words } from '../ui/format.ts';
 import { GateName, PassportName } from '../ui/names.tsx';
 import { Empty, PageHead } from '../ui/page.tsx';
+import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
 
 /** Filters of the list, as the address and the API name them. */
@@ -39,9 +40,9 @@ const columns: readonly Column<Attestation>[] = [
     width: 'minmax(90px, 1.2fr)',
     cell: (row) => (
       <div className="two-lines">
-        <Link to={`/attestations/${row.id}`}>
+        <RowLink to={`/attestations/${row.id}`}>
           <Badge value={row.decision} />
-        </Link>
+        </RowLink>
         <span>{row.reason === null ? (row.test ? 'gate test' : '') : words(row.reason)}</span>
       </div>
     ),

@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type GateListItem } from '../api/client.ts';
@@ -14,6 +13,7 @@ import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
+import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
 
 const columns: readonly Column<GateListItem>[] = [
@@ -22,7 +22,7 @@ const columns: readonly Column<GateListItem>[] = [
     width: 'minmax(0, 2.5fr)',
     cell: (row) => (
       <div className="two-lines">
-        <Link to={`/gates/${row.gate_id}`}>{row.name}</Link>
+        <RowLink to={`/gates/${row.gate_id}`}>{row.name}</RowLink>
         <span>{row.description ?? row.gate_id}</span>
       </div>
     ),

@@ -13,6 +13,7 @@ import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
+import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
 
 const statuses = ['active', 'suspended', 'revoked', 'expired'] as const;
@@ -75,7 +76,7 @@ export default function PassportsPage(): ReactNode {
             width: 'minmax(0, 2fr)',
             cell: (row) => (
               <div className="two-lines">
-                <Link to={`/passports/${row.passport_id}`}>{row.agent_name}</Link>
+                <RowLink to={`/passports/${row.passport_id}`}>{row.agent_name}</RowLink>
                 <span>{row.agent_id}</span>
               </div>
             ),

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
+import { RowLink } from './row-link.tsx';
 
 const shortId = (id: string): string => `${id.slice(0, id.indexOf('_') + 1)}…${id.slice(-6)}`;
 
@@ -27,9 +27,9 @@ export function GateName({ id }: { readonly id: string | null }): ReactNode {
   });
   if (id === null) return <span className="soft">no gate</span>;
   return (
-    <Link to={`/gates/${id}`} title={id}>
+    <RowLink to={`/gates/${id}`} title={id}>
       {query.data?.get(id) ?? shortId(id)}
-    </Link>
+    </RowLink>
   );
 }
 
@@ -47,8 +47,8 @@ export function PassportName({ id }: { readonly id: string | null }): ReactNode 
   });
   if (id === null) return <span className="soft">did not verify</span>;
   return (
-    <Link to={`/passports/${id}`} title={id}>
+    <RowLink to={`/passports/${id}`} title={id}>
       {query.data?.get(id) ?? shortId(id)}
-    </Link>
+    </RowLink>
   );
 }
