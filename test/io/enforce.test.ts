@@ -76,6 +76,8 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     mayWait: true,
     /** Requests that wait until it may decide again. */
     behind: [] as (() => void)[],
+    /** Records of the short way. */
+    permittedShortly: 0,
     /** What the verifier says at once; null: it holds the question. */
     outcome: null as TokenOutcome | null,
   };
@@ -138,7 +140,10 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
         return world.isFull;
       },
       append: (record, owner) => spooled.push({ record, owner }),
-      appendParts: (parts, owner) => spooled.push({ record: recordOfParts(parts), owner }),
+      appendParts: (parts, owner) => {
+        world.permittedShortly++;
+        spooled.push({ record: recordOfParts(parts), owner });
+      },
       appendVoid: (entry, owner) => voids.push({ entry, owner }),
     },
     leases,
@@ -207,6 +212,30 @@ describe('the enforcer', () => {
     });
     expect(client.replies[0]?.requestId).toBe(requestId);
     expect([...world.enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+  });
+
+  it('takes the short way however a check comes, and the general one for what has to ask or is scanned', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    world.world.outcome = outcome;
+    const replies: Reply[] = [];
+    const responder = { isAborted: false, reply: (reply: Reply) => replies.push(reply) };
+    const { enforcer: asked, gate } = world;
+    const head = asked.admit({ authorization: `Bearer ${key}` }, gate.gateId, requestId);
+    const call = { passport: 'x', request };
+    send(asked, gate.gateId, call);
+    asked.ask(head, call, responder, outcome);
+    asked.proceed(asked.begin(head, responder, clock.monotonic()), call, outcome);
+    asked.proceedRead(asked.begin(head, responder, clock.monotonic()), { call, canonical: null });
+    expect([world.world.permittedShortly, world.spooled.length]).toEqual([4, 4]);
+    for (const { owner } of world.spooled) owner.onWritten();
+    expect(replies.map(({ body }) => JSON.parse(body).decision)).toEqual(['PERMIT', 'PERMIT', 'PERMIT']);
+
+    asked.ask(head, { passport: 'x', request: { permission_key: 'orders:read' } }, responder, outcome);
+    world.gates.set(gate.gateId, { ...gate, pii: { mode: 'block', types: piiTypes } });
+    asked.ask(head, call, responder, outcome);
+    expect([world.world.permittedShortly, world.spooled.length]).toEqual([4, 6]);
   });
 
   it('answers overloaded, and no decision, when the record could not be written', async () => {
