@@ -200,3 +200,15 @@ describe('a control plane that was restarted between the two halves', () => {
     expectError(await post('/oidc', oidc.back, oidc), 'login_failed');
   });
 });
+
+describe('two control planes', () => {
+  it('count wrong passwords together, whichever of them is asked', async () => {
+    const { email, password } = await api.createUser({ role: 'auditor' });
+    for (let tries = 0; tries < 10; tries++) {
+      const sent = { at: tries % 2 === 0 ? api : restarted, from: `10.7.0.${tries}` };
+      expectError(await post('', { email, password: 'a wrong password' }, sent), 'login_failed');
+    }
+    for (const at of [api, restarted])
+      expectError(await post('', { email, password }, { at, from: '10.7.1.1' }), 'rate_limited');
+  });
+});
