@@ -1,4 +1,3 @@
-import postgres from 'postgres';
 import { assert } from '../../shared/errors/assert.ts';
 import type { Transaction } from '../base/database.ts';
 
@@ -135,7 +134,7 @@ export function copyIn(tx: Transaction, statement: TemplateStringsArray, rows: B
   const query = tx(statement);
   return new Promise((resolve, reject) => {
     const refuse = (error: unknown) => {
-      if (error instanceof postgres.PostgresError) reject(error);
+      if (error instanceof Error && error.name === 'PostgresError') reject(error);
     };
     Object.assign(query, { reject: refuse });
     const write = async () => {
