@@ -6,7 +6,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
-import { freePort, measuredCore, otherCore, type Program, pinTree, start } from './programs.ts';
+import {
+  freePort,
+  keepSessionsNice,
+  measuredCore,
+  nicely,
+  otherCore,
+  type Program,
+  pinTree,
+  start,
+} from './programs.ts';
 
 /**
  * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
@@ -112,10 +121,10 @@ async function installIn(
   const masterKey = randomBytes(32);
   const dataDir = join(folder, 'control-plane');
   const startControlPlane = async () => {
-    const niceness = isSidecarMeasured && !isControlPlaneHurried ? ['nice', '-n', '10'] : [];
+    const isNice = isSidecarMeasured && !isControlPlaneHurried;
     const one = start({
       core: isSidecarMeasured ? otherCore : measuredCore,
-      command: [...niceness, process.execPath, program, 'control-plane'],
+      command: [...(isNice ? nicely : []), process.execPath, program, 'control-plane'],
       environment: {
         PORT: new URL(origin).port,
         ADMIN_API_KEY: apiKey,
@@ -126,6 +135,7 @@ async function installIn(
       },
     });
     started.push(one);
+    if (isNice) keepSessionsNice(one);
     await ready(origin, one);
     return one;
   };

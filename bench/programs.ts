@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
@@ -105,14 +105,16 @@ function finder(child: ChildProcess, name: string): Program['find'] {
     });
 }
 
-/**
- * proc(5): user and system time are fields 14 and 15, in hundredths of a second; the name before them may
- * hold spaces.
- */
+/** proc(5): user and system time are fields 14 and 15, in hundredths of a second. */
 function cpuSecondsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = statOf(pid);
   return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** proc(5): the fields from the third one on. The name before them may hold spaces. */
+function statOf(pid: number | 'self'): readonly string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /**
@@ -141,6 +143,12 @@ function pinThisProcess(core: number): void {
 
 /** Pins a process and all that it has started, directly or not, as taskset(1) takes the cores. */
 export function pinTree(pid: number, cores: string): void {
+  eachOfTree(pid, (one) =>
+    execFileSync('taskset', ['-a', '-c', '-p', cores, String(one)], { stdio: 'ignore' }),
+  );
+}
+
+function eachOfTree(pid: number, work: (pid: number) => void): void {
   const left = [pid];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     try {
@@ -148,11 +156,37 @@ export function pinTree(pid: number, cores: string): void {
         const children = readFileSync(`/proc/${next}/task/${thread}/children`, 'utf8');
         left.push(...children.split(' ').filter(Boolean).map(Number));
       }
-      execFileSync('taskset', ['-a', '-c', '-p', cores, String(next)], { stdio: 'ignore' });
+      work(next);
     } catch {
       // It has ended meanwhile, as sessions of the database do.
     }
   }
+}
+
+const lowNiceness = 10;
+/** In front of a command whose program leaves the core to others. */
+export const nicely: readonly string[] = ['nice', '-n', String(lowNiceness)];
+
+/** New connections come seldom, and a look takes a millisecond. */
+const lookMs = 200;
+
+/**
+ * Keeps the niceness of a program for what it starts in sessions of their own, until it ends. Linux divides a
+ * core between sessions first and looks at niceness only within one (sched(7), "The autogroup feature"), and
+ * each connection to PostgreSQL is served by a session: a few of them took most of the core of the load
+ * generator.
+ */
+export function keepSessionsNice({ pid, ended }: Pick<Program, 'pid' | 'ended'>): void {
+  const ownSession = statOf('self')[3];
+  const seen = new Set<number>();
+  const look = setInterval(() => {
+    eachOfTree(pid, (one) => {
+      if (seen.has(one) || statOf(one)[3] === ownSession) return;
+      writeFileSync(`/proc/${one}/autogroup`, String(lowNiceness));
+      seen.add(one);
+    });
+  }, lookMs);
+  void ended.then(() => clearInterval(look));
 }
 
 /** Whatever `work` starts runs on the measured core; this process leaves it again. */
