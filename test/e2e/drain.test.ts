@@ -97,8 +97,12 @@ describe('SIGTERM', () => {
     await until(async () => (await decide()).body.decision === 'PERMIT', { what: 'the gate is known' });
     const recorded = async () =>
       Number((await database.sql`SELECT count(*) FROM attestations WHERE gate_id = ${gateId}`)[0]?.['count']);
-    await until(async () => (await recorded()) > 0, { what: 'the first record is shipped' });
+    // Its answer too: a record that was stored, and whose sidecar does not know it, is shipped once more.
+    const allAcknowledged = async () =>
+      /^agent_trust_sidecar_spool_bytes(?:\{.*\})? 0$/m.test((await get(`${sidecar.origin}/metrics`)).body);
+    await until(allAcknowledged, { what: 'nothing waits in the spool' });
     const shipped = await recorded();
+    expect(shipped).toBeGreaterThan(0);
 
     await controlPlane.stop('SIGKILL');
     for (let count = 0; count < 7; count += 1) expect((await decide()).status).toBe(200);
