@@ -158,7 +158,7 @@ function eachOfTree(pid: number, work: (pid: number) => void): void {
       }
       work(next);
     } catch {
-      // It has ended meanwhile, as sessions of the database do.
+      // It has ended meanwhile, as sessions of the database do, or this Linux has no autogroups.
     }
   }
 }

@@ -20,9 +20,10 @@ export const peopleLimits = {
   attemptWindowMs: 15 * minuteMs,
   /**
    * Rows of all these counts together: 20 MB. Beyond it the oldest are forgotten and may try again early; the
-   * hashes below bound the work as a whole. Looked at after so many counted keys of one control plane.
+   * hashes below bound the work as a whole.
    */
   attemptRowsMax: 80_000,
+  /** A control plane looks whether there are more rows after it has counted so many keys. */
   attemptsPerForgetting: 1_000,
   /** Attempts of one lane that wait for the statement under way: one statement counts them all. */
   attemptsWaitingMax: 256,

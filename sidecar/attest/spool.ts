@@ -217,6 +217,9 @@ class FileSpool implements Spool {
 
   appendParts(record: RecordParts, owner: RecordOwner): void {
     assert(!this.isFull, 'a record is appended only after isFull was looked at');
+    const { head, chain, outcome } = record;
+    const bytes = head.length + chain.length + outcome.length;
+    assert(bytes <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
     this.#own(owner);
     this.#turn.addParts(this.lastSeq, record);
   }

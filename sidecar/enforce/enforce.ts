@@ -567,7 +567,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 }
 
 const attemptOf = (open: OpenRequest): Attempt =>
-  must(open.attempt, 'a open that is answered or waits was decided');
+  must(open.attempt, 'a request that is answered or waits was decided');
 const replyOf = (attempt: Attempt, requestId: RequestId): DecisionReply =>
   new DecisionReply(attempt.decision, attempt, requestId);
 const needOf = ({ decision, view, request }: Attempt) => ({
