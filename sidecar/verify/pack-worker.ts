@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -21,8 +22,8 @@ export async function packWorker(source: URL): Promise<string> {
   });
   const [{ contents = new Uint8Array() } = {}] = outputFiles;
   const path = fileURLToPath(new URL('verify-worker.mjs', folder));
-  // Others may pack and read it now: it appears whole.
-  const unfinished = `${path}.${process.pid}`;
+  // Other processes, and other threads of this one, may pack and read it now: it appears whole.
+  const unfinished = `${path}.${randomUUID()}`;
   await mkdir(folder, { recursive: true });
   await writeFile(unfinished, contents);
   await rename(unfinished, path);
