@@ -13,7 +13,7 @@ import { evaluate } from './authzen/evaluate.ts';
 import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { refuseWhereDisowned } from './enforce/refuse-where-disowned.ts';
-import { errorReply, jsonReply, textReply } from './enforce/replies.ts';
+import { type ErrorReply, errorReply, jsonReply, textReply } from './enforce/replies.ts';
 import { errorAnswer } from './forward-auth/answer.ts';
 import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
 import { lacksMethod } from './forward-auth/read-context.ts';
@@ -210,7 +210,7 @@ const refusals = {
 } as const satisfies Readonly<Record<Refusal, (bytesMax?: number) => ApiError>>;
 
 /** An error of the catalogue is an answer; any other is a fault of ours, and the server's to answer. */
-function expected(error: unknown, requestId: RequestId): Reply {
+function expected(error: unknown, requestId: RequestId): ErrorReply {
   if (error instanceof ApiError) return errorReply(error, requestId);
   throw error;
 }

@@ -19,8 +19,7 @@ import { type CheckItem, ChecksInOrder } from '../enforce/checks-in-order.ts';
 import type { OpenRequest, OpenRequestHead } from '../enforce/open-request.ts';
 import type { CanonicalCheck } from '../enforce/parse-body.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
-import type { AnswerReply, ErrorReply } from '../enforce/replies.ts';
-import type { Reply, Responder } from '../http/server.ts';
+import type { CheckReply, CheckResponder } from '../enforce/replies.ts';
 import type { Core } from '../startup/core.ts';
 import { embeddedLimits } from './limits.ts';
 import { Pending } from './pending.ts';
@@ -175,7 +174,7 @@ export class InProcessChecks {
   }
 }
 
-class PendingCheck extends Pending<Decision> implements Responder {
+class PendingCheck extends Pending<Decision> implements CheckResponder {
   readonly #requestId: RequestId;
 
   constructor(
@@ -188,7 +187,7 @@ class PendingCheck extends Pending<Decision> implements Responder {
     this.#requestId = requestId;
   }
 
-  reply(reply: Reply): void {
+  reply(reply: CheckReply): void {
     this.settle(outcomeOf(reply, this.#requestId));
   }
 }
@@ -216,10 +215,8 @@ function readCheck(
 }
 
 /** The enforcer answers with one of the two. */
-const outcomeOf = (reply: Reply, requestId: RequestId): Decision | AgentTrustError =>
-  'answer' in reply
-    ? ((reply as AnswerReply).answer as Decision)
-    : refusalOf((reply as ErrorReply).error, requestId);
+const outcomeOf = (reply: CheckReply, requestId: RequestId): Decision | AgentTrustError =>
+  'answer' in reply ? (reply.answer as Decision) : refusalOf(reply.error, requestId);
 
 /** As a client of the sidecar would tell it (docs/integrations/guards.md). */
 function refusalOf(error: ApiError, requestId: RequestId): Unavailable | AgentTrustError {

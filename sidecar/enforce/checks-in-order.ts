@@ -1,9 +1,10 @@
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Reply, Responder } from '../http/server.ts';
+import type { Responder } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import type { Enforcer } from './enforce.ts';
 import type { OpenRequestHead } from './open-request.ts';
+import type { CheckReply, CheckResponder } from './replies.ts';
 
 export interface InOrderDeps {
   readonly enforcer: Pick<Enforcer, 'ask' | 'failure'>;
@@ -34,9 +35,9 @@ export interface ChecksInOrderOptions {
    * Each check is decided after the one before was answered, and none after the first answer for which this
    * is true. Absent: all are decided, and nobody waits for an answer.
    */
-  readonly endsWith?: (reply: Reply) => boolean;
+  readonly endsWith?: (reply: CheckReply) => boolean;
   /** Gets the answers of the checks that were decided or refused, in their order. Not called for an abort. */
-  readonly onEnd: (replies: readonly Reply[]) => void;
+  readonly onEnd: (replies: readonly CheckReply[]) => void;
 }
 
 /**
@@ -48,7 +49,7 @@ export interface ChecksInOrderOptions {
 export class ChecksInOrder {
   readonly #deps: InOrderDeps;
   readonly #options: ChecksInOrderOptions;
-  readonly #replies: Reply[] = [];
+  readonly #replies: CheckReply[] = [];
   #answered = 0;
   readonly #outcomes = new Map<string, TokenOutcome>();
   #unverified = 0;
@@ -111,7 +112,7 @@ export class ChecksInOrder {
     }
   }
 
-  #answer(place: number, reply: Reply): void {
+  #answer(place: number, reply: CheckReply): void {
     const { items, endsWith, onEnd } = this.#options;
     this.#replies[place] = reply;
     this.#answered++;
@@ -121,11 +122,11 @@ export class ChecksInOrder {
   }
 }
 
-class OneResponder implements Responder {
-  readonly reply: Responder['reply'];
+class OneResponder implements CheckResponder {
+  readonly reply: CheckResponder['reply'];
   readonly #all: Pick<Responder, 'isAborted'>;
 
-  constructor(all: Pick<Responder, 'isAborted'>, reply: Responder['reply']) {
+  constructor(all: Pick<Responder, 'isAborted'>, reply: CheckResponder['reply']) {
     this.#all = all;
     this.reply = reply;
   }

@@ -23,7 +23,7 @@ import {
   refuseOtherGate,
 } from '../../shared/wire/check.ts';
 import { renderFirstPermit } from '../../shared/wire/decision.ts';
-import type { BodyHandler, Reply, RequestHead, Responder } from '../http/server.ts';
+import type { BodyHandler, Reply, RequestHead } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
@@ -52,7 +52,14 @@ import {
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { type CanonicalCheck, readCheck } from './parse-body.ts';
 import { PlainPermits } from './plain-permits.ts';
-import { answerReply, DecisionReply, errorReply } from './replies.ts';
+import {
+  answerReply,
+  type CheckReply,
+  type CheckResponder,
+  DecisionReply,
+  type ErrorReply,
+  errorReply,
+} from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
 import { eventOf, fateOf, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
@@ -106,18 +113,18 @@ export interface Enforcer {
    * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
    */
-  ask(head: OpenRequestHead, body: unknown, responder: Responder, token?: TokenOutcome | null): void;
+  ask(head: OpenRequestHead, body: unknown, responder: CheckResponder, token?: TokenOutcome | null): void;
   /**
    * The first half of `ask`, for a check that is decided in a later turn: its deadline runs from
    * `arrivedAtMs` on, and may answer it before `proceed` is called.
    */
-  begin(head: OpenRequestHead, responder: Responder, arrivedAtMs: MonotonicMillis): OpenRequest;
+  begin(head: OpenRequestHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): OpenRequest;
   /** The other half, for a request that is not answered yet. Never throws. */
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void;
   /** The same for a check that its caller has read and found to be one. */
   proceedRead(open: OpenRequest, check: CanonicalCheck): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
-  failure(error: unknown, requestId: RequestId): Reply;
+  failure(error: unknown, requestId: RequestId): ErrorReply;
   /**
    * Decisions made since the start, one row for each outcome and reason that occurred. A first PERMIT
    * that is answered again is not counted.
@@ -242,13 +249,13 @@ class DecidingEnforcer implements Enforcer, Answerer {
     throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
   }
 
-  ask(head: OpenRequestHead, body: unknown, responder: Responder, token: TokenOutcome | null = null): void {
+  ask(head: OpenRequestHead, body: unknown, responder: CheckResponder, token: TokenOutcome | null = null): void {
     this.proceed(this.begin(head, responder), body, token);
   }
 
   begin(
     head: OpenRequestHead,
-    responder: Responder,
+    responder: CheckResponder,
     arrivedAtMs: MonotonicMillis = this.#deps.clock.monotonic(),
   ): OpenRequest {
     const open = new OpenRequest(this, head, responder, arrivedAtMs);
@@ -459,7 +466,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   /** `isRead`: the reply is what the request has read. */
-  #reply(open: OpenRequest, reply: Reply, isRead = false): void {
+  #reply(open: OpenRequest, reply: CheckReply, isRead = false): void {
     const isTold = this.#open.answer(open, reply);
     this.#endReadings(open, isRead && isTold);
   }
@@ -555,7 +562,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#reply(open, this.failure(error, open.requestId));
   }
 
-  failure(error: unknown, requestId: RequestId): Reply {
+  failure(error: unknown, requestId: RequestId): ErrorReply {
     if (error instanceof ApiError) {
       if (error.code === 'overloaded') this.shed++;
       return errorReply(error, requestId);

@@ -6,12 +6,11 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
 import type { RecordOwner } from '../attest/spool.ts';
-import type { Responder } from '../http/server.ts';
 import type { HeldView, Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-requests.ts';
-import type { DecisionReply } from './replies.ts';
+import type { CheckResponder, DecisionReply } from './replies.ts';
 
 /** A token that was checked, with its result. */
 export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
@@ -71,7 +70,7 @@ export interface OpenRequestHead {
  */
 export class OpenRequest implements AnswerableRequest, RecordOwner {
   readonly requestId: RequestId;
-  readonly responder: Responder;
+  readonly responder: CheckResponder;
   readonly openedAtMs: MonotonicMillis;
   readonly caller: OpenRequestHead['caller'];
   readonly authorization: OpenRequestHead['authorization'];
@@ -93,7 +92,7 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   place = -1;
   readonly #answerer: Answerer;
 
-  constructor(answerer: Answerer, head: OpenRequestHead, responder: Responder, openedAtMs: MonotonicMillis) {
+  constructor(answerer: Answerer, head: OpenRequestHead, responder: CheckResponder, openedAtMs: MonotonicMillis) {
     this.requestId = head.requestId;
     this.responder = responder;
     this.openedAtMs = openedAtMs;

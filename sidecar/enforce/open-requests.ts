@@ -5,13 +5,12 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
-import type { Reply, Responder } from '../http/server.ts';
-import { errorReply } from './replies.ts';
+import { type CheckReply, type CheckResponder, errorReply } from './replies.ts';
 
 /** A request between its body and its answer. */
 export interface AnswerableRequest {
   readonly requestId: RequestId;
-  readonly responder: Responder;
+  readonly responder: CheckResponder;
   readonly openedAtMs: MonotonicMillis;
   /** Among the open requests; -1: it is none of them. Written by `OpenRequests` alone, once it is opened. */
   place: number;
@@ -29,7 +28,7 @@ export interface AnswerableRequest {
 export interface OpenRequests<Opened extends AnswerableRequest> {
   open(open: Opened): void;
   /** Answers the request; false if its deadline has already answered it and the reply was dropped. */
-  answer(open: Opened, reply: Reply): boolean;
+  answer(open: Opened, reply: CheckReply): boolean;
   /**
    * Whether the client still waits for the answer. False also if it has disconnected, and the request is
    * forgotten then.
@@ -61,7 +60,7 @@ export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
     open.place = -1;
     return true;
   };
-  const answer = (open: Opened, reply: Reply): boolean => {
+  const answer = (open: Opened, reply: CheckReply): boolean => {
     if (!forget(open)) return false;
     open.responder.reply(reply);
     if (reply.status === 200) options.durations.observe(options.clock.monotonic() - open.openedAtMs);

@@ -61,6 +61,17 @@ export interface ErrorReply extends Reply {
   readonly error: ApiError;
 }
 
+/** The answer to a check. */
+export type CheckReply = AnswerReply | ErrorReply;
+
+/** Who gets it: a `Responder`, or a caller that puts it in other words. */
+export interface CheckResponder {
+  /** As in `Responder`. */
+  reply(reply: CheckReply): void;
+  /** As in `Responder`. */
+  readonly isAborted: boolean;
+}
+
 export function errorReply(error: ApiError, requestId: RequestId): ErrorReply {
   const headers: [string, string][] = [['cache-control', 'no-store']];
   // RFC 9110 §11.6.1: who answers 401 says how to authenticate.

@@ -1,7 +1,7 @@
-import type { ErrorBody } from '../../shared/errors/api-error.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { DecisionAnswer } from '../../shared/wire/decision.ts';
+import type { CheckReply, ErrorReply } from '../enforce/replies.ts';
 import type { Reply } from '../http/server.ts';
 
 type Headers = NonNullable<Reply['headers']>;
@@ -26,14 +26,17 @@ const gateHeaders = ({ decision, reason, attestationId, passportId }: GateHeader
  * The answer of `check` as the status and headers of contract §15; the body stays. `passportId`: of the
  * passport if it verified. `detail`: a more precise sentence for the reason `permission_missing`.
  */
-export function decisionAnswer(reply: Reply, passportId: PassportId | null, detail: string | null): Reply {
-  if (reply.status !== 200) return errorAnswer(reply, { passportId });
-  const decided = JSON.parse(reply.body) as DecisionAnswer;
+export function decisionAnswer(
+  reply: CheckReply,
+  passportId: PassportId | null,
+  detail: string | null,
+): Reply {
+  if ('error' in reply) return errorAnswer(reply, { passportId });
+  const { answer: decided } = reply;
   const { decision, reason } = decided;
   const status = statusOf(decided);
   const headers: Headers = [
-    ...(reply.headers ?? []),
-    ['cache-control', 'no-store'],
+    noStore,
     ...gateHeaders({
       decision,
       reason: reason ?? '',
@@ -45,9 +48,18 @@ export function decisionAnswer(reply: Reply, passportId: PassportId | null, deta
   ];
   const body =
     detail !== null && reason === 'permission_missing' ? JSON.stringify({ ...decided, detail }) : reply.body;
-  return { ...reply, status, body, headers };
+  return replyOf(status, body, headers, reply);
 }
 
+/** An answer of the same request. */
+const replyOf = (status: number, body: string, headers: Headers, { requestId }: Reply): Reply => ({
+  status,
+  body,
+  headers,
+  ...(requestId === undefined ? {} : { requestId }),
+});
+
+const noStore = ['cache-control', 'no-store'] as const;
 const challenge = ['www-authenticate', 'Passport'] as const;
 
 function statusOf({ decision, reason }: DecisionAnswer): 200 | 401 | 403 {
@@ -62,14 +74,14 @@ function retryAfter(decided: DecisionAnswer): Headers {
 
 /** An error with the same headers. `passport`: it is about the passport that was shown. */
 export function errorAnswer(
-  reply: Reply,
+  reply: ErrorReply,
   about: {
     readonly passportId?: PassportId | null;
     readonly passport?: 'passport_missing' | 'passport_ambiguous';
   } = {},
 ): Reply {
   const { passport, passportId } = about;
-  const reason = passport ?? (JSON.parse(reply.body) as ErrorBody).error.code;
+  const reason = passport ?? reply.error.code;
   const others = (reply.headers ?? []).filter(
     ([name]) => passport === undefined || name !== 'www-authenticate',
   );

@@ -1,13 +1,13 @@
 import type { CompiledRoutes } from '../../shared/decision/compile-routes.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { PassportId, RequestId } from '../../shared/model/ids.ts';
-import { ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
 import type { Enforcer } from '../enforce/enforce.ts';
 import type { OpenRequestHead } from '../enforce/open-request.ts';
-import { errorReply } from '../enforce/replies.ts';
-import type { IgnoredBody, Reply, RequestHead } from '../http/server.ts';
+import { type CheckReply, type CheckResponder, errorReply } from '../enforce/replies.ts';
+import type { IgnoredBody, Reply, RequestHead, Responder } from '../http/server.ts';
+import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { decisionAnswer, errorAnswer } from './answer.ts';
-import { headersRead, readContext, valuesOf } from './read-context.ts';
+import { ContextReader, type ForwardedContext, headersRead } from './read-context.ts';
 import { shownPassport } from './show-passport.ts';
 
 export interface ForwardAuthSettings {
@@ -17,10 +17,11 @@ export interface ForwardAuthSettings {
   readonly headers: readonly string[];
 }
 
-interface ForwardAuthDeps extends InOrderDeps {
+interface ForwardAuthDeps {
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
-  readonly enforcer: InOrderDeps['enforcer'] & Pick<Enforcer, 'admit' | 'admitPeer'>;
+  readonly enforcer: Pick<Enforcer, 'admit' | 'admitPeer' | 'ask'>;
+  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
 }
 
 /**
@@ -32,11 +33,13 @@ export class ForwardAuth {
   readonly headerNames: readonly string[];
   readonly #deps: ForwardAuthDeps;
   readonly #trustsLoopback: boolean;
+  readonly #reader: ContextReader;
 
   constructor(deps: ForwardAuthDeps, { trust, headers }: ForwardAuthSettings) {
     this.#deps = deps;
     this.#trustsLoopback = trust === 'loopback';
     this.headerNames = headersRead(headers);
+    this.#reader = new ContextReader(this.headerNames);
   }
 
   /** `pathBelow`: of the address, behind the id of the gate. Throws ApiError for whom it does not serve. */
@@ -45,9 +48,9 @@ export class ForwardAuth {
     { gateId, pathBelow }: { readonly gateId: string; readonly pathBelow: string },
     requestId: RequestId,
   ): Reply | IgnoredBody {
-    const values = valuesOf(this.headerNames, head);
-    const admitted = this.#admit(head, values.get('x-agent-trust-key') ?? '', gateId, requestId);
-    const shown = shownPassport(head.authorization, values.get('x-agent-passport') ?? '');
+    const { passport, key } = this.#reader.proofs(head.headers);
+    const admitted = this.#admit(head, key, gateId, requestId);
+    const shown = shownPassport(head.authorization, passport);
     if (shown.kind !== 'token') {
       return errorAnswer(
         errorReply(new ApiError('unauthorized', { message: sentences[shown.kind] }), requestId),
@@ -56,31 +59,12 @@ export class ForwardAuth {
         },
       );
     }
-    const routes = this.#deps.routesOf(gateId);
-    const { request, withoutPermission } = readContext(head, pathBelow, values, routes);
+    const context = this.#reader.read(head, pathBelow, this.#deps.routesOf(gateId));
     const { token } = shown;
     return {
       ignoresBody: true,
       handle: (_body, responder) => {
-        let passportId: PassportId | null = null;
-        new ChecksInOrder(this.#deps, {
-          items: [
-            {
-              kind: 'check',
-              head: admitted,
-              body: { passport: token, request },
-              token,
-              accept: (outcome) => {
-                if (outcome.kind === 'verified') passportId = outcome.passport.passportId;
-              },
-            },
-          ],
-          requestId,
-          responder,
-          onEnd: ([reply]) => {
-            if (reply !== undefined) responder.reply(decisionAnswer(reply, passportId, withoutPermission));
-          },
-        }).begin();
+        new ForwardedCheck(this.#deps, { head: admitted, token, context }, responder).begin();
       },
     };
   }
@@ -93,6 +77,59 @@ export class ForwardAuth {
     throw new ApiError('unauthorized', {
       message: 'Send an API key with the scope enforcement:check in the header X-Agent-Trust-Key.',
     });
+  }
+}
+
+/** What `check` would be asked, and by whom. */
+interface ForwardedQuestion {
+  readonly head: OpenRequestHead;
+  readonly token: string;
+  readonly context: ForwardedContext;
+}
+
+/**
+ * One question on its way. Its passport is verified before it is asked, so that also the answer to a request
+ * that is refused names it.
+ */
+class ForwardedCheck implements CheckResponder {
+  readonly #deps: Pick<ForwardAuthDeps, 'enforcer' | 'verifier'>;
+  readonly #question: ForwardedQuestion;
+  readonly #responder: Responder;
+  #passportId: PassportId | null = null;
+
+  constructor(
+    deps: Pick<ForwardAuthDeps, 'enforcer' | 'verifier'>,
+    question: ForwardedQuestion,
+    responder: Responder,
+  ) {
+    this.#deps = deps;
+    this.#question = question;
+    this.#responder = responder;
+  }
+
+  begin(): void {
+    const { verifier } = this.#deps;
+    const { token } = this.#question;
+    const passport = verifier.known(token);
+    if (passport !== null) this.#ask({ kind: 'verified', passport });
+    else verifier.verify(token, (outcome) => this.#ask(outcome));
+  }
+
+  #ask(outcome: TokenOutcome): void {
+    if (this.isAborted) return;
+    if (outcome.kind === 'verified') this.#passportId = outcome.passport.passportId;
+    const { head, token, context } = this.#question;
+    this.#deps.enforcer.ask(head, { passport: token, request: context.request }, this, outcome);
+  }
+
+  get isAborted(): boolean {
+    return this.#responder.isAborted;
+  }
+
+  reply(reply: CheckReply): void {
+    this.#responder.reply(
+      decisionAnswer(reply, this.#passportId, this.#question.context.withoutPermission),
+    );
   }
 }
 

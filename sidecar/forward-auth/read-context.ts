@@ -41,41 +41,71 @@ export interface ForwardedContext {
   readonly withoutPermission: string | null;
 }
 
-/** The headers of one request by name; absent ones are ''. */
-export type HeaderValues = ReadonlyMap<string, string>;
+/** Reads one request after another, of whose headers it knows the places. */
+export class ContextReader {
+  readonly #places: Readonly<Record<Meaning, readonly Place[]>>;
+  readonly #others: readonly Place[];
 
-export const valuesOf = (names: readonly string[], { headers }: Pick<RequestHead, 'headers'>): HeaderValues =>
-  new Map(names.map((name, index) => [name, headers[index] ?? '']));
+  /** `names`: as `headersRead` gives them. */
+  constructor(names: readonly string[]) {
+    const places = names.map((name, index) => ({ name, index }));
+    const placesOf = (meaning: Meaning) =>
+      meanings[meaning].flatMap((wanted) => places.filter(({ name }) => name === wanted));
+    this.#places = {
+      permission: placesOf('permission'),
+      amount: placesOf('amount'),
+      method: placesOf('method'),
+      target: placesOf('target'),
+      host: placesOf('host'),
+    };
+    this.#others = places.filter(({ name }) => !hasMeaning.has(name));
+  }
 
-/**
- * What the request at the per-gate address is about (contract §15): of the trusted headers, and of the
- * request itself where those are silent. Throws `invalid_request` naming the header for one that was sent
- * twice, that contradicts another one, or that cannot be read: guessing could charge too little.
- */
-export function readContext(
-  head: Pick<RequestHead, 'method' | 'query'>,
-  pathBelow: string,
-  values: HeaderValues,
-  routes: CompiledRoutes,
-): ForwardedContext {
-  const method = one('method', values) ?? head.method;
-  const target = targetOf(one('target', values)) ?? withQuery(pathBelow, head.query);
-  const permission = permissionFor(method, target, one('permission', values), routes);
-  const amount = amountOf(one('amount', values)) ?? permission.amount;
-  const host = one('host', values);
-  const others = [...values].filter(([name, value]) => value !== '' && !hasMeaning.has(name));
-  return {
-    withoutPermission: permission.missing,
-    request: {
-      method,
-      path: target,
-      ...(permission.key === null ? {} : { permission_key: permission.key }),
-      ...(amount === null ? {} : { amount }),
-      ...(host === null ? {} : { domain: host }),
-      ...(others.length === 0 ? {} : { headers: Object.fromEntries(others) }),
-    },
-  };
+  /** The two headers that come before all others; '' where one is absent. */
+  proofs(headers: RequestHead['headers']): { readonly passport: string; readonly key: string } {
+    const [passport = '', key = ''] = headers;
+    return { passport, key };
+  }
+
+  /**
+   * What the request at the per-gate address is about (contract §15): of the trusted headers, and of the
+   * request itself where those are silent. Throws `invalid_request` naming the header for one that was sent
+   * twice, that contradicts another one, or that cannot be read: guessing could charge too little.
+   */
+  read(
+    { method: ownMethod, query, headers }: Pick<RequestHead, 'method' | 'query' | 'headers'>,
+    pathBelow: string,
+    routes: CompiledRoutes,
+  ): ForwardedContext {
+    const method = one(this.#places.method, headers) ?? ownMethod;
+    const target = targetOf(one(this.#places.target, headers)) ?? withQuery(pathBelow, query);
+    const permission = permissionFor(method, target, one(this.#places.permission, headers), routes);
+    const amount = amountOf(one(this.#places.amount, headers)) ?? permission.amount;
+    const host = one(this.#places.host, headers);
+    const others = this.#others.filter(({ index }) => isPresent(headers[index]));
+    return {
+      withoutPermission: permission.missing,
+      request: {
+        method,
+        path: target,
+        ...(permission.key === null ? {} : { permission_key: permission.key }),
+        ...(amount === null ? {} : { amount }),
+        ...(host === null ? {} : { domain: host }),
+        ...(others.length === 0
+          ? {}
+          : { headers: Object.fromEntries(others.map(({ name, index }) => [name, headers[index]])) }),
+      },
+    };
+  }
 }
+
+/** Of a header among `RequestHead.headers`. */
+interface Place {
+  readonly name: string;
+  readonly index: number;
+}
+
+const isPresent = (value: string | undefined): boolean => value !== undefined && value !== '';
 
 interface Permission {
   readonly key: string | null;
@@ -132,11 +162,11 @@ const withQuery = (path: string, query: string): string => (query === '' ? path 
 const targetOf = (target: string | null): string | null =>
   target === null ? null : target.replace(/^https?:\/\/[^/?#\\]+(?=\/)/i, '');
 
-/** The value of the headers that mean this; null: none was sent. */
-function one(meaning: Meaning, values: HeaderValues): string | null {
+/** The value of the headers at these places, which mean the same; null: none was sent. */
+function one(places: readonly Place[], headers: RequestHead['headers']): string | null {
   let agreed: string | null = null;
-  for (const name of meanings[meaning]) {
-    const value = values.get(name) ?? '';
+  for (const { name, index } of places) {
+    const value = headers[index] ?? '';
     if (value === '') continue;
     // The adapters join the values of a repeated header so; no value that is read here holds a space.
     if (value.includes(', ')) throw invalidRequest(name, `Send the header ${name} once.`);

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { errorReply } from '../../sidecar/enforce/replies.ts';
 import { httpLimits } from '../../sidecar/http/limits.ts';
 import type {
   RequestHead,
@@ -310,8 +312,9 @@ describe.each(adapters)('$name: streams', (adapter) => {
   });
 
   it('are closed when they are stopped, though their clients read none of the answers', async () => {
-    const answer = { status: 400, body: `{"error":"${'x'.repeat(20 * 1024)}"}` };
-    const { streams, server, sockets } = await startOwn(adapter, { failure: () => answer });
+    const error = new ApiError('invalid_request', { message: 'x'.repeat(20 * 1024) });
+    const failure = (_: unknown, requestId: RequestId) => errorReply(error, requestId);
+    const { streams, server, sockets } = await startOwn(adapter, { failure });
     const client = await connect(server);
     client.pause();
     let sent = 0;

@@ -6,8 +6,7 @@ import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../../../sidecar/enforce/checks-in-order.ts';
 import type { OpenRequestHead } from '../../../sidecar/enforce/open-request.ts';
-import { errorReply } from '../../../sidecar/enforce/replies.ts';
-import type { Reply } from '../../../sidecar/http/server.ts';
+import { type CheckReply, errorReply } from '../../../sidecar/enforce/replies.ts';
 
 const requestId = 'req_01' as RequestId;
 const head = {} as OpenRequestHead;
@@ -21,7 +20,8 @@ function ports() {
     enforcer: {
       ask: (_head, body, responder) => {
         asked.push(body);
-        answers.push(() => responder.reply({ status: 200, body: String(body) }));
+        const error = new ApiError('invalid_request');
+        answers.push(() => responder.reply({ status: 200, body: String(body), error }));
       },
       failure: (error) => errorReply(error as ApiError, requestId),
     },
@@ -57,10 +57,10 @@ describe('checks that came in one body', () => {
 
   it('wait for the passports of all, and are answered in order whichever answer comes first', () => {
     const { asked, answers, verifications, deps } = ports();
-    const ended: (readonly Reply[])[] = [];
+    const ended: (readonly CheckReply[])[] = [];
     const items = [check('a'), check('b', 'unknown'), check('c', 'unknown')];
     const responder = { isAborted: false };
-    const onEnd = (replies: readonly Reply[]) => ended.push(replies);
+    const onEnd = (replies: readonly CheckReply[]) => ended.push(replies);
     new ChecksInOrder(deps, { items, requestId, responder, onEnd }).begin();
     expect([asked, verifications.length]).toEqual([[], 1]);
     verifications[0]?.();
@@ -71,7 +71,7 @@ describe('checks that came in one body', () => {
 
   it('are decided one after the other where an answer may end them', async () => {
     const { asked, answers, deps } = ports();
-    const ended: (readonly Reply[])[] = [];
+    const ended: (readonly CheckReply[])[] = [];
     const refused: CheckItem = { kind: 'refused', error: new ApiError('gate_not_found') };
     new ChecksInOrder(deps, {
       items: [check('a'), refused, check('b'), check('c')],

@@ -6,7 +6,17 @@ import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { DurationHistogram } from '../../../shared/runtime/duration-histogram.ts';
 import type { AnswerableRequest } from '../../../sidecar/enforce/open-requests.ts';
 import { trackOpenRequests } from '../../../sidecar/enforce/open-requests.ts';
-import type { Reply } from '../../../sidecar/http/server.ts';
+import { answerReply, type CheckReply } from '../../../sidecar/enforce/replies.ts';
+
+const permit = answerReply(
+  {
+    decision: 'PERMIT',
+    reason: null,
+    attestation_id: 'att_01m7w8f9hmk9xzhvcz13er4z9h',
+    constraints_evaluated: [],
+  },
+  'req_1' as RequestId,
+);
 
 describe('open calls', () => {
   beforeEach(() => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
@@ -14,8 +24,8 @@ describe('open calls', () => {
 
   const monotonic = () => performance.now() as MonotonicMillis;
 
-  function call(replies: Reply[]): AnswerableRequest & { responder: { isAborted: boolean } } {
-    const responder = { isAborted: false, reply: (reply: Reply) => void replies.push(reply) };
+  function call(replies: CheckReply[]): AnswerableRequest & { responder: { isAborted: boolean } } {
+    const responder = { isAborted: false, reply: (reply: CheckReply) => void replies.push(reply) };
     return { requestId: 'req_1' as RequestId, responder, openedAtMs: monotonic(), place: -1 };
   }
 
@@ -29,7 +39,7 @@ describe('open calls', () => {
 
   it('answers a request that is still open after its deadline, and not before', () => {
     const { calls, late } = setUp();
-    const replies: Reply[] = [];
+    const replies: CheckReply[] = [];
     calls.open(call(replies));
     vi.advanceTimersByTime(limits.decisionDeadlineMs - 1);
     expect(replies).toHaveLength(0);
@@ -44,21 +54,21 @@ describe('open calls', () => {
 
   it('answers each call once: what comes after the deadline is dropped', () => {
     const { calls } = setUp();
-    const [early, late]: [Reply[], Reply[]] = [[], []];
+    const [early, late]: [CheckReply[], CheckReply[]] = [[], []];
     const [first, second] = [call(early), call(late)];
     calls.open(first);
     calls.open(second);
-    expect(calls.answer(first, { status: 200, body: '{}' })).toBe(true);
+    expect(calls.answer(first, permit)).toBe(true);
     vi.advanceTimersByTime(limits.decisionDeadlineMs * 2);
     expect(calls.isWanted(second)).toBe(false);
-    expect(calls.answer(second, { status: 200, body: '{}' })).toBe(false);
+    expect(calls.answer(second, permit)).toBe(false);
     expect([early.map(({ status }) => status), late.map(({ status }) => status)]).toEqual([[200], [503]]);
     calls.stop();
   });
 
   it('leaves younger calls alone', () => {
     const { calls } = setUp();
-    const [old, young]: [Reply[], Reply[]] = [[], []];
+    const [old, young]: [CheckReply[], CheckReply[]] = [[], []];
     calls.open(call(old));
     vi.advanceTimersByTime(limits.decisionDeadlineMs / 2);
     calls.open(call(young));
@@ -72,7 +82,7 @@ describe('open calls', () => {
       fc.property(fc.array(fc.nat(), { maxLength: 60 }), (steps) => {
         const { calls } = setUp();
         const open: AnswerableRequest[] = [];
-        const replies: Reply[] = [];
+        const replies: CheckReply[] = [];
         for (const step of steps) {
           const [ended] = step % 3 === 0 ? open.splice(step % Math.max(1, open.length), 1) : [];
           if (ended === undefined) {
@@ -80,8 +90,8 @@ describe('open calls', () => {
             calls.open(next);
             open.push(next);
           } else {
-            expect(calls.answer(ended, { status: 200, body: '{}' })).toBe(true);
-            expect(calls.answer(ended, { status: 200, body: '{}' })).toBe(false);
+            expect(calls.answer(ended, permit)).toBe(true);
+            expect(calls.answer(ended, permit)).toBe(false);
           }
           expect(calls.count).toBe(open.length);
           expect(open.every((each) => calls.isWanted(each))).toBe(true);

@@ -30,7 +30,6 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
           return admitted;
         },
         ask: never,
-        failure: never,
       },
       verifier: { known: never, verify: never },
       routesOf: () => [],

@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { compileRoutes } from '../../../../shared/decision/compile-routes.ts';
 import { parseGateRoutes } from '../../../../shared/wire/gate-routes.ts';
 import {
+  ContextReader,
   headersRead,
   lacksMethod,
-  readContext,
-  valuesOf,
 } from '../../../../sidecar/forward-auth/read-context.ts';
 
 const routes = compileRoutes(
@@ -15,8 +14,8 @@ const routes = compileRoutes(
 /** What is read of a request with these headers, all of which are trusted. */
 function contextOf(headers: Readonly<Record<string, string>>, pathBelow = '/', query = '') {
   const names = headersRead(Object.keys(headers));
-  const values = valuesOf(names, { headers: names.map((name) => headers[name] ?? '') });
-  return readContext({ method: 'GET', query }, pathBelow, values, routes);
+  const values = names.map((name) => headers[name] ?? '');
+  return new ContextReader(names).read({ method: 'GET', query, headers: values }, pathBelow, routes);
 }
 
 describe('the context of a forwarded request', () => {
