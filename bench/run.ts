@@ -1,5 +1,6 @@
-import { cpus } from 'node:os';
-import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
+import { constants, cpus } from 'node:os';
+import { keepAwake } from './awake.ts';
+import { endPrograms, findProgram, leaveMeasuredCore, measuredCore, otherCore } from './programs.ts';
 import { writeSummary, writeTable } from './results.ts';
 import type { Measured, Row } from './row.ts';
 import { rows } from './rows.ts';
@@ -49,6 +50,9 @@ async function main(): Promise<number> {
     return 1;
   }
   leaveMeasuredCore();
+  const letSleep = keepAwake([measuredCore, otherCore]);
+  process.once('exit', letSleep);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
   const chosen = rows.filter(({ name, onlyByName }) =>
     names.length === 0 ? onlyByName !== true : names.includes(name),
   );
@@ -57,6 +61,13 @@ async function main(): Promise<number> {
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
   process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, isQuick })}\n`);
   return failures.length === 0 ? 0 : 1;
+}
+
+/** What the rows have started ends too. */
+function stopBy(signal: 'SIGINT' | 'SIGTERM'): never {
+  say(`\nStopped by ${signal}.`);
+  endPrograms();
+  process.exit(128 + constants.signals[signal]);
 }
 
 const targetsWithoutRow = (verdicts: readonly Verdict[]): readonly Verdict[] =>

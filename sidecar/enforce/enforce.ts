@@ -249,7 +249,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
     throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
   }
 
-  ask(head: OpenRequestHead, body: unknown, responder: CheckResponder, token: TokenOutcome | null = null): void {
+  ask(
+    head: OpenRequestHead,
+    body: unknown,
+    responder: CheckResponder,
+    token: TokenOutcome | null = null,
+  ): void {
     this.proceed(this.begin(head, responder), body, token);
   }
 

@@ -92,7 +92,12 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   place = -1;
   readonly #answerer: Answerer;
 
-  constructor(answerer: Answerer, head: OpenRequestHead, responder: CheckResponder, openedAtMs: MonotonicMillis) {
+  constructor(
+    answerer: Answerer,
+    head: OpenRequestHead,
+    responder: CheckResponder,
+    openedAtMs: MonotonicMillis,
+  ) {
     this.requestId = head.requestId;
     this.responder = responder;
     this.openedAtMs = openedAtMs;

@@ -127,9 +127,7 @@ class ForwardedCheck implements CheckResponder {
   }
 
   reply(reply: CheckReply): void {
-    this.#responder.reply(
-      decisionAnswer(reply, this.#passportId, this.#question.context.withoutPermission),
-    );
+    this.#responder.reply(decisionAnswer(reply, this.#passportId, this.#question.context.withoutPermission));
   }
 }
 
