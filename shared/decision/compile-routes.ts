@@ -73,11 +73,12 @@ function compileRoute({ methods, path, permissionKey, amountMicroUsd }: GateRout
  * one, and takes regular expressions; a property test holds single routes against it.
  */
 export function matchRoute(routes: CompiledRoutes, method: string, path: string): RouteMatch {
-  const chosen = firstFitting(routes, method, path, 'fastify');
+  const segments = segmentsRead(path);
+  const chosen = firstFitting(routes, method, segments, 'fastify');
   if (chosen === null) return { kind: 'none' };
   for (const readMethod of methodsRead(method, chosen)) {
     for (const reading of readings) {
-      const other = firstFitting(routes, readMethod, path, reading);
+      const other = firstFitting(routes, readMethod, segments, reading);
       if (other !== null && !demandsTheSame(other.demand, chosen.demand)) return { kind: 'ambiguous' };
     }
   }
@@ -100,13 +101,12 @@ const demandsTheSame = (one: RouteDemand, other: RouteDemand): boolean =>
 function firstFitting(
   routes: CompiledRoutes,
   method: string,
-  path: string,
+  segments: SegmentsRead,
   reading: Reading,
 ): CompiledRoute | null {
-  const segments = segmentsOf(read[reading](path));
   for (const route of routes) {
     if (route.methods !== null && !route.methods.has(method)) continue;
-    if (fits(route.segments[reading], route.isOpen, segments)) return route;
+    if (fits(route.segments[reading], route.isOpen, segments[reading])) return route;
   }
   return null;
 }
@@ -122,9 +122,18 @@ const withoutLastSlash = (path: string): string => (path.endsWith('/') ? path.sl
 /** What follows each slash: one empty segment for `/`, none for the empty text. */
 const segmentsOf = (path: string): readonly string[] => path.split('/').slice(1);
 
-const read: Readonly<Record<Reading, (path: string) => string>> = {
-  fastify: decodeURI,
-  decoded: decodeURIComponent,
-  encoded: same,
-  lax: (path) => withoutLastSlash(decodeURIComponent(path).toLowerCase()),
-};
+type SegmentsRead = Readonly<Record<Reading, readonly string[]>>;
+
+/** Nearly all paths are read alike in all ways, and are split once then. */
+function segmentsRead(path: string): SegmentsRead {
+  const encoded = segmentsOf(path);
+  const segmentsIn = (text: string) => (text === path ? encoded : segmentsOf(text));
+  const hasEscapes = path.includes('%');
+  const decoded = hasEscapes ? decodeURIComponent(path) : path;
+  return {
+    fastify: hasEscapes ? segmentsIn(decodeURI(path)) : encoded,
+    decoded: segmentsIn(decoded),
+    encoded,
+    lax: segmentsIn(withoutLastSlash(decoded.toLowerCase())),
+  };
+}

@@ -12,11 +12,10 @@ const laterScheme = /,\s*passport /i;
  * comes as a list (RequestHead), and no token holds a comma.
  */
 export function shownPassport(authorization: string, header: string): ShownPassport {
-  const shown = new Set([header]);
-  if (scheme.test(authorization)) shown.add(authorization.slice('passport'.length).trim());
-  shown.delete('');
-  const [token, another] = shown;
-  if (another !== undefined || laterScheme.test(authorization)) return { kind: 'passport_ambiguous' };
-  if (token === undefined) return { kind: 'passport_missing' };
+  if (laterScheme.test(authorization)) return { kind: 'passport_ambiguous' };
+  const credentials = scheme.test(authorization) ? authorization.slice('passport'.length).trim() : '';
+  if (credentials !== '' && header !== '' && credentials !== header) return { kind: 'passport_ambiguous' };
+  const token = header === '' ? credentials : header;
+  if (token === '') return { kind: 'passport_missing' };
   return /[\s,]/.test(token) ? { kind: 'passport_ambiguous' } : { kind: 'token', token };
 }
