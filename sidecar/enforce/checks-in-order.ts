@@ -1,3 +1,4 @@
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Responder } from '../http/server.ts';
@@ -51,7 +52,10 @@ export class ChecksInOrder {
   readonly #options: ChecksInOrderOptions;
   readonly #replies: CheckReply[] = [];
   #answered = 0;
-  readonly #outcomes = new Map<string, TokenOutcome>();
+  /** By place, of the passports that were known when the checks came. */
+  readonly #known: (VerifiedPassport | null)[] = [];
+  /** Of the other tokens; null: it is being verified. Only they are hashed, which takes time for each. */
+  readonly #verifications = new Map<string, TokenOutcome | null>();
   #unverified = 0;
 
   constructor(deps: InOrderDeps, options: ChecksInOrderOptions) {
@@ -60,26 +64,31 @@ export class ChecksInOrder {
   }
 
   begin(): void {
-    const tokens = this.#options.items.flatMap((item) =>
-      item.kind === 'check' && item.token !== null ? [item.token] : [],
-    );
     // One more until all have been asked for, because an outcome may come before `verify` returns.
     this.#unverified = 1;
-    for (const token of new Set(tokens)) this.#verify(token);
+    for (const item of this.#options.items) {
+      const token = item.kind === 'check' ? item.token : null;
+      const passport = token === null ? null : this.#deps.verifier.known(token);
+      this.#known.push(passport);
+      if (token !== null && passport === null) this.#verify(token);
+    }
     this.#verified();
   }
 
   #verify(token: string): void {
-    const passport = this.#deps.verifier.known(token);
-    if (passport !== null) {
-      this.#outcomes.set(token, { kind: 'verified', passport });
-      return;
-    }
+    if (this.#verifications.has(token)) return;
+    this.#verifications.set(token, null);
     this.#unverified++;
     this.#deps.verifier.verify(token, (outcome) => {
-      this.#outcomes.set(token, outcome);
+      this.#verifications.set(token, outcome);
       this.#verified();
     });
+  }
+
+  #outcomeOf(place: number, token: string | null): TokenOutcome | null {
+    const passport = this.#known[place] ?? null;
+    if (passport !== null) return { kind: 'verified', passport };
+    return token === null ? null : (this.#verifications.get(token) ?? null);
   }
 
   #verified(): void {
@@ -104,7 +113,7 @@ export class ChecksInOrder {
     const one = new OneResponder(responder, (reply) => this.#answer(place, reply));
     try {
       if (item.kind === 'refused') throw item.error;
-      const outcome = item.token === null ? null : (this.#outcomes.get(item.token) ?? null);
+      const outcome = this.#outcomeOf(place, item.token);
       if (outcome !== null) item.accept?.(outcome);
       this.#deps.enforcer.ask(item.head, item.body, one, outcome);
     } catch (error) {
