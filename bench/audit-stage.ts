@@ -9,8 +9,9 @@ import { must } from '../shared/errors/assert.ts';
 import type { AccountId } from '../shared/model/ids.ts';
 import type { Owner } from '../shared/model/owner.ts';
 import { silentLogger } from '../shared/runtime/logger.ts';
+import { measuredCore } from './cores.ts';
 import { program, ready } from './installation.ts';
-import { freePort, measuredCore, type Program, start } from './programs.ts';
+import { freePort, type Program, start } from './programs.ts';
 
 /** The database says nothing while it makes records by the hundred thousand. */
 const fillingMsMax = 600_000;

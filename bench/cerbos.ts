@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Contestant } from './contestant.ts';
-import { freePort, measuredCore, start } from './programs.ts';
+import { measuredCore } from './cores.ts';
+import { freePort, start } from './programs.ts';
 import { wantedOf } from './targets.ts';
 
 /**

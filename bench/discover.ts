@@ -9,10 +9,11 @@ import { startEmbeddedPostgres } from '../control-plane/storage/embedded.ts';
 import { silentLogger } from '../shared/runtime/logger.ts';
 import { type DiscoveryQuery, discoverySorts } from '../shared/wire/discovery.ts';
 import { askNothing, atRate } from './at-rate.ts';
+import { measuredCore } from './cores.ts';
 import { program, ready } from './installation.ts';
 import { type LatencyLine, type LatencyTable, latencyLine } from './latency-table.ts';
 import { areaName, categoryName, crowded, fillMarket } from './market.ts';
-import { freePort, measuredCore, onMeasuredCore, start } from './programs.ts';
+import { freePort, onMeasuredCore, start } from './programs.ts';
 import type { BenchOptions } from './row.ts';
 import { targets } from './targets.ts';
 

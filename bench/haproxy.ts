@@ -2,7 +2,8 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Contestant } from './contestant.ts';
-import { findProgram, freePort, measuredCore, start } from './programs.ts';
+import { measuredCore } from './cores.ts';
+import { findProgram, freePort, start } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
 
 /** More than a run can send: what is measured is a PERMIT. */

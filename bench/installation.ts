@@ -6,16 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
-import {
-  freePort,
-  keepSessionsNice,
-  measuredCore,
-  nicely,
-  otherCore,
-  type Program,
-  pinTree,
-  start,
-} from './programs.ts';
+import { measuredCore, otherCore } from './cores.ts';
+import { freePort, keepSessionsNice, nicely, type Program, pinTree, start } from './programs.ts';
 
 /**
  * The real programs: one of them alone on the measured core, the other one on the other core, beside the load

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { otherCore } from './cores.ts';
 import { addedUp, percentileMs } from './histogram.ts';
-import { otherCore, peer, start } from './programs.ts';
+import { peer, start } from './programs.ts';
 import { rawRequests, type Sent } from './raw-requests.ts';
 
 /** What a stream of requests came to. */

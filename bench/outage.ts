@@ -1,5 +1,6 @@
 import { contest } from './contest.ts';
-import { findProgram, freePort, otherCore, type Program, start } from './programs.ts';
+import { otherCore } from './cores.ts';
+import { findProgram, freePort, type Program, start } from './programs.ts';
 import { warmLoad } from './records.ts';
 import type { Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';

@@ -2,11 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-
-/** What is measured runs on the one core, everything else on the other. */
-export const measuredCore = 0;
-export const otherCore = 1;
-export const bothCores = `${measuredCore},${otherCore}`;
+import { measuredCore, otherCore } from './cores.ts';
 
 /** A program that runs on one core until it is stopped. */
 export interface Program {
@@ -115,19 +111,6 @@ function cpuSecondsOf(pid: number): number {
 function statOf(pid: number | 'self'): readonly string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-}
-
-/**
- * Seconds for which the core has worked, whoever it worked for. proc(5): hundredths of user, nice, system,
- * idle, iowait, irq, softirq.
- */
-export function coreSeconds(core: number): number {
-  const line = readFileSync('/proc/stat', 'utf8')
-    .split('\n')
-    .find((each) => each.startsWith(`cpu${core} `));
-  if (line === undefined) throw new Error(`/proc/stat has no line for core ${core}`);
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line.split(/\s+/).slice(1).map(Number);
-  return (user + nice + system + irq + softirq) / 100;
 }
 
 /**

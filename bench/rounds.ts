@@ -1,4 +1,8 @@
+import { stolenSeconds as stolenSecondsOfCores } from './cores.ts';
 import { count } from './count.ts';
+
+/** The two that the bench uses. */
+const coreCount = 2;
 
 /** What one measurement of one side gave. */
 interface Figure {
@@ -29,25 +33,62 @@ export interface Summary {
   readonly max: number;
 }
 
+/** The figures of all sides in one round, by name. */
+interface Round {
+  readonly figures: ReadonlyMap<string, Figure>;
+  /** Of the time of both cores, what the host gave to others while the worst off side was measured. */
+  readonly stolenShare: number;
+}
+
+/** From here on a round says more about the neighbours of this machine than about the sides. */
+const stolenShareMax = 0.05;
+
+interface RoundOptions {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly say: (line: string) => void;
+  /** Of all cores since the machine was started. Default: what Linux says. */
+  readonly stolenSeconds?: () => number;
+}
+
 /**
  * Measures all sides in every round, in the order A B, B A, A B, ...: a machine that grows slower or faster
- * with time then favours nobody. Returns the figures of each side by its name, one per round.
+ * with time then favours nobody. A round of which the host took more than `stolenShareMax` is measured again,
+ * `rounds` times at most; the rounds that lost least are kept, whatever their figures are. Returns the
+ * figures of each side by its name, one per round.
  */
-export async function interleaved(
-  sides: readonly Side[],
-  options: { readonly rounds: number; readonly seconds: number; readonly say: (line: string) => void },
-): Promise<Figures> {
-  const figures = new Map<string, Figure[]>(sides.map(({ name }) => [name, []]));
-  for (let round = 0; round < options.rounds; round += 1) {
-    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-      const figure = await side.measure(options.seconds);
-      figures.get(side.name)?.push(figure);
-      options.say(
-        `round ${round + 1}/${options.rounds}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second`,
-      );
-    }
+export async function interleaved(sides: readonly Side[], options: RoundOptions): Promise<Figures> {
+  const { rounds, say } = options;
+  const measured: Round[] = [];
+  const left = () => rounds - measured.filter(({ stolenShare }) => stolenShare <= stolenShareMax).length;
+  for (let round = 0; left() > 0 && round < 2 * rounds; round += 1) {
+    const order = round % 2 === 0 ? sides : sides.toReversed();
+    measured.push(await measureRound(order, { ...options, name: `round ${round + 1}/${rounds}` }));
   }
-  return figures;
+  const leastStolen = measured.toSorted((a, b) => a.stolenShare - b.stolenShare).slice(0, rounds);
+  const kept = measured.filter((round) => leastStolen.includes(round));
+  if (measured.length > rounds) say(`kept ${rounds} of ${measured.length} rounds: those the host left alone`);
+  return new Map(sides.map(({ name }) => [name, kept.flatMap(({ figures }) => figures.get(name) ?? [])]));
+}
+
+async function measureRound(
+  sides: readonly Side[],
+  { name, seconds, say, stolenSeconds = stolenSecondsOfCores }: RoundOptions & { readonly name: string },
+): Promise<Round> {
+  const figures = new Map<string, Figure>();
+  let stolenShare = 0;
+  for (const side of sides) {
+    const [stolenBefore, beganMs] = [stolenSeconds(), performance.now()];
+    const figure = await side.measure(seconds);
+    const share = (stolenSeconds() - stolenBefore) / (coreCount * ((performance.now() - beganMs) / 1_000));
+    stolenShare = Math.max(stolenShare, share);
+    figures.set(side.name, figure);
+    const host = share > stolenShareMax ? `; the host took ${Math.round(share * 100)} % of the machine` : '';
+    say(
+      `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}`,
+    );
+  }
+  return { figures, stolenShare };
 }
 
 export type Figures = ReadonlyMap<string, readonly Figure[]>;

@@ -1,6 +1,7 @@
 import { constants, cpus } from 'node:os';
 import { keepAwake } from './awake.ts';
-import { endPrograms, findProgram, leaveMeasuredCore, measuredCore, otherCore } from './programs.ts';
+import { measuredCore, otherCore } from './cores.ts';
+import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
 import { writeSummary, writeTable } from './results.ts';
 import type { Measured, Row } from './row.ts';
 import { rows } from './rows.ts';

@@ -1,4 +1,5 @@
-import { measuredCore, peer, start } from './programs.ts';
+import { measuredCore } from './cores.ts';
+import { peer, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Driven } from './charged-side.ts';
-import { otherCore } from './programs.ts';
+import { otherCore } from './cores.ts';
 import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
 
 const run = promisify(execFile);
