@@ -42,6 +42,7 @@ export const rows: readonly Row[] = [
     describe: 'warm decisions about 1,000 passports, 50 gates and bodies of many shapes',
     targets: [],
     seconds: { full: 130, quick: 16 },
+    onlyByName: 'quick',
     run: diverse,
   },
   {
@@ -84,6 +85,7 @@ export const rows: readonly Row[] = [
     describe: 'decisions among a million revoked passports',
     targets: ['P8'],
     seconds: { full: 150, quick: 18 },
+    onlyByName: 'quick',
     run: revocations,
   },
   {
@@ -91,6 +93,7 @@ export const rows: readonly Row[] = [
     describe: 'decisions while Redis and control plane are down',
     targets: ['P9'],
     seconds: { full: 120, quick: 22 },
+    onlyByName: 'quick',
     run: outage,
   },
   {
@@ -98,6 +101,7 @@ export const rows: readonly Row[] = [
     describe: 'two listening threads and one, on two cores',
     targets: ['P14'],
     seconds: { full: 110, quick: 16 },
+    onlyByName: 'quick',
     run: threads,
   },
   {
@@ -154,6 +158,7 @@ export const rows: readonly Row[] = [
     describe: 'records of sidecars, committed: both processor times, and the bytes of a record',
     targets: ['P11', 'P25'],
     seconds: { full: 150, quick: 25 },
+    onlyByName: 'quick',
     run: ingest,
   },
   {
@@ -161,6 +166,7 @@ export const rows: readonly Row[] = [
     describe: 'decisions over streams and by single requests, one core',
     targets: ['P20'],
     seconds: { full: 130, quick: 22 },
+    onlyByName: 'quick',
     run: stream,
   },
   {
@@ -168,6 +174,7 @@ export const rows: readonly Row[] = [
     describe: 'decisions in batches and by single requests, one core',
     targets: ['P21'],
     seconds: { full: 100, quick: 18 },
+    onlyByName: 'quick',
     run: batch,
   },
   {
@@ -175,6 +182,7 @@ export const rows: readonly Row[] = [
     describe: 'decisions in the process that asks and over HTTP, one core',
     targets: ['P23'],
     seconds: { full: 300, quick: 60 },
+    onlyByName: 'quick',
     run: embedded,
   },
   {
@@ -189,6 +197,7 @@ export const rows: readonly Row[] = [
     describe: 'requests with an idempotency key, closed and open loop',
     targets: ['P24'],
     seconds: { full: 100, quick: 18 },
+    onlyByName: 'quick',
     run: keyed,
   },
   {
@@ -196,7 +205,7 @@ export const rows: readonly Row[] = [
     describe: 'events to ten endpoints, one of them dead: throughput and delay',
     targets: [],
     seconds: { full: 120, quick: 14 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: webhooks,
   },
   {
@@ -204,7 +213,7 @@ export const rows: readonly Row[] = [
     describe: 'the tricks of the hot path and their plain forms',
     targets: [],
     seconds: { full: 70, quick: 9 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: micro,
   },
   {
@@ -212,7 +221,7 @@ export const rows: readonly Row[] = [
     describe: 'a million revocations at a sidecar: look-up, memory, snapshot',
     targets: [],
     seconds: { full: 20, quick: 9 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: standings,
   },
   {
@@ -220,7 +229,7 @@ export const rows: readonly Row[] = [
     describe: 'loading a program, with packed dependencies and as installed',
     targets: [],
     seconds: { full: 40, quick: 9 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: start,
   },
   {
@@ -228,7 +237,7 @@ export const rows: readonly Row[] = [
     describe: 'the scan of a request for personal data, beside JSON.parse',
     targets: [],
     seconds: { full: 50, quick: 6 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: pii,
   },
   {
@@ -236,7 +245,7 @@ export const rows: readonly Row[] = [
     describe: 'throughput and memory as gates, passports, revocations, requests and limits grow',
     targets: [],
     seconds: { full: 1500, quick: 240 },
-    onlyByName: true,
+    onlyByName: 'always',
     run: growth,
   },
 ];

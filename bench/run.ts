@@ -12,18 +12,19 @@ import { notMeasured, type Verdict } from './verdict.ts';
 const help = `npm run bench -- [row ...] [--quick] [--help]
 
 Measures ratios between this service and something else on this machine, in turns, and writes them to
-bench/results/latest/. Without names it runs every row but those marked with *.
+bench/results/latest/. Without names it runs every row but those marked with *; with --quick, without those
+marked with - too.
 
 ${rows.map(rowHelp).join('\n')}
 
-  --quick  fewer and shorter rounds: for a look, not for a claim
+  --quick  fewer and shorter rounds, three minutes in all: for a look, not for a claim
 Needs two cores and taskset, and for some rows wrk, haproxy, nginx and redis-server (Debian:
 apt-get install wrk haproxy nginx redis-server). What is missing is named as skipped.
 Exit code: 0 when every row came to its end, whatever it measured; 1 when one failed; 2 for a wrong command.
 `;
 
 function rowHelp({ name, describe, targets, onlyByName }: Row): string {
-  const mark = onlyByName === true ? '*' : ' ';
+  const mark = onlyByName === undefined ? ' ' : { always: '*', quick: '-' }[onlyByName];
   return `${mark} ${name.padEnd(12)} ${describe}${targets.length === 0 ? '' : ` (${targets.join(', ')})`}`;
 }
 
@@ -54,9 +55,8 @@ async function main(): Promise<number> {
   const letSleep = keepAwake([measuredCore, otherCore]);
   process.once('exit', letSleep);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
-  const chosen = rows.filter(({ name, onlyByName }) =>
-    names.length === 0 ? onlyByName !== true : names.includes(name),
-  );
+  const isUsual = ({ onlyByName }: Row) => onlyByName === undefined || (onlyByName === 'quick' && !isQuick);
+  const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
   const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);
   const { verdicts, failures } = await runRows(chosen, { isQuick, say, write, endPrograms });
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
@@ -71,10 +71,14 @@ function stopBy(signal: 'SIGINT' | 'SIGTERM'): never {
   process.exit(128 + constants.signals[signal]);
 }
 
+/** Of a run without names: those that --quick has left out. */
 const targetsWithoutRow = (verdicts: readonly Verdict[]): readonly Verdict[] =>
   targetNames
     .filter((target) => verdicts.every((verdict) => verdict.target !== target))
-    .map((target) => notMeasured(target, { row: '', remark: 'no row measures it yet' }));
+    .map((target) => {
+      const row = rows.find(({ targets }) => targets.includes(target))?.name ?? '';
+      return notMeasured(target, { row, remark: `not in a quick run: npm run bench -- ${row} --quick` });
+    });
 
 process.exitCode = await main();
 // A row that was given up may have left a socket open.
