@@ -54,14 +54,14 @@ interface RoundOptions {
 /**
  * Measures all sides in every round, in the order A B, B A, A B, ...: a machine that grows slower or faster
  * with time then favours nobody. A round of which the host took more than `stolenShareMax` is measured again,
- * `rounds` times at most; the rounds that lost least are kept, whatever their figures are. Returns the
- * figures of each side by its name, one per round.
+ * up to half as many times as there are rounds; those that lost least are kept, whatever their figures are.
+ * Returns the figures of each side by its name, one per round.
  */
 export async function interleaved(sides: readonly Side[], options: RoundOptions): Promise<Figures> {
   const { rounds, say } = options;
   const measured: Round[] = [];
   const left = () => rounds - measured.filter(({ stolenShare }) => stolenShare <= stolenShareMax).length;
-  for (let round = 0; left() > 0 && round < 2 * rounds; round += 1) {
+  for (let round = 0; left() > 0 && round < 1.5 * rounds; round += 1) {
     const order = round % 2 === 0 ? sides : sides.toReversed();
     measured.push(await measureRound(order, { ...options, name: `round ${round + 1}/${rounds}` }));
   }
