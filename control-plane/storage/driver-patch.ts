@@ -7,7 +7,11 @@ import { StartError } from '../../shared/runtime/start-error.ts';
  * Lines of deploy/patches/postgres+3.4.9.patch. Goes together with the patch when a release of the driver has
  * the repair.
  */
-const repairs = ['function resetWrite() {', 'const x = socket !== null && socket.write(chunk, fn)'];
+const repairs = [
+  'function resetWrite() {',
+  'const x = socket !== null && socket.write(chunk, fn)',
+  'const types = await typesQuery.catch(() => [])',
+];
 
 /**
  * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a

@@ -1,7 +1,5 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
 import {
@@ -9,6 +7,7 @@ import {
   type ExportAsked,
   type ExportAttestations,
 } from '../../control-plane/attestations/export-attestations.ts';
+import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { storageLimits } from '../../control-plane/storage/limits.ts';
 import { type ExportBounds, snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
@@ -16,6 +15,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { collectGarbage } from '../../shared/runtime/collect-garbage.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { download, openTransactions, operatorOf } from '../support/exports.ts';
@@ -24,8 +24,10 @@ import { until } from '../support/until.ts';
 /** Readers that are slow, stop or leave, and what an export costs meanwhile. About 46 MB of records. */
 const records = 50_000;
 const startMs = Date.parse('2026-01-01T00:00:00Z');
-/** Of the youngest 6 MB, in 32 slices: far more than is read ahead, in an eighth of the time of all. */
-const youngestMs = (startMs + records - 6_400) as UnixMillis;
+/** Of the youngest 6 MB: far more than is read ahead, in an eighth of the time of all. */
+const youngestSlices = 32;
+const youngestMs = (startMs + records - youngestSlices * attestationsLimits.exportSliceRowsMax) as UnixMillis;
+const newline = 0x0a;
 const mebibyte = 1024 * 1024;
 let api: Api;
 let owner: Owner;
@@ -79,9 +81,6 @@ async function startWhenFree(startExport: ExportAttestations): Promise<Readable>
   return must<Readable>(started, 'it was started');
 }
 
-setFlagsFromString('--expose-gc');
-const collectGarbage: () => void = runInNewContext('gc');
-
 /** What is not garbage: how much of that lies about is up to the collector. */
 function bytesInUse(): number {
   collectGarbage();
@@ -107,6 +106,25 @@ describe('an export', () => {
     }
     expect(bytes).toBeGreaterThan(40 * mebibyte);
     expect(most - before).toBeLessThan(16 * mebibyte);
+  });
+
+  it('fetches at most three slices ahead of a slow reader', async () => {
+    let slices = 0;
+    const onStatement = (_: number, text: string) => {
+      if (text.includes('AS wanted (chain, first, last, place)')) slices += 1;
+    };
+    const counting = connect({ url: api.databaseUrl, onStatement });
+    const stream = await exporter({}, counting)(asked());
+    let lines = 0;
+    for await (const piece of stream) {
+      for (const byte of piece) if (byte === newline) lines += 1;
+      // While the database counts all records a few times, it could answer for several slices.
+      for (let i = 0; i < 3; i++) await api.deps.sql`SELECT count(*) FROM records`;
+      const taken = Math.floor(lines / attestationsLimits.exportSliceRowsMax);
+      expect(slices - taken).toBeLessThanOrEqual(3);
+    }
+    expect(slices).toBe(youngestSlices);
+    await counting.end({ timeout: 1 });
   });
 
   it('reads nothing ahead of a reader that takes nothing', async () => {
