@@ -6,7 +6,10 @@ import { postUnits } from './quota/lease-posts.ts';
 import { countDecisions } from './statistics/count-decisions.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
-/** What becomes true with each record, in the order in which rows are locked that many transactions share. */
+/**
+ * What becomes true with each record, in the order in which rows are locked that many transactions share.
+ * Only sums of money and events are written after an answer: the sums are the last of these rows.
+ */
 export const recordProjections: readonly Projection[] = [
   emitDecisions,
   async (tx, _deps, appended) => hintAtRecords(tx, appended),

@@ -3,10 +3,12 @@ import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
+import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps } from './deps.ts';
-import { insertAttestations, type NewAttestation } from './insert-attestations.ts';
+import { insertAttestations, type NewAttestation, namesOf } from './insert-attestations.ts';
 import { isLinkedTo, type LinkedRecords, linkRecords } from './link-records.ts';
+import { findNumbers, numberNames } from './record-names.ts';
 
 /** A decision on its way into its chain. */
 export interface NewRecord {
@@ -66,13 +68,18 @@ export async function appendRecords(
     });
   }
   if (records.length === 0) return;
-  const linked = await appendToChains(tx, deps, records, draft);
+  const { linked, heads } = await appendToChains(tx, deps, records, draft);
   const appended = linked.map((each, place): AppendedRecord => {
     const { attestation, chain, latestMs, reader, otherReader } = each;
     const took = records[place]?.took ?? [];
     return { attestation, chain, latestMs, reader, otherReader, counts: countsForPassport(each), took };
   });
-  for (const project of deps.appending.projections) await project(tx, deps, appended);
+  // Each sends its first statements before it waits for any: so they travel together, and are done in this
+  // order.
+  await together([
+    moveChainHeads(tx, heads),
+    ...deps.appending.projections.map((project) => project(tx, deps, appended)),
+  ]);
 }
 
 /**
@@ -81,6 +88,14 @@ export async function appendRecords(
  */
 const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
   attestation.gateId !== null || attestation.sourceAccount === reader.accountId;
+
+type Readers = Pick<NewAttestation, 'reader' | 'otherReader'>;
+
+interface StoredRecords {
+  readonly linked: readonly NewAttestation[];
+  /** Where their chains end with them. */
+  readonly heads: LinkedRecords['after'];
+}
 
 /**
  * Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction,
@@ -91,7 +106,7 @@ async function appendToChains(
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   draft: RecordDraft | null,
-): Promise<NewAttestation[]> {
+): Promise<StoredRecords> {
   try {
     return await linkAndStore(tx, deps, records, draft);
   } catch (error) {
@@ -105,13 +120,16 @@ async function linkAndStore(
   { signingKeys }: Pick<AppendingDeps, 'signingKeys'>,
   records: readonly NewRecord[],
   draft: RecordDraft | null,
-): Promise<NewAttestation[]> {
-  const heads = await lockChainHeads(
-    tx,
-    new Map(records.map((each) => [each.record.chainId, chainOwner(each)])),
-  );
-  draft?.onLocked();
+): Promise<StoredRecords> {
   const key = signingKeys.current('attestation');
+  const readers = records.map(readersOf);
+  const names = namesOf(records, readers, key.kid);
+  // Sent together: names are only read here.
+  const [heads, known] = await together([
+    lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
+    findNumbers(tx, names),
+  ]);
+  draft?.onLocked();
   const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);
   if (draft !== null && !isTrue) draft.onStale();
   const links = isTrue
@@ -123,12 +141,12 @@ async function linkAndStore(
       );
   const linked = links.placed.map(({ attestation, latestMs }, place): NewAttestation => {
     const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');
-    const { reader, otherReader } = readersOf(must(records[place], 'each record was linked'));
-    return { attestation, chain: head.number, latestMs, reader, otherReader };
+    const of = must(readers[place], 'each record was linked');
+    return { attestation, chain: head.number, latestMs, ...of };
   });
-  await insertAttestations(tx, linked, await links.signatures);
-  await moveChainHeads(tx, links.after);
-  return linked;
+  const numbers = await numberNames(tx, names, known);
+  await insertAttestations(tx, linked, { signatures: await links.signatures, numbers });
+  return { linked, heads: links.after };
 }
 
 /**
@@ -136,11 +154,7 @@ async function linkAndStore(
  * asked reads it only where no passport verified either: what somebody else's passport did is its owner's
  * business.
  */
-function readersOf({
-  record,
-  passportOwner,
-  gateOwner,
-}: NewRecord): Pick<NewAttestation, 'reader' | 'otherReader'> {
+function readersOf({ record, passportOwner, gateOwner }: NewRecord): Readers {
   if (passportOwner === null) return { reader: gateOwner, otherReader: null };
   const isOther = gateOwner.accountId !== passportOwner.accountId || gateOwner.mode !== passportOwner.mode;
   return { reader: passportOwner, otherReader: record.gateId !== null && isOther ? gateOwner : null };

@@ -3,6 +3,7 @@ import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { together } from '../storage/together.ts';
 import type { ChainTip } from './link-records.ts';
 
 /** The last record of a chain, as stored. */
@@ -41,7 +42,7 @@ export async function lockChainHeads(
   const chainIds = [...owners.keys()].sort();
   const accountIds = chainIds.map((chainId) => owners.get(chainId)?.accountId ?? null);
   const modes = chainIds.map((chainId) => owners.get(chainId)?.mode ?? null);
-  await tx`
+  const begin = tx`
     INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
     SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash}
     FROM unnest(${chainIds}::text[], ${accountIds}::text[], ${modes}::text[]) AS new (chain_id, account_id, mode)
@@ -49,9 +50,11 @@ export async function lockChainHeads(
     WHERE NOT EXISTS (SELECT FROM chains WHERE chains.chain_id = new.chain_id)
     ORDER BY chain_id
     ON CONFLICT (chain_id) DO NOTHING`;
-  const rows = await tx<({ chain_id: ChainId } & StoredHead)[]>`
+  const lock = tx<({ chain_id: ChainId } & StoredHead)[]>`
     SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
+  // Sent together; the second sees what the first has begun.
+  const [, rows] = await together([begin, lock]);
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }
 

@@ -18,6 +18,10 @@ export interface AppendedRecord extends NewAttestation {
  * What else becomes true with records, in the same transaction: they have just been stored in this order.
  * Where it throws, none of them is. It may lock rows that many transactions share, in one order for all, and
  * keeps them until the commit.
+ *
+ * All of them are begun in one go, so that what they send first travels together, and is done in the order of
+ * the projections. What one of them sends after that waits for answers, and comes after the first statements
+ * of all.
  */
 export type Projection = (
   tx: Transaction,
@@ -32,8 +36,7 @@ interface Appending {
    */
   isStopped: boolean;
   /**
-   * Handed in by the root, because their rooms know more of records than this one knows of them. Run one
-   * after the other.
+   * Handed in by the root, because their rooms know more of records than this one knows of them.
    */
   readonly projections: readonly Projection[];
 }

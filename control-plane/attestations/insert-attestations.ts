@@ -1,5 +1,6 @@
 import type { PlacedRecord } from '../../shared/attestation/record.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -7,7 +8,7 @@ import type { Transaction } from '../base/database.ts';
 import { CopyRows, copyIn } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
-import { numberNames } from './record-names.ts';
+import type { RecordNames } from './record-names.ts';
 import { letterOf } from './record-row.ts';
 
 export interface NewAttestation {
@@ -94,16 +95,15 @@ const statement = ((): TemplateStringsArray => {
 
 /**
  * Stores linked records with one statement; their positions rise in the order given. `signatures`: 64 bytes
- * for each, in the same order.
+ * for each, in the same order. `numbers`: of all that `namesOf` gives for them.
  */
 export async function insertAttestations(
   tx: Transaction,
   rows: readonly NewAttestation[],
-  signatures: Buffer,
+  { signatures, numbers: known }: { readonly signatures: Buffer; readonly numbers: RecordNames },
 ): Promise<void> {
   assert(signatures.length === rows.length * signatureBytes, 'each record has its signature');
   const nameOf = sharedNames();
-  const known = await numberNames(tx, [...namesOf(rows, nameOf)]);
   const of = (name: string) => must(known.get(name), 'each name of a record was numbered');
   const numbers: Numbers = {
     of,
@@ -119,23 +119,29 @@ export async function insertAttestations(
   await copyIn(tx, statement, copied.take());
 }
 
-/** What all of them repeat, each once. */
-function namesOf(rows: readonly NewAttestation[], nameOf: SharedNames): Set<string> {
-  const names = new Set<string>();
-  for (const { attestation, reader, otherReader } of rows) {
-    const { chainId, passportId, gateId, sourceAccount, reason, constraintsEvaluated } = attestation;
+/** What all of these records repeat, each once. `readers`: theirs, in the same order. */
+export function namesOf(
+  records: readonly { readonly record: AttestationRecord }[],
+  readers: readonly Pick<NewAttestation, 'reader' | 'otherReader'>[],
+  signingKeyId: string,
+): readonly string[] {
+  const nameOf = sharedNames();
+  const names = new Set([signingKeyId]);
+  for (const [place, { record }] of records.entries()) {
+    const { reader, otherReader } = must(readers[place], 'each record has readers');
+    const { chainId, passportId, gateId, source, sourceAccount, reason, constraintsEvaluated } = record;
     assert(
       passportId === (isId('pass', chainId) ? chainId : null),
       'a passport has its records in its chain',
     );
     names.add(nameOf.owner(reader)).add(nameOf.checks(constraintsEvaluated));
-    names.add(attestation.source).add(attestation.signingKeyId);
+    names.add(source);
     if (otherReader !== null) names.add(nameOf.owner(otherReader));
     if (gateId !== null) names.add(gateId);
     if (sourceAccount !== null) names.add(sourceAccount);
     if (reason !== null) names.add(reason);
   }
-  return names;
+  return [...names];
 }
 
 /** Names of what records share, each made once for a batch. */

@@ -7,6 +7,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
+import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
 import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
 import { uuidOfId } from './id-uuid.ts';
@@ -41,7 +42,15 @@ export async function judgeRecords(
   sender: RecordSender,
   records: readonly ShippedRecord[],
 ): Promise<readonly RecordVerdict[]> {
-  const known = await lookUp(sql, records);
+  return judgeAmong(await readKnown(sql, records), sender, records);
+}
+
+/** The same, with what was read before about these records and maybe others. */
+export function judgeAmong(
+  known: KnownThings,
+  sender: RecordSender,
+  records: readonly ShippedRecord[],
+): readonly RecordVerdict[] {
   const idsSeen = new Set<string>();
   return records.map((shipped) => {
     const { record } = shipped;
@@ -73,7 +82,7 @@ interface PassportFact extends PassportTerms {
 }
 
 /** What the database knows of the things that records name. */
-interface KnownThings {
+export interface KnownThings {
   readonly gates: ReadonlyMap<GateId, Owner>;
   readonly passports: ReadonlyMap<PassportId, PassportFact>;
   readonly stored: ReadonlyMap<string, AttestationRecord>;
@@ -114,18 +123,23 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
   };
 }
 
-async function lookUp(sql: Database | Transaction, shipped: readonly ShippedRecord[]): Promise<KnownThings> {
+/** What these records have to be judged by. */
+export async function readKnown(
+  sql: Database | Transaction,
+  shipped: readonly ShippedRecord[],
+): Promise<KnownThings> {
   const gateIds = distinct(shipped.map(({ record }) => record.gateId));
   const passportIds = distinct(shipped.map(({ record }) => record.passportId));
   const ids = shipped.map(({ record }) => uuidOfId(record.id));
-  const gates = await sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
+  const ofGates = sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
-  const passports = await sql<PassportRow[]>`
+  const ofPassports = sql<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
-  const stored = await sql<RecordRow[]>`
+  const ofRecords = sql<RecordRow[]>`
     SELECT ${sql(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
+  const [gates, passports, stored] = await readTogether(sql, [ofGates, ofPassports, ofRecords]);
   const owners = sharedOwners();
   return {
     gates: new Map(gates.map((row) => [row.gate_id, owners(row.account_id, row.mode)])),

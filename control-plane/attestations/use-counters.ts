@@ -1,5 +1,6 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
+import { together } from '../storage/together.ts';
 
 interface GateUse {
   total: number;
@@ -41,8 +42,11 @@ export async function countUse(tx: Transaction, attestations: readonly Attestati
       passports.set(passportId, use);
     }
   }
-  if (gates.size > 0) await addGateUse(tx, gates);
-  if (passports.size > 0) await addPassportUse(tx, passports);
+  // Sent together, and done in this order.
+  await together([
+    gates.size > 0 ? addGateUse(tx, gates) : null,
+    passports.size > 0 ? addPassportUse(tx, passports) : null,
+  ]);
 }
 
 async function addGateUse(tx: Transaction, gates: ReadonlyMap<string, GateUse>): Promise<void> {

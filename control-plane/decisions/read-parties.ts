@@ -3,6 +3,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { SettledRequest, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
+import { together } from '../storage/together.ts';
 import { findStandings, type KnownPassport } from './passport-standing-store.ts';
 
 /** The gate that a settlement is about, as it is now. */
@@ -38,11 +39,14 @@ export async function readParties(
   accountId: AccountId,
   settlements: readonly SettledRequest[],
 ): Promise<readonly (Parties | Refused)[]> {
-  const gates = await readOwnGates(tx, accountId, settlements);
-  const passports = await findStandings(
-    tx,
-    settlements.map(({ passport_id, token_hash }) => ({ passportId: passport_id, tokenHash: token_hash })),
-  );
+  const tokens = settlements.map(({ passport_id, token_hash }) => ({
+    passportId: passport_id,
+    tokenHash: token_hash,
+  }));
+  const [gates, passports] = await together([
+    readOwnGates(tx, accountId, settlements),
+    findStandings(tx, tokens),
+  ]);
   return settlements.map(({ gate_id, token_hash }) => {
     const gate = gate_id === null ? null : gates.get(gate_id);
     if (gate === undefined) return refused('gate_id is not a gate of the account of this sidecar');

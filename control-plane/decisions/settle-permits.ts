@@ -2,17 +2,19 @@ import { must } from '../../shared/errors/assert.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
-import { judgeRecords } from '../attestations/judge-records.ts';
+import { judgeAmong, type KnownThings } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { findHeldLeases } from '../quota/lease-posts.ts';
+import { together } from '../storage/together.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import {
+  claimSettlements,
   dropSettlements,
   findVoids,
-  insertSettlements,
+  removeOldSettlements,
   type SettlementId,
   type SettlementVerdict,
 } from './settlement-store.ts';
@@ -37,12 +39,12 @@ type Deciding = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 export async function settlePermits(
   tx: Transaction,
   deps: Deciding,
-  admitted: readonly AdmittedPermit[],
+  { admitted, known }: { readonly admitted: readonly AdmittedPermit[]; readonly known: KnownThings },
   sender: SettlementSender,
 ): Promise<readonly SettlementAnswer[]> {
   if (admitted.length === 0) return [];
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
-  const records = await judge(tx, admitted, sender, answers);
+  const records = await judge(tx, { admitted, known }, sender, answers);
   await insertOrFindEarlier(tx, records, sender, answers);
   await consume(tx, records, sender, answers);
   const dropped = [...records.keys()].filter((each) => answers.get(each)?.kind === 'approval').map(idOf);
@@ -62,12 +64,12 @@ const idOf = ({ permit }: AdmittedPermit): SettlementId => permit.shipped.record
 /** Those whose record may be taken from this sidecar, with it. */
 async function judge(
   tx: Transaction,
-  admitted: readonly AdmittedPermit[],
+  { admitted, known }: { readonly admitted: readonly AdmittedPermit[]; readonly known: KnownThings },
   sender: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<ReadonlyMap<AdmittedPermit, NewRecord>> {
-  const verdicts = await judgeRecords(
-    tx,
+  const verdicts = judgeAmong(
+    known,
     sender,
     admitted.map(({ permit }) => permit.shipped),
   );
@@ -94,7 +96,7 @@ async function insertOrFindEarlier(
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<void> {
   const claiming = [...records.keys()];
-  const verdicts = await insertSettlements(
+  const verdicts = await claimSettlements(
     tx,
     claiming.map(({ permit }) => ({
       id: permit.shipped.record.id,
@@ -112,10 +114,11 @@ async function insertOrFindEarlier(
   // What a dead process left in flight must not be committed any more: its units may have been returned
   // (quota/return-leases.ts).
   const taking = claiming.filter((each) => !answers.has(each));
-  const held = await findHeldLeases(
-    tx,
-    taking.flatMap(({ permit }) => permit.shipped.took ?? []),
-  );
+  const took = taking.flatMap(({ permit }) => permit.shipped.took ?? []);
+  const [held] = await together([
+    findHeldLeases(tx, took),
+    removeOldSettlements(tx, claiming.length, sender.nowMs),
+  ]);
   const gone = taking.filter(({ permit }) => !(permit.shipped.took ?? []).every((id) => held.has(id)));
   for (const each of gone) answers.set(each, refused('took names a lease that has ended'));
   await dropSettlements(tx, gone.map(idOf));

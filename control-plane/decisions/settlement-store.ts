@@ -84,6 +84,17 @@ export async function insertSettlements(
   settlements: readonly NewSettlement[],
   nowMs: UnixMillis,
 ): Promise<readonly SettlementVerdict[]> {
+  const verdicts = await claimSettlements(tx, settlements, nowMs);
+  await removeOldSettlements(tx, settlements.length, nowMs);
+  return verdicts;
+}
+
+/** The same, for a caller that removes old ones by itself, because it has more to send with that. */
+export async function claimSettlements(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementVerdict[]> {
   const verdicts = new Map<SettlementId, SettlementVerdict>();
   const waiting = () => settlements.filter(({ id }) => !verdicts.has(id));
   // Each further round is needed only if a conflicting row was removed meanwhile.
@@ -107,7 +118,6 @@ export async function insertSettlements(
     });
     await freeOldKeys(tx, waiting(), nowMs);
   }
-  await removeOld(tx, nowMs);
   return settlements.map(({ id }) => must(verdicts.get(id), 'each settlement has a verdict'));
 }
 
@@ -153,7 +163,7 @@ async function freeOldKeys(
   await tx`
     DELETE FROM settlements WHERE ctid = ANY (ARRAY(
       SELECT s.ctid FROM settlements s JOIN ${asRows(tx, keys)} USING (passport_id, scope_id, key_hash)
-      WHERE expires_at_ms <= ${nowMs}
+      WHERE expires_at_ms + 0 <= ${nowMs}::bigint
       ORDER BY passport_id, scope_id, key_hash FOR UPDATE OF s))`;
 }
 
@@ -183,7 +193,8 @@ export async function findClaims(
       tx,
       keyed.map(({ key }) => key),
     )} USING (passport_id, scope_id, key_hash)
-    WHERE expires_at_ms > ${nowMs}`;
+    -- Added to, so that nobody looks through all that are not over yet for the one with the key.
+    WHERE expires_at_ms + 0 > ${nowMs}::bigint`;
   const readings = rows.flatMap(({ place, id, requestHash, isAnswered }): Reading[] => {
     const asked = keyed[place];
     if (isAnswered || asked === undefined || asked.requestHash !== requestHash) return [];
@@ -350,11 +361,12 @@ export async function writeVoids(
 
 const nothing = { wasTrue: false, took: [], held: [] };
 
-/** Whoever adds some removes some that are over. */
-async function removeOld(tx: Transaction, nowMs: UnixMillis): Promise<void> {
+/** Whoever adds some removes more that are over, so that these go faster than they come. Waits for nobody. */
+export async function removeOldSettlements(tx: Transaction, added: number, nowMs: UnixMillis): Promise<void> {
+  const max = Math.max(limits.permitClaimsPerTrimMax, 2 * added);
   await tx`
     DELETE FROM settlements WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM settlements
       WHERE expires_at_ms <= ${nowMs - decisionsLimits.permitClaimTrimAfterMs}
-      ORDER BY expires_at_ms LIMIT ${limits.permitClaimsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
+      ORDER BY expires_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
 }

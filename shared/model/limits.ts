@@ -13,8 +13,6 @@ export const limits = {
   /** Checks in one batch, and the bytes of its body (contract §16). */
   batchChecksMax: 256,
   batchBodyBytesMax: 1024 * 1024,
-  /** Decided in one turn of the event loop: about 1 ms, which every other caller may have to wait. */
-  batchChecksPerTurn: 32,
   /** A body is read on to here so that its sender gets an answer instead of a reset (contract §5). */
   bodyDiscardBytesMax: 1024 * 1024,
   /**
@@ -41,7 +39,10 @@ export const limits = {
   idempotencyKeyCharsMax: 128,
   /** How long a duplicate waits for the first request to end (contract §12). */
   idempotencyWaitMsMax: 5 * secondMs,
-  /** Claims that are over, removed for each new one: they go faster than they come. */
+  /**
+   * Claims that are over, removed by each call that adds some; a call that adds many removes twice as many as
+   * it adds. So they go faster than they come.
+   */
   permitClaimsPerTrimMax: 10,
   reasonCharsMax: 500,
   /** `metadata` and `subject` as JSON: they travel in answers, and `subject` is read by people. */

@@ -7,12 +7,15 @@ import {
   putOff,
   writeExpired,
 } from '../../control-plane/approvals/approval-store.ts';
-import { moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
+import { lockChainHeads, moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
+import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
+import { findStandings } from '../../control-plane/decisions/passport-standing-store.ts';
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
 import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
+import { findHeldLeases } from '../../control-plane/quota/lease-posts.ts';
 import { moveUnits } from '../../control-plane/quota/ledger.ts';
 import { readUsage } from '../../control-plane/quota/read-usage.ts';
 import { addToWindows } from '../../control-plane/quota/spend-store.ts';
@@ -31,6 +34,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
+import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { hashOf } from '../support/approvals.ts';
 import { leaseDatabase } from '../support/lease-database.ts';
@@ -51,6 +55,7 @@ const longAgoMs = nowMs - 60 * dayMs;
 const day = windowAt('day', nowMs);
 const gateId = (n: number) => `gate_${String(n).padStart(26, '0')}` as GateId;
 const passportId = (n: number) => `pass_${String(n).padStart(26, '0')}` as PassportId;
+const attestationId = (n: number) => `att_${String(n).padStart(26, '0')}` as AttestationId;
 const holder = (n: number) => n.toString(16).padStart(32, '0');
 const counter = (n: number) => counterKey({ kind: 'gate_spend', gateId: gateId(n), passportId: null });
 /** One of 500, with a good share of the holders. */
@@ -85,6 +90,16 @@ async function fill(sql: Database): Promise<void> {
   const key = sql`'gate_spend:gate_' || lpad(n::text, 26, '0')`;
   const pass = sql`'pass_' || lpad(n::text, 26, '0')`;
   const gate = sql`'gate_' || lpad(n::text, 26, '0')`;
+  await sql`INSERT INTO accounts (account_id, name, plan, status, is_operator, created_at_ms)
+    SELECT 'acct_' || n, 'Test', 'free', 'active', false, 0 FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO issuers (issuer_id, account_id, mode, name, trust_tier, metadata, status, is_default, created_at_ms)
+    SELECT 'iss_' || n, 'acct_' || n, 'live', 'Test', 'L3', '{}', 'active', true, 0 FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions, constraints,
+      trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, metadata)
+    SELECT ${pass}, 'acct_' || n, 'live', 'iss_' || n, 'agent', 'Test', '{}', '{}', '{}', 'L1', 'none', 'hash', 'test', 'active', 0, '{}'
+    FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version, created_at_ms, updated_at_ms)
+    SELECT ${gate}, 'acct_' || n, 'live', 'Test', 'L1', '{}', 1, 1, 0, 0 FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO lease_holders (holder, sidecar_id, account_id, last_seq, last_answer, last_call_at_ms)
     SELECT lpad(to_hex(n), 32, '0'), 'side_' || lpad((n % 500)::text, 26, '0'), ${accountId}, 1, '[]', ${at} FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
@@ -260,6 +275,27 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         new Map(some.map((n) => [passportId(n), { sequence: 1, hash: '', latestMs: nowMs }])),
       ),
     ),
+  'locking heads of chains': (sql) =>
+    sql.begin((tx) =>
+      lockChainHeads(tx, new Map(some.map((n) => [passportId(n), { accountId, mode: 'live' }]))),
+    ),
+  'reading what records are judged by': (sql) =>
+    sql.begin((tx) =>
+      readKnown(
+        tx,
+        some.map((n) => ({
+          record: { id: attestationId(n), gateId: gateId(n), passportId: passportId(n) },
+        })) as readonly unknown[] as readonly ShippedRecord[],
+      ),
+    ),
+  'reading what passports are worth': (sql) =>
+    sql.begin((tx) =>
+      findStandings(
+        tx,
+        some.map((n) => ({ passportId: passportId(n), tokenHash: '' })),
+      ),
+    ),
+  'keeping leases': (sql) => sql.begin((tx) => findHeldLeases(tx, some)),
   'counting what waits': (sql) =>
     sql.begin((tx) => countPending(tx, { passportId: passportId(1), gateId: gateId(1) }, nowMs)),
   'finding what waits': (sql) =>

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
+import { setUpSettling } from '../../control-plane/decisions/settle-batch.ts';
+import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import type { AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+
+/**
+ * The statements of a settlement are planned once for a connection: on the first day of an installation while
+ * their tables are empty, when looking through all of a table seems the cheapest way to find a row.
+ */
+const rows = 50_000;
+const nowMs = Date.now() as UnixMillis;
+let database: TestDatabase;
+let pool: Database;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  pool = connect({ url: database.url, connectionsMax: 1 });
+});
+afterAll(async () => {
+  await pool.end({ timeout: 1 });
+  await database.drop();
+});
+
+const settlement = (n: number) => ({
+  id: `att_${n}` as AttestationId,
+  key: { passportId: 'pass_1' as PassportId, scopeId: 'gate_1' as GateId, idempotencyKey: `key ${n}` },
+  requestHash: 'the same',
+  answer: { constraintsEvaluated: [], pii: [] },
+  source: 'control-plane' as const,
+  readerId: `att_reader_${n}` as AttestationId,
+  took: [],
+  held: [],
+});
+
+/** New, sent again, a copy that reads the first, and its void. */
+async function settle(n: number): Promise<void> {
+  await pool.begin(async (tx: Transaction) => {
+    await setUpSettling(tx);
+    const copy = { ...settlement(n), id: `att_copy_${n}` as AttestationId };
+    await insertSettlements(tx, [settlement(n)], nowMs);
+    await insertSettlements(tx, [settlement(n), copy], nowMs);
+    await writeVoids(tx, 'control-plane', [copy.readerId], nowMs);
+  });
+}
+
+async function rowsLookedAt(): Promise<number> {
+  await pool`SELECT pg_stat_force_next_flush()`;
+  const [row] = await pool<{ read: number }[]>`
+    SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read
+    FROM pg_stat_user_tables WHERE relname = 'settlements'`;
+  return row?.read ?? 0;
+}
+
+it('finds settlements by their keys also with plans that were made while there were none', async () => {
+  await settle(1);
+  await database.sql`
+    INSERT INTO settlements (settlement_id, passport_id, scope_id, key_hash, request_hash, source, is_answered, expires_at_ms)
+    SELECT 'att_other_' || n, 'pass_1', 'gate_1', 'hash ' || n, '', 'control-plane', false, ${nowMs + dayMs}::bigint
+    FROM generate_series(1, ${rows}) n`;
+  const before = await rowsLookedAt();
+  await settle(2);
+  expect((await rowsLookedAt()) - before).toBeLessThan(rows / 10);
+});
