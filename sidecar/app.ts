@@ -1,3 +1,4 @@
+import type { RequestWriter } from '../shared/crypto/request-writer.ts';
 import type { CompiledRoutes } from '../shared/decision/compile-routes.ts';
 import { ApiError } from '../shared/errors/api-error.ts';
 import { unreachable } from '../shared/errors/assert.ts';
@@ -14,6 +15,7 @@ import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
 import { refuseWhereDisowned } from './enforce/refuse-where-disowned.ts';
 import { type ErrorReply, errorReply, jsonReply, textReply } from './enforce/replies.ts';
+import type { Turns } from './enforce/turns.ts';
 import { errorAnswer } from './forward-auth/answer.ts';
 import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
 import { lacksMethod } from './forward-auth/read-context.ts';
@@ -36,6 +38,8 @@ import type { PassportVerifier } from './verify/verifier.ts';
 export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  readonly turns: Turns;
+  readonly writer: RequestWriter;
   readonly forwardAuth: ForwardAuthSettings;
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;

@@ -3,9 +3,10 @@ import { unreachable } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { assertSingleCheck } from '../../shared/wire/check-batch.ts';
+import { assertSafeJson } from '../../shared/wire/json.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
 import type { OpenRequestHead } from '../enforce/open-request.ts';
-import { parseUncheckedBody } from '../enforce/parse-body.ts';
+import { canonicalCheck, parseUncheckedBody } from '../enforce/parse-body.ts';
 import { jsonReply } from '../enforce/replies.ts';
 import type { LargeBody, Reply, Responder } from '../http/server.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
@@ -22,52 +23,51 @@ type Evaluator = Omit<OpenRequestHead, 'gateId'>;
 export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
   bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
   handle: (body, responder) => {
-    try {
-      const parsed = parseUncheckedBody(body);
-      const evaluations = isBoxcar ? readEvaluations(parsed) : null;
-      if (evaluations === null) {
-        evaluateOne(deps, itemOf(evaluator, parsed, body.byteLength), responder, evaluator.requestId);
-        return;
-      }
-      const { bodies, semantic } = evaluations;
-      new ChecksInOrder(deps, {
-        items: bodies.map((each) => itemOf(evaluator, each, body.byteLength)),
-        requestId: evaluator.requestId,
-        responder,
-        ...(semantic === 'execute_all' ? {} : { endsWith: (reply: Reply) => ends(semantic, reply) }),
-        onEnd: (replies) => {
-          const answers = replies.map(evaluationJson).join(',');
-          responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, evaluator.requestId));
-        },
-      }).begin();
-    } catch (error) {
-      responder.reply(deps.enforcer.failure(error, evaluator.requestId));
-    }
+    const { requestId } = evaluator;
+    const checks = new ChecksInOrder(deps, {
+      body,
+      read: (bytes) => {
+        const { value } = parseUncheckedBody(bytes);
+        const items = (bodies: readonly unknown[]) =>
+          bodies.map((each) => itemOf(deps, evaluator, each, bytes.byteLength));
+        const evaluations = isBoxcar ? readEvaluations(value) : null;
+        if (evaluations === null) {
+          return { items: items([value]), onEnd: ([reply]) => answerOne(reply, responder, requestId) };
+        }
+        const { bodies, semantic } = evaluations;
+        return {
+          items: items(bodies),
+          ...(semantic !== 'execute_all' && { endsWith: (reply) => ends(semantic, reply) }),
+          onEnd: (replies) => {
+            const answers = replies.map(evaluationJson).join(',');
+            responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, requestId));
+          },
+        };
+      },
+      requestId,
+      responder,
+      onRefused: (error) => responder.reply(deps.enforcer.failure(error, requestId)),
+    });
+    if (isBoxcar) checks.begin();
+    else checks.beginAtOnce();
   },
 });
 
 /** Where there is no decision, the answer is the error, with its status. */
-function evaluateOne(deps: InOrderDeps, item: CheckItem, responder: Responder, requestId: RequestId): void {
-  new ChecksInOrder(deps, {
-    items: [item],
-    requestId,
-    responder,
-    onEnd: ([reply]) => {
-      if (reply === undefined) return;
-      responder.reply(reply.status === 200 ? jsonReply(200, evaluationJson(reply), requestId) : reply);
-    },
-  }).begin();
+function answerOne(reply: Reply | undefined, responder: Responder, requestId: RequestId): void {
+  if (reply === undefined) return;
+  responder.reply(reply.status === 200 ? jsonReply(200, evaluationJson(reply), requestId) : reply);
 }
 
-function itemOf(evaluator: Evaluator, body: unknown, bytes: number): CheckItem {
+function itemOf({ writer }: InOrderDeps, evaluator: Evaluator, body: unknown, bytes: number): CheckItem {
   try {
+    assertSafeJson(body);
     assertSingleCheck(body, bytes);
     const { subjectId, token, gateId, request } = readEvaluation(body);
     return {
       kind: 'check',
       head: { ...evaluator, gateId },
-      body: { passport: token, request },
-      token,
+      check: canonicalCheck({ passport: token, request }, writer, false),
       accept: (outcome) => assertSubject(outcome, subjectId),
     };
   } catch (error) {

@@ -8,16 +8,15 @@ import {
   type UnavailableReason,
   unavailable,
 } from '../../clients/node/src/sidecar.ts';
-import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
-import { isCheckCall, parseCheckBody, parseGateChoice } from '../../shared/wire/check.ts';
+import { parseGateChoice } from '../../shared/wire/check.ts';
 import { parseCheckBatch } from '../../shared/wire/check-batch.ts';
-import { assertSafeJson } from '../../shared/wire/json.ts';
 import { type CheckItem, ChecksInOrder } from '../enforce/checks-in-order.ts';
 import type { OpenRequest, OpenRequestHead } from '../enforce/open-request.ts';
-import type { CanonicalCheck } from '../enforce/parse-body.ts';
+import { type CanonicalCheck, canonicalCheck } from '../enforce/parse-body.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
 import type { CheckReply, CheckResponder } from '../enforce/replies.ts';
 import type { Core } from '../startup/core.ts';
@@ -47,7 +46,6 @@ interface Waiting {
  */
 export class InProcessChecks {
   readonly #core: Core;
-  readonly #writer = new RequestWriter();
   #waiting: Waiting[] = [];
   /** In this turn of the event loop. */
   #decided = 0;
@@ -70,7 +68,7 @@ export class InProcessChecks {
       const pending = new PendingCheck(requestId, resolve, reject, this.#onAnswered);
       try {
         pending.watch(options, lateAnswer);
-        const read = readCheck(check, this.#writer);
+        const read = readCheck(check, this.#core.writer);
         const head = this.#admit(gateId ?? parseGateChoice(read.call.request), requestId);
         this.#decide(head, read, pending);
       } catch (error) {
@@ -87,21 +85,31 @@ export class InProcessChecks {
       const size = Array.isArray(checks) ? checks.length : 0;
       this.#unanswered += size;
       const pending = new Pending<Results>(resolve, reject, () => this.#noteAnswered(size));
+      const refuse = (error: unknown): void => {
+        if (!(error instanceof ApiError)) {
+          pending.reject(error);
+          return;
+        }
+        const failure = refusalOf(error, requestId);
+        pending.settle(failure instanceof Error ? failure : checks.map(() => failure));
+      };
       try {
         pending.watch(options, (): Results => checks.map(lateAnswer));
         const head = this.#admit(gateId, requestId);
         parseCheckBatch({ checks });
         if (this.#unanswered > embeddedLimits.checksWaitingMax) throw new ApiError('overloaded');
+        const items = checks.map((check) => this.#itemOf(check, head));
         new ChecksInOrder(this.#core, {
-          items: checks.map((check) => this.#itemOf(check, head)),
+          read: () => ({
+            items,
+            onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, requestId))),
+          }),
           requestId,
           responder: pending,
-          onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, requestId))),
+          onRefused: refuse,
         }).begin();
       } catch (error) {
-        if (!(error instanceof ApiError)) return pending.reject(error);
-        const failure = refusalOf(error, requestId);
-        pending.settle(failure instanceof Error ? failure : checks.map(() => failure));
+        refuse(error);
       }
     });
   }
@@ -155,8 +163,7 @@ export class InProcessChecks {
 
   #itemOf(check: InProcessCheck, head: OpenRequestHead): CheckItem {
     try {
-      const { call } = readCheck(check, this.#writer);
-      return { kind: 'check', head, body: call, token: call.passport };
+      return { kind: 'check', head, check: readCheck(check, this.#core.writer) };
     } catch (error) {
       return { kind: 'refused', error };
     }
@@ -205,13 +212,7 @@ function readCheck(
       throw invalidRequest('idempotencyKey', 'idempotencyKey and request.idempotency_key are different.');
     request['idempotency_key'] = idempotencyKey;
   }
-  const call = { passport, request };
-  if (isCheckCall(call) && passport.isWellFormed()) {
-    const canonical = writer.write(request, { depth: 1, isPlain: false });
-    if (canonical !== null) return { call, canonical };
-  }
-  assertSafeJson(call);
-  return { call: parseCheckBody(call), canonical: null };
+  return canonicalCheck({ passport, request }, writer, false);
 }
 
 /** The enforcer answers with one of the two. */

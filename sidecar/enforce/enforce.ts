@@ -1,4 +1,4 @@
-import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { permitCharge } from '../../shared/decision/decide.ts';
 import {
   type FirstPermit,
@@ -70,6 +70,8 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
   readonly verifier: PassportVerifier;
   readonly leases: SectionDeps['leases'] & Pick<LeaseHolder, 'ask' | 'keep' | 'giveBack' | 'passOn'>;
   readonly settlements: Pick<Settlements, 'send'>;
+  /** Of everybody who reads checks on this loop. */
+  readonly writer: RequestWriter;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
   readonly catchUp: Pick<CatchUp, 'mayDecideAt' | 'wait'>;
   /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
@@ -121,8 +123,16 @@ export interface Enforcer {
   begin(head: OpenRequestHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): OpenRequest;
   /** The other half, for a request that is not answered yet. Never throws. */
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void;
-  /** The same for a check that its caller has read and found to be one. */
-  proceedRead(open: OpenRequest, check: CanonicalCheck): void;
+  /**
+   * The same for a check that its caller has read and found to be one. `nowMs`: where the clock was read in
+   * this very call of the loop.
+   */
+  proceedRead(
+    open: OpenRequest,
+    check: CanonicalCheck,
+    token?: TokenOutcome | null,
+    nowMs?: MonotonicMillis,
+  ): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): ErrorReply;
   /**
@@ -165,7 +175,6 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
   readonly #plainPermits: PlainPermits;
-  readonly #writer = new RequestWriter();
   readonly #known = (token: string) => this.#deps.verifier.known(token);
 
   constructor(deps: EnforcerDeps) {
@@ -209,7 +218,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
       return (body, responder) => {
         const open = this.begin(admitted, responder);
         try {
-          const check = readCheck(body, this.#writer, this.#known);
+          const check = readCheck(body, this.#deps.writer, this.#known);
           const { passport } = check;
           // What is decided before the handler returns is decided at the moment at which the body came.
           const token: TokenOutcome | null = passport === null ? null : { kind: 'verified', passport };
@@ -271,16 +280,21 @@ class DecidingEnforcer implements Enforcer, Answerer {
   proceed(open: OpenRequest, body: unknown, token: TokenOutcome | null): void {
     try {
       const call = parseCheckBody(body);
-      const canonical = this.#writer.write(call.request, { depth: 1, isPlain: false });
+      const canonical = this.#deps.writer.write(call.request, { depth: 1, isPlain: false });
       this.#check(open, { call, canonical }, token);
     } catch (error) {
       this.#answerError(open, error);
     }
   }
 
-  proceedRead(open: OpenRequest, check: CanonicalCheck): void {
+  proceedRead(
+    open: OpenRequest,
+    check: CanonicalCheck,
+    token: TokenOutcome | null = null,
+    nowMs?: MonotonicMillis,
+  ): void {
     try {
-      this.#check(open, check, null);
+      this.#check(open, check, token, nowMs);
     } catch (error) {
       this.#answerError(open, error);
     }

@@ -23,6 +23,10 @@ export const enforceLimits = {
    * each.
    */
   outcomesPerGateMax: 64,
+  /** Checks decided in one turn of the event loop: about 1 ms, which every other caller may have to wait. */
+  checksPerTurnMax: 32,
+  /** Bodies of several checks that wait for their turn, together: as much as frames of streams may be. */
+  keptBytesMax: 64 * 1024 * 1024,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
 } as const;

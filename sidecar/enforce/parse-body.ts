@@ -53,15 +53,22 @@ export function readCheck(
     if (canonical !== null) return { call, canonical, passport };
   }
   const text = isAsciiBody ? chars : textOf(body);
-  const value = readJsonText(text);
-  if (isCheckCall(value) && value.passport.isWellFormed()) {
-    const isPlain = isAsciiBody && !text.includes('\\');
+  const isPlain = isAsciiBody && !text.includes('\\');
+  const { call, canonical } = canonicalCheck(readJsonText(text), writer, isPlain);
+  return { call, canonical, passport: null };
+}
+
+/**
+ * The check in a value of parsed JSON. Throws `invalid_request` for JSON that is not accepted, or is not a
+ * check: what is wrong is said in the order in which it is looked for. `isPlain`: see RequestWriter.
+ */
+export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: boolean): CanonicalCheck {
+  if (isCheckCall(value) && (isPlain || value.passport.isWellFormed())) {
     const canonical = writer.write(value.request, { depth: 1, isPlain });
-    if (canonical !== null) return { call: value, canonical, passport: null };
+    if (canonical !== null) return { call: value, canonical };
   }
-  // Says what is wrong, in the order in which it is looked for.
   assertSafeJson(value);
-  return { call: parseCheckBody(value), canonical: null, passport: null };
+  return { call: parseCheckBody(value), canonical: null };
 }
 
 /**
@@ -103,8 +110,18 @@ function parseOrNull(text: string): unknown {
 }
 
 /** The JSON of a body of several checks: whether it is accepted is asked for each of them. */
-export const parseUncheckedBody = (body: Buffer): unknown =>
-  body.length === 0 ? {} : readJsonText(textOf(body));
+export interface UncheckedBody {
+  readonly value: unknown;
+  /** See RequestWriter. */
+  readonly isPlain: boolean;
+}
+
+export function parseUncheckedBody(body: Buffer): UncheckedBody {
+  if (body.length === 0) return { value: {}, isPlain: true };
+  const isAsciiBody = isAscii(body);
+  const text = isAsciiBody ? body.toString('latin1') : textOf(body);
+  return { value: readJsonText(text), isPlain: isAsciiBody && !text.includes('\\') };
+}
 
 /**
  * The decoding is strict, where Node's own would replace what is no UTF-8: the hash in the record must be of

@@ -38,7 +38,11 @@ interface SettlementCount {
 /**
  * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
  * event-loop turn travel in one call; while `enforceLimits.settlementCallsAtOnceMax` calls are in flight the
- * others gather for the next, so that a call grows with the load.
+ * others gather for the next, so that a call grows with the load. While fewer are in flight, but not none, a
+ * call waits until it has its share of what was open when the last one was answered. A call costs the control
+ * plane as much as some fifty settlements, and answered clients come again one by one: without this the
+ * first few of them would leave alone. With one or two clients nothing waits, and nothing waits for a call
+ * that takes much longer than others did.
  *
  *     queued ──call──> sent ──answer──> notified
  *       │ ^             └──no answer──> queued again, uncertain
@@ -106,6 +110,11 @@ class BatchedSettlements implements Settlements {
   readonly #pause: RetryPause;
   readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
   #callsInFlight = 0;
+  /** When the last call was answered, its own included. */
+  #openAtLastAnswer = 0;
+  #lastSentAtMs = 0;
+  /** What calls take, the last ones above all. */
+  #usualCallMs = 0;
   #isScheduled = false;
   #pauseTimer: NodeJS.Timeout | null = null;
   #sweep: NodeJS.Timeout | null = null;
@@ -170,8 +179,17 @@ class BatchedSettlements implements Settlements {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      while (this.#callsInFlight < enforceLimits.settlementCallsAtOnceMax && this.#callNext());
+      while (this.#mayCall() && this.#callNext());
     });
+  }
+
+  #mayCall(): boolean {
+    if (this.#callsInFlight === 0) return true;
+    if (this.#callsInFlight >= enforceLimits.settlementCallsAtOnceMax) return false;
+    const share = Math.ceil(this.#openAtLastAnswer / enforceLimits.settlementCallsAtOnceMax);
+    if (this.#queue.size >= Math.min(share, limits.settlementsPerCallMax)) return true;
+    // One that waits for a lock must not hold up those that do not need it.
+    return this.#deps.clock.monotonic() - this.#lastSentAtMs > 2 * this.#usualCallMs;
   }
 
   /** False: nothing waits, or only look-ups whose permit is on its way. */
@@ -198,6 +216,7 @@ class BatchedSettlements implements Settlements {
   async #attempt(batch: readonly Open[], holder: string): Promise<void> {
     const { clock, logger } = this.#deps;
     const sentAtMs = clock.monotonic();
+    this.#lastSentAtMs = sentAtMs;
     this.#callsInFlight++;
     try {
       const sent = batch.map(({ settlement, untilMs }) => ({
@@ -208,8 +227,12 @@ class BatchedSettlements implements Settlements {
       if (answers.length !== batch.length)
         throw new Error('the control plane answered for other settlements than were sent');
       this.#pause.reset();
+      this.#openAtLastAnswer = this.#open.size;
+      const nowMs = clock.monotonic();
+      const tookMs = nowMs - sentAtMs;
+      this.#usualCallMs = this.#usualCallMs === 0 ? tookMs : (this.#usualCallMs + tookMs) / 2;
       this.#rate.settled(batch.length, {
-        nowMs: clock.monotonic(),
+        nowMs,
         sentAtMs,
         isSaturated: this.#queue.size > 0,
       });
@@ -269,6 +292,7 @@ class BatchedSettlements implements Settlements {
     for (const open of this.#open) {
       if (open.untilMs <= nowMs) this.#notify(open, { kind: open.isSent ? 'unknown' : 'shed' });
     }
+    if (this.#queue.size > 0) this.#wake();
   }
 
   #notify(open: Open, outcome: SettlementOutcome): void {

@@ -10,6 +10,8 @@ export const streamLimits = {
   unansweredBytesMax: 4 * 1024 * 1024,
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
+  /** Taken in one step, before other streams have theirs: their answers leave with one call to the system. */
+  framesPerStep: 16,
   /**
    * Answers and pongs that a client has not read. Beyond the first bound its frames wait; beyond the second,
    * which answers that were under way may reach, its stream is closed with 4408.

@@ -1,8 +1,9 @@
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
+import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { assertSafeJson } from '../../shared/wire/json.ts';
-import { parseUncheckedBody } from '../enforce/parse-body.ts';
+import { type CanonicalCheck, parseUncheckedBody } from '../enforce/parse-body.ts';
 import { streamLimits } from './limits.ts';
 
 /** A frame whose id is known, so that whatever else is wrong with it can be answered under that id. */
@@ -10,11 +11,13 @@ export interface NamedFrame {
   readonly id: string;
   /** The frame as it came, unread but for its id. */
   readonly members: JsonObject;
+  /** See RequestWriter. */
+  readonly isPlain: boolean;
 }
 
 /** Throws `invalid_json`, and `invalid_request` for a frame without an id of 1 to 64 characters. */
 export function nameFrame(bytes: Buffer): NamedFrame {
-  const members = parseUncheckedBody(bytes);
+  const { value: members, isPlain } = parseUncheckedBody(bytes);
   if (!isJsonObject(members)) throw invalidRequest('body', 'A frame must be an object.');
   const { id } = members;
   const isId = typeof id === 'string' && id.length >= 1 && id.length <= streamLimits.frameIdCharsMax;
@@ -24,27 +27,52 @@ export function nameFrame(bytes: Buffer): NamedFrame {
       `id must be a string of 1 to ${streamLimits.frameIdCharsMax} characters, without lone surrogates.`,
     );
   }
-  return { id, members };
+  return { id, members, isPlain };
 }
 
 /** What a frame asks, in the words of `POST /v1/gates/:id/check`. */
-interface FrameCheck {
+export interface FrameCheck {
   /** As in the URL, unchecked; null: as `/v1/enforce`. */
   readonly gateId: string | null;
-  /** What the body would be, unread. */
-  readonly body: JsonObject;
+  /** Null: whether `body` is a check is seen when it is decided. */
+  readonly check: CanonicalCheck | null;
+  /** What the body of `POST check` would be. */
+  readonly body: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Throws `invalid_request` for JSON that no body may hold, and for a `gate_id` that is neither a string nor
  * null. It may not be left out: a name with a typo must not turn into no gate.
  */
-export function readFrame({ members }: NamedFrame): FrameCheck {
+export function readFrame({ members, isPlain }: NamedFrame, writer: RequestWriter): FrameCheck {
+  return readUsualFrame(members, writer, isPlain) ?? readAnyFrame(members);
+}
+
+/** A frame that has its four members and is in order, in one walk; null: it may be another one. */
+function readUsualFrame(members: JsonObject, writer: RequestWriter, isPlain: boolean): FrameCheck | null {
+  const { gate_id: gateId, passport, request } = members;
+  let count = 0;
+  // Parsed JSON has no inherited members.
+  for (const _name in members) count++;
+  // With its id, which has been looked at, these are all.
+  if (count !== 4 || typeof passport !== 'string' || !isJsonObject(request)) return null;
+  if (gateId !== null && !isGateId(gateId)) return null;
+  if (!isPlain && !(passport.isWellFormed() && (gateId?.isWellFormed() ?? true))) return null;
+  const canonical = writer.write(request, { depth: 1, isPlain });
+  if (canonical === null) return null;
+  const call = { passport, request };
+  return { gateId, check: { call, canonical }, body: call };
+}
+
+/** The plain version of it. */
+export function readAnyFrame(members: JsonObject): FrameCheck {
   assertSafeJson(members);
   const { id: _, gate_id: gateId, ...body } = members;
-  const isGateId = typeof gateId === 'string' && gateId.length <= limits.pathParamCharsMax;
-  if (gateId !== null && !isGateId) {
+  if (gateId !== null && !isGateId(gateId)) {
     throw invalidRequest('gate_id', 'gate_id must be the id of a gate, or null for a check without one.');
   }
-  return { gateId, body };
+  return { gateId, check: null, body };
 }
+
+const isGateId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= limits.pathParamCharsMax;

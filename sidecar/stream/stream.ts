@@ -1,18 +1,18 @@
-import type { JsonObject } from '../../shared/crypto/json-object.ts';
+import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Enforcer } from '../enforce/enforce.ts';
 import type { OpenRequest } from '../enforce/open-request.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
+import type { TurnBudget, Turns, Worker } from '../enforce/turns.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { streamLimits } from './limits.ts';
-import { nameFrame, readFrame } from './read-frame.ts';
-import type { Turns, Worker } from './turns.ts';
+import { type FrameCheck, nameFrame, readFrame } from './read-frame.ts';
 
 /** Why the sidecar closes a stream: code and reason of the close frame (contract §16). */
 const closings = {
@@ -23,13 +23,15 @@ const closings = {
 
 /** What the streams of a sidecar share. */
 export interface StreamDeps {
-  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'failure'>;
+  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'proceedRead' | 'failure'>;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   /** See refuseWhereDisowned. */
   readonly mustNotServe: () => string | null;
   readonly clock: Clock;
   readonly turns: Turns;
-  readonly newRequestId: () => RequestId;
+  readonly writer: RequestWriter;
+  /** `nowMs`: of this moment. */
+  readonly newRequestId: (nowMs?: UnixMillis) => RequestId;
   /** Bytes of the frames without an answer; written by all streams. */
   readonly unanswered: { bytes: number };
   readonly onFrame: () => void;
@@ -54,6 +56,7 @@ interface UnreadFrame {
  */
 export class Stream implements StreamListener, Worker {
   readonly keyId: ApiKeyId;
+  isQueued = false;
   readonly #deps: StreamDeps;
   readonly #socket: StreamSocket;
   readonly #authorization: string;
@@ -138,18 +141,28 @@ export class Stream implements StreamListener, Worker {
     this.#deps.onClose(this);
   }
 
-  step(): number | null {
-    if (this.#isClosed || this.#isPaused) return null;
+  step(budget: TurnBudget): boolean {
+    const checksLeftMin = Math.max(0, budget.checks - streamLimits.framesPerStep);
+    while (budget.checks > checksLeftMin && budget.bytes > 0) if (!this.#next(budget)) return false;
+    return true;
+  }
+
+  /** The next frame; false: there is none that could be read or decided now. */
+  #next(budget: TurnBudget): boolean {
+    if (this.#isClosed || this.#isPaused) return false;
     const [next] = this.#read;
     if (next?.isVerified === true || next?.isAnswered === true) {
       this.#read.shift();
+      budget.checks -= 1;
       this.#decide(next);
-      return 0;
+      return true;
     }
     const unread = this.#unread.shift();
-    if (unread === undefined) return null;
+    if (unread === undefined) return false;
+    budget.checks -= 1;
+    budget.bytes -= unread.bytes.byteLength;
     this.#begin(unread);
-    return unread.bytes.byteLength;
+    return true;
   }
 
   /** Closes it if its key has ended; pings a client that is silent, and cuts it off in the end. */
@@ -200,8 +213,11 @@ export class Stream implements StreamListener, Worker {
 
   /** Its turn has come: it is decided, or waits for its passport, or is refused. */
   #begin({ bytes, arrivedAtMs }: UnreadFrame): void {
-    const { enforcer, clock, mustNotServe, newRequestId } = this.#deps;
-    const requestId = newRequestId();
+    const { enforcer, clock, mustNotServe, newRequestId, writer } = this.#deps;
+    // What is decided before this returns is decided at this moment.
+    const momentMs = clock.monotonic();
+    const nowMs = clock.now(momentMs);
+    const requestId = newRequestId(nowMs);
     let id: string | null = null;
     try {
       const named = nameFrame(bytes);
@@ -210,15 +226,15 @@ export class Stream implements StreamListener, Worker {
       }
       id = named.id;
       // Its client waits no longer, like one whose connection was closed before its request was read.
-      if (clock.monotonic() - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
+      if (momentMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
       refuseWhereDisowned(mustNotServe());
-      const { gateId, body } = readFrame(named);
-      const head = enforcer.admit({ authorization: this.#authorization }, gateId, requestId);
-      const frame = new Frame(this, { id, bytes: bytes.byteLength, body });
+      const { gateId, ...asked } = readFrame(named, writer);
+      const head = enforcer.admit({ authorization: this.#authorization }, gateId, requestId, nowMs);
+      const frame = new Frame(this, { id, bytes: bytes.byteLength, ...asked });
       this.#unansweredIds.add(id);
       frame.open = enforcer.begin(head, frame, arrivedAtMs);
       this.#verify(frame);
-      if (frame.isVerified && this.#read.length === 0) this.#decide(frame);
+      if (frame.isVerified && this.#read.length === 0) this.#decide(frame, momentMs);
       else this.#read.push(frame);
     } catch (error) {
       this.#count(-bytes.byteLength);
@@ -241,11 +257,14 @@ export class Stream implements StreamListener, Worker {
     });
   }
 
-  #decide(frame: Frame): void {
+  /** `nowMs`: where the clock was read in this very call of the loop. */
+  #decide(frame: Frame, nowMs?: MonotonicMillis): void {
     // Its deadline may have answered it meanwhile.
     if (frame.isAnswered) return;
+    const { enforcer } = this.#deps;
     const open = must(frame.open, 'a frame that was read has a request');
-    this.#deps.enforcer.proceed(open, frame.body, frame.outcome);
+    if (frame.check === null) enforcer.proceed(open, frame.body, frame.outcome);
+    else enforcer.proceedRead(open, frame.check, frame.outcome, nowMs);
   }
 
   #reply(id: string | null, { status, body }: Reply): void {
@@ -286,7 +305,9 @@ export class Stream implements StreamListener, Worker {
 class Frame implements Responder {
   readonly id: string;
   readonly bytes: number;
-  readonly body: JsonObject;
+  /** See FrameCheck. */
+  readonly check: FrameCheck['check'];
+  readonly body: FrameCheck['body'];
   /** Set once, when its deadline begins to run. */
   open: OpenRequest | null = null;
   /** It need not wait for its passport any more, or has none that could be verified. */
@@ -296,13 +317,11 @@ class Frame implements Responder {
   isAnswered = false;
   readonly #stream: Stream;
 
-  constructor(
-    stream: Stream,
-    { id, bytes, body }: { readonly id: string; readonly bytes: number; readonly body: JsonObject },
-  ) {
+  constructor(stream: Stream, { id, bytes, check, body }: Pick<Frame, 'id' | 'bytes' | 'check' | 'body'>) {
     this.#stream = stream;
     this.id = id;
     this.bytes = bytes;
+    this.check = check;
     this.body = body;
   }
 

@@ -6,9 +6,9 @@ import type { Reply, RequestHead, Upgrade } from '../http/server.ts';
 import { assertHandshake } from './handshake.ts';
 import { streamLimits } from './limits.ts';
 import { Stream, type StreamDeps } from './stream.ts';
-import { Turns } from './turns.ts';
 
-export interface StreamsDeps extends Pick<StreamDeps, 'enforcer' | 'verifier' | 'mustNotServe' | 'clock'> {
+export interface StreamsDeps
+  extends Pick<StreamDeps, 'enforcer' | 'verifier' | 'mustNotServe' | 'clock' | 'turns' | 'writer'> {
   readonly random: Random;
 }
 
@@ -25,9 +25,8 @@ export class Streams {
   constructor({ random, ...deps }: StreamsDeps) {
     this.#deps = {
       ...deps,
-      turns: new Turns(),
       unanswered: { bytes: 0 },
-      newRequestId: () => random.newId('req', deps.clock.now()),
+      newRequestId: (nowMs = deps.clock.now()) => random.newId('req', nowMs),
       onFrame: () => {
         this.frames++;
       },

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { errorReply } from '../../sidecar/enforce/replies.ts';
+import { Turns } from '../../sidecar/enforce/turns.ts';
 import { httpLimits } from '../../sidecar/http/limits.ts';
 import type {
   RequestHead,
@@ -127,6 +129,8 @@ async function startOwn(adapter: ServerPort, enforcer: Partial<StreamsDeps['enfo
     enforcer: { admit: () => admitted, ...enforcer } as unknown as StreamsDeps['enforcer'],
     verifier: {} as StreamsDeps['verifier'],
     mustNotServe: () => null,
+    turns: new Turns(),
+    writer: new RequestWriter(),
     clock: systemClock,
     random: systemRandom(),
   });

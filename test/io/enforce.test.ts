@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { compileRateWindows } from '../../shared/decision/compile-windows.ts';
@@ -102,6 +103,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     inlineWhenAlone: true,
   });
   const made = enforcer({
+    writer: new RequestWriter(),
     catchUp: {
       mayDecideAt: () => world.mayDecide,
       wait: (resume) => {

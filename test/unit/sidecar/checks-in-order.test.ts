@@ -1,12 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../../../sidecar/enforce/checks-in-order.ts';
-import type { OpenRequestHead } from '../../../sidecar/enforce/open-request.ts';
+import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
+import {
+  type CheckItem,
+  ChecksInOrder,
+  type InOrderDeps,
+  type ReadChecks,
+} from '../../../sidecar/enforce/checks-in-order.ts';
+import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
+import type { OpenRequest, OpenRequestHead } from '../../../sidecar/enforce/open-request.ts';
 import { type CheckReply, errorReply } from '../../../sidecar/enforce/replies.ts';
+import { type TurnBudget, Turns, type Worker } from '../../../sidecar/enforce/turns.ts';
 
 const requestId = 'req_01' as RequestId;
 const head = {} as OpenRequestHead;
@@ -16,12 +25,15 @@ function ports() {
   const asked: unknown[] = [];
   const answers: (() => void)[] = [];
   const verifications: (() => void)[] = [];
+  let aheadMs = 0;
   const deps: InOrderDeps = {
     enforcer: {
-      ask: (_head, body, responder) => {
-        asked.push(body);
+      begin: (_head, responder) => ({ responder }) as OpenRequest,
+      proceedRead: ({ responder }, { call }) => {
+        const { n } = call.request;
+        asked.push(n);
         const error = new ApiError('invalid_request');
-        answers.push(() => responder.reply({ status: 200, body: String(body), error }));
+        answers.push(() => responder.reply({ status: 200, requestId, body: String(n), error }));
       },
       failure: (error) => errorReply(error as ApiError, requestId),
     },
@@ -29,57 +41,161 @@ function ports() {
       known: (token) => (token === 'known' ? ({} as VerifiedPassport) : null),
       verify: (_token, settle) => verifications.push(() => settle({ kind: 'overloaded' })),
     },
+    turns: new Turns(),
+    writer: new RequestWriter(),
+    clock: { now: () => 0 as UnixMillis, monotonic: () => aheadMs as MonotonicMillis },
   };
-  return { asked, answers, verifications, deps };
+  const pass = (ms: number): void => {
+    aheadMs += ms;
+  };
+  const ended: (readonly CheckReply[])[] = [];
+  const refusals: unknown[] = [];
+  /** Begins checks with these items, and answers whoever sent them. */
+  const begin = (
+    items: readonly CheckItem[],
+    rest: Pick<ReadChecks, 'endsWith'> & { body?: Buffer } = {},
+  ) => {
+    const responder = { isAborted: false };
+    const { body, ...others } = rest;
+    new ChecksInOrder(deps, {
+      ...(body !== undefined && { body }),
+      read: () => ({ items, onEnd: (replies) => ended.push(replies), ...others }),
+      requestId,
+      responder,
+      onRefused: (error) => refusals.push((error as ApiError).code),
+    }).begin();
+    return responder;
+  };
+  return { asked, answers, verifications, deps, ended, refusals, begin, pass };
 }
 
-const check = (body: unknown, token = 'known'): CheckItem => ({ kind: 'check', head, body, token });
-const many = (count: number) => Array.from({ length: count }, (_, place) => check(place));
+const check = (n: unknown, passport = 'known'): CheckItem => ({
+  kind: 'check',
+  head,
+  check: { call: { passport, request: { n } }, canonical: null },
+});
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
+const many = (count: number) => numbers(count).map((n) => check(n));
+
+/** Has all the time of the turns that there are. */
+const keepBusy = (turns: Turns): { isOver: boolean } => {
+  const busy = {
+    isOver: false,
+    isQueued: false,
+    step: (budget: TurnBudget): boolean => {
+      budget.checks = 0;
+      return !busy.isOver;
+    },
+  } satisfies Worker & { isOver: boolean };
+  turns.wants(busy);
+  return busy;
+};
 
 describe('checks that came in one body', () => {
   it('are decided a bounded number in each turn of the event loop', async () => {
-    const { asked, deps } = ports();
-    const responder = { isAborted: false };
-    new ChecksInOrder(deps, { items: many(80), requestId, responder, onEnd: () => undefined }).begin();
-    expect(asked).toHaveLength(limits.batchChecksPerTurn);
+    const { asked, begin } = ports();
+    begin(many(80));
+    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
     while (asked.length < 80) await nextTurn();
-    expect(asked).toEqual(Array.from({ length: 80 }, (_, place) => place));
+    expect(asked).toEqual(numbers(80));
+  });
+
+  it('are bounded together with those of other bodies', async () => {
+    const { asked, begin } = ports();
+    for (let n = 0; n < 10; n++) begin(many(8));
+    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
+    while (asked.length < 80) await nextTurn();
+    expect(asked).toEqual(numbers(10).flatMap(() => numbers(8)));
+  });
+
+  it('are not read before their turn has come, and then from the bytes as they were', async () => {
+    const { deps } = ports();
+    const busy = keepBusy(deps.turns);
+    const read: string[] = [];
+    const body = Buffer.from('checks');
+    new ChecksInOrder(deps, {
+      body,
+      read: (bytes) => {
+        read.push(String(bytes));
+        return { items: [], onEnd: () => undefined };
+      },
+      requestId,
+      responder: { isAborted: false },
+      onRefused: () => undefined,
+    }).begin();
+    // The server uses its memory again.
+    body.fill(0);
+    expect(read).toEqual([]);
+    busy.isOver = true;
+    while (read.length === 0) await nextTurn();
+    expect(read).toEqual(['checks']);
+  });
+
+  it('are refused where their turn comes after their deadline', async () => {
+    const { deps, begin, asked, refusals, pass } = ports();
+    const busy = keepBusy(deps.turns);
+    begin(many(1), { body: Buffer.from('x') });
+    pass(limits.decisionDeadlineMs);
+    busy.isOver = true;
+    while (refusals.length === 0) await nextTurn();
+    expect([asked, refusals]).toEqual([[], ['overloaded']]);
+  });
+
+  it('are refused while as many bytes wait as may, and taken again afterwards', async () => {
+    const { deps, begin, asked, refusals } = ports();
+    const busy = keepBusy(deps.turns);
+    const body = Buffer.alloc(limits.batchBodyBytesMax);
+    const fits = enforceLimits.keptBytesMax / body.byteLength;
+    for (let n = 0; n < fits; n++) begin([check(n)], { body });
+    expect(refusals).toEqual([]);
+    begin([check('too many')], { body });
+    expect(refusals).toEqual(['overloaded']);
+    busy.isOver = true;
+    while (asked.length < fits) await nextTurn();
+    begin([check('again')], { body });
+    while (asked.length === fits) await nextTurn();
+    expect(asked).toEqual([...numbers(fits), 'again']);
+    expect(refusals).toHaveLength(1);
+  });
+
+  it('make way for others when their client has gone while they waited', async () => {
+    const { deps, begin, asked } = ports();
+    const busy = keepBusy(deps.turns);
+    const body = Buffer.alloc(enforceLimits.keptBytesMax);
+    const gone = begin(many(3), { body });
+    gone.isAborted = true;
+    busy.isOver = true;
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    expect(asked).toEqual([]);
+    keepBusy(deps.turns).isOver = true;
+    begin([check('next')], { body });
+    while (asked.length === 0) await nextTurn();
+    expect(asked).toEqual(['next']);
   });
 
   it('are decided no more once their client has gone', async () => {
-    const { asked, deps } = ports();
-    const responder = { isAborted: false };
-    new ChecksInOrder(deps, { items: many(80), requestId, responder, onEnd: () => undefined }).begin();
+    const { asked, begin } = ports();
+    const responder = begin(many(80));
     responder.isAborted = true;
     for (let turn = 0; turn < 5; turn++) await nextTurn();
-    expect(asked).toHaveLength(limits.batchChecksPerTurn);
+    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
   });
 
-  it('wait for the passports of all, and are answered in order whichever answer comes first', () => {
-    const { asked, answers, verifications, deps } = ports();
-    const ended: (readonly CheckReply[])[] = [];
-    const items = [check('a'), check('b', 'unknown'), check('c', 'unknown')];
-    const responder = { isAborted: false };
-    const onEnd = (replies: readonly CheckReply[]) => ended.push(replies);
-    new ChecksInOrder(deps, { items, requestId, responder, onEnd }).begin();
+  it('wait for the passports of all, and are answered in order whichever answer comes first', async () => {
+    const { asked, answers, verifications, ended, begin } = ports();
+    begin([check('a'), check('b', 'unknown'), check('c', 'unknown')]);
     expect([asked, verifications.length]).toEqual([[], 1]);
     verifications[0]?.();
+    while (asked.length === 0) await nextTurn();
     expect(asked).toEqual(['a', 'b', 'c']);
     for (const answer of answers.toReversed()) answer();
     expect(ended.map((replies) => replies.map(({ body }) => body))).toEqual([['a', 'b', 'c']]);
   });
 
   it('are decided one after the other where an answer may end them', async () => {
-    const { asked, answers, deps } = ports();
-    const ended: (readonly CheckReply[])[] = [];
+    const { asked, answers, ended, begin } = ports();
     const refused: CheckItem = { kind: 'refused', error: new ApiError('gate_not_found') };
-    new ChecksInOrder(deps, {
-      items: [check('a'), refused, check('b'), check('c')],
-      requestId,
-      responder: { isAborted: false },
-      endsWith: ({ body }) => body === 'b',
-      onEnd: (replies) => ended.push(replies),
-    }).begin();
+    begin([check('a'), refused, check('b'), check('c')], { endsWith: ({ body }) => body === 'b' });
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     expect(asked).toEqual(['a']);
     answers[0]?.();

@@ -112,6 +112,80 @@ describe('settlements', () => {
     expect(sent()).toEqual(['a', 'b', 'c d']);
   });
 
+  describe('beside a call under way', () => {
+    const long = { untilMs: 60_000 };
+    /** Six were open when a call was answered: three of them at once, and three after them. */
+    const withSixOpen = async (callMs = 100) => {
+      const all = setUp();
+      for (const name of ['a', 'b', 'c']) all.send(name, long);
+      await pass(0);
+      for (const name of ['d', 'e', 'f']) all.send(name, long);
+      await pass(0);
+      await pass(callMs);
+      all.calls[0]?.answer(committed, committed, committed);
+      await pass(0);
+      expect(all.sent()).toEqual(['a b c', 'd e f']);
+      return all;
+    };
+
+    it('wait until they are half of what was open when the last one was answered', async () => {
+      const { send, sent } = await withSixOpen();
+      for (const name of ['g', 'h']) {
+        send(name, long);
+        await pass(0);
+      }
+      expect(sent()).toHaveLength(2);
+      send('i', long);
+      await pass(0);
+      expect(sent().slice(2)).toEqual(['g h i']);
+    });
+
+    it('wait no longer than it is under way, however few they are', async () => {
+      const { send, sent, calls } = await withSixOpen();
+      send('g', long);
+      await pass(0);
+      calls[1]?.answer(committed, committed, committed);
+      await pass(0);
+      expect(sent().slice(2)).toEqual(['g']);
+    });
+
+    it('wait for it no longer where it takes much longer than others did', async () => {
+      const { send, sent } = await withSixOpen(60);
+      send('g', long);
+      await pass(40);
+      expect(sent()).toHaveLength(2);
+      await pass(40);
+      expect(sent().slice(2)).toEqual(['g']);
+    });
+
+    it('wait for nothing where one or two were open', async () => {
+      const { send, sent, calls } = setUp();
+      for (const name of ['a', 'b']) {
+        send(name);
+        await pass(0);
+      }
+      calls[0]?.answer(committed);
+      await pass(0);
+      send('c');
+      await pass(0);
+      expect(sent()).toEqual(['a', 'b', 'c']);
+    });
+
+    it('wait for no more than fit into a call', async () => {
+      const { send, calls } = setUp();
+      const many = (count: number) => {
+        for (let n = 0; n < count; n++) send('old', long);
+        return pass(0);
+      };
+      const max = limits.settlementsPerCallMax;
+      await many(4 * max);
+      const [first] = calls;
+      first?.answer(...first.settlements.map(() => committed));
+      await pass(0);
+      expect(calls.map(({ settlements: { length } }) => length)).toEqual([max, max, max]);
+    });
+  });
+
   it('travel in calls of a bounded size', async () => {
     const { send, calls } = setUp();
     for (let n = 0; n <= limits.settlementsPerCallMax; n++) send(`${n}`);

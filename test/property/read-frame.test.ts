@@ -1,0 +1,82 @@
+import fc, { type Arbitrary } from 'fast-check';
+import { expect, it } from 'vitest';
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import type { ApiError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { isCheckCall } from '../../shared/wire/check.ts';
+import { type FrameCheck, nameFrame, readAnyFrame, readFrame } from '../../sidecar/stream/read-frame.ts';
+import { runs } from '../support/runs.ts';
+
+const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
+
+const strange: Arbitrary<unknown> = fc.oneof(
+  fc.constantFrom('', 'x', 'é', '\ud800', '"\\', 1, null, true, 'x'.repeat(limits.pathParamCharsMax + 1)),
+  fc.integer({ min: limits.jsonDepthMax - 3, max: limits.jsonDepthMax + 1 }).map(nested),
+);
+const usually = (usual: Arbitrary<unknown>): Arbitrary<unknown> =>
+  fc.oneof({ weight: 6, arbitrary: usual }, { weight: 1, arbitrary: strange });
+
+const requests = fc.dictionary(
+  fc.constantFrom('amount', 'permission_key', 'note', 'é', '\ud800', '10'),
+  fc.oneof(strange, fc.double({ noNaN: true, noDefaultInfinity: true })),
+  { maxKeys: 4 },
+);
+
+const usualMembers = {
+  gate_id: usually(fc.constantFrom('gate_1', null)),
+  passport: usually(fc.constant('token')),
+  request: usually(requests),
+};
+
+/** The text of a frame whose id is in order: usual ones, and ones with other members, or in another order. */
+const frames: Arbitrary<string> = fc
+  .tuple(
+    fc.oneof(
+      { weight: 3, arbitrary: fc.record(usualMembers) },
+      { weight: 1, arbitrary: fc.record({ ...usualMembers, more: strange }, { requiredKeys: [] }) },
+    ),
+    fc.boolean(),
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant('') },
+      fc.constantFrom(',"__proto__":{}', ',"request":{"n":1e999}', ',"gate_id":"gate_2"'),
+    ),
+  )
+  .map(([members, isReversed, more]) => {
+    const all = Object.entries({ id: 'f1', ...members });
+    const text = JSON.stringify(Object.fromEntries(isReversed ? all.toReversed() : all));
+    return `${text.slice(0, -1)}${more}}`;
+  });
+
+const outcome = (read: () => FrameCheck): FrameCheck | string => {
+  try {
+    return read();
+  } catch (error) {
+    return `${(error as ApiError).code} ${(error as ApiError).param}: ${(error as Error).message}`;
+  }
+};
+
+it('a frame is read in one walk as it is read member by member', () => {
+  const writer = new RequestWriter();
+  let usual = 0;
+  fc.assert(
+    fc.property(frames, (text) => {
+      const named = nameFrame(Buffer.from(text));
+      const plain = outcome(() => readAnyFrame(named.members));
+      const read = outcome(() => readFrame(named, writer));
+      if (typeof read === 'string' || typeof plain === 'string') {
+        expect(read).toEqual(plain);
+        return;
+      }
+      const { check, ...rest } = read;
+      expect(rest).toEqual({ gateId: plain.gateId, body: plain.body });
+      // It takes all that are checks, and nothing else.
+      expect(check !== null).toBe(isCheckCall(plain.body));
+      if (check === null) return;
+      usual++;
+      expect(check).toEqual({ call: plain.body, canonical: canonicalJson(plain.body['request']) });
+    }),
+    { numRuns: runs({ short: 1_000, long: 30_000 }) },
+  );
+  expect(usual).toBeGreaterThan(50);
+});
