@@ -20,6 +20,9 @@ export function readDigests(text: string): DigestWords {
   return toWords(bytes);
 }
 
+/** How many `readDigests` would read. */
+export const digestCount = (text: string): number => Math.floor((text.length * 6) / 8 / idDigestBytes);
+
 const firstBytes = (id: string): Uint8Array => sha256Bytes(id).subarray(0, idDigestBytes);
 
 /** Always little-endian, so that a digest has the same words on every machine. */

@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import { Pool } from 'undici';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
@@ -346,14 +347,16 @@ interface Answer {
 }
 
 async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
+  // Not put together as bytes: the C library keeps as much free memory as its largest block had.
+  const decoder = new StringDecoder('utf8');
+  let text = '';
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.byteLength;
     if (bytes > bytesMax) throw new Error(`the control plane answers with more than ${bytesMax} bytes`);
-    chunks.push(chunk);
+    text += decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return text + decoder.end();
 }
 
 function errorOf(path: string, answer: Answer): ControlPlaneError {

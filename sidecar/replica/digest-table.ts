@@ -18,10 +18,20 @@ import { type DigestWords, idDigestWords } from '../../shared/model/id-digest.ts
  */
 export class DigestTable {
   readonly #shards: (Shard | null)[] = new Array<Shard | null>(shardCount).fill(null);
+  /** Of a shard with its first entry. */
+  readonly #firstSlots: number;
   #size = 0;
   /** Where the next sweep begins. */
   #sweepShard = 0;
   #sweepSlot = 0;
+
+  /**
+   * `expected`: entries that are to come at once. Each shard is made large enough for its part of them: what
+   * it would outgrow instead stays with the allocator of memory, as many bytes again as the table has.
+   */
+  constructor(expected = 0) {
+    this.#firstSlots = slotsFor(expected / shardCount);
+  }
 
   get size(): number {
     return this.#size;
@@ -64,8 +74,8 @@ export class DigestTable {
   #put(words: DigestWords, at: number, value: number): void {
     const index = word(words, at) & shardMask;
     let shard = this.#shards[index] ?? null;
-    if (shard === null || (shard.used + 1) * 4 > (shard.slotMask + 1) * 3) {
-      shard = grown(shard);
+    if (shard === null || shard.used + 1 > (shard.slotMask + 1) * fullPart) {
+      shard = shard === null ? newShard(this.#firstSlots) : grown(shard);
       this.#shards[index] = shard;
     }
     const place = findSlot(shard, words, at) * slotWords;
@@ -102,8 +112,11 @@ interface Shard {
 
 const shardCount = 256;
 const shardMask = shardCount - 1;
-/** Of a shard with its first entry. */
-const firstSlots = 4;
+/** Of a shard; past it a search would have to look at many. */
+const fullPart = 3 / 4;
+const slotsMin = 4;
+/** Digests fall into shards by chance: of a million, no shard gets a tenth more than the others. */
+const chance = 1.1;
 const slotWords = idDigestWords + 1;
 const valueAt = idDigestWords;
 
@@ -146,15 +159,23 @@ function emptySlot(shard: Shard, slot: number): void {
   shard.used--;
 }
 
+const newShard = (slots: number): Shard => ({
+  words: new Int32Array(slots * slotWords),
+  slotMask: slots - 1,
+  used: 0,
+});
+
+/** Of a shard that takes so many entries without growing. */
+function slotsFor(entries: number): number {
+  let slots = slotsMin;
+  while (slots * fullPart < entries * chance) slots *= 2;
+  return slots;
+}
+
 /** The same entries in twice as many slots. */
-function grown(shard: Shard | null): Shard {
-  const slots = shard === null ? firstSlots : (shard.slotMask + 1) * 2;
-  const larger: Shard = {
-    words: new Int32Array(slots * slotWords),
-    slotMask: slots - 1,
-    used: shard?.used ?? 0,
-  };
-  if (shard === null) return larger;
+function grown(shard: Shard): Shard {
+  const larger = newShard((shard.slotMask + 1) * 2);
+  larger.used = shard.used;
   for (let place = 0; place < shard.words.length; place += slotWords) {
     if (shard.words[place + valueAt] === 0) continue;
     const digest = shard.words as DigestWords;

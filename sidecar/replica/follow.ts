@@ -17,7 +17,7 @@ import { replicaLimits } from './limits.ts';
 import { pushBudget } from './push-budget.ts';
 import type { ApplyOutcome, Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
-import { SnapshotKeeper } from './snapshot-keeper.ts';
+import { isLarge, SnapshotKeeper } from './snapshot-keeper.ts';
 
 export interface FollowDeps {
   readonly replica: Replica;
@@ -30,6 +30,8 @@ export interface FollowDeps {
   /** Holds decisions back until what happened while this loop was stopped is known. */
   readonly catchUp: Pick<CatchUp, 'onBehind' | 'isBehind' | 'look'>;
   readonly random: Random;
+  /** Called when a large snapshot was loaded and nothing refers to its text any more. */
+  readonly freeMemory: () => void;
   readonly logger: Logger;
 }
 
@@ -379,17 +381,19 @@ class Follower implements Following {
     }
     this.#problem = problem;
     if (isRefusal(error)) this.#mayUseDisk = false;
-    if (replica.accountId === null && this.#mayUseDisk) await this.#loadFromDisk();
+    if (replica.accountId === null && this.#mayUseDisk && (await this.#loadFromDisk()))
+      setImmediate(this.#deps.freeMemory);
   }
 
-  /** A cold start: what was known last, verified anew, of unknown age. */
-  async #loadFromDisk(): Promise<void> {
+  /** A cold start: what was known last, verified anew, of unknown age. True: a large snapshot was read. */
+  async #loadFromDisk(): Promise<boolean> {
     const { file, replica, client, logger } = this.#deps;
     this.#mayUseDisk = false;
     try {
       const kept = await file.load();
       const accountId = client.connection?.accountId ?? null;
-      if (kept === null || replica.install(kept.signed, { asOfMs: null, accountId }) === 'refused') return;
+      if (kept === null || replica.install(kept.signed, { asOfMs: null, accountId }) === 'refused')
+        return kept !== null && isLarge(kept.signed);
       const applied = kept.entries.findIndex(
         (entry) => !['applied', 'repeat'].includes(replica.apply(entry)),
       );
@@ -402,8 +406,10 @@ class Follower implements Following {
         'started from the last known state on disk',
       );
       if (replica.accountId !== null) await this.#listenTo(replica.accountId);
+      return isLarge(kept.signed);
     } catch (error) {
       logger.error({ err: error }, 'the last known state on disk cannot be read');
+      return false;
     }
   }
 }

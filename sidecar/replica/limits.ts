@@ -46,6 +46,11 @@ export const replicaLimits = {
    * Heartbeats and 80 changes a second stay far below.
    */
   pushesPerSecondMax: 1_000,
+  /**
+   * Loading a snapshot leaves several times its size behind: past this it is worth a full collection, which
+   * takes some 50 ms.
+   */
+  snapshotCharsFreedMin: 1024 * 1024,
   /** Where the snapshot on disk cannot be written, it is tried again with a fresh one this often. */
   snapshotFileRetryMs: minuteMs,
   /**

@@ -1,5 +1,5 @@
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
-import { digestWordsOf, readDigests } from '../../shared/crypto/id-digest.ts';
+import { digestCount, digestWordsOf, readDigests } from '../../shared/crypto/id-digest.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { type CompiledRoutes, compileRoutes } from '../../shared/decision/compile-routes.ts';
@@ -62,7 +62,7 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
     routes: new Map(),
     callers: new Map(),
     callerHashes: new Map(),
-    standings: new StatusTable(),
+    standings: new StatusTable(countOf(snapshot.passport_standings)),
     suspendedIssuers: new DigestTable(),
     suspendedAccounts: new DigestTable(),
     signingKeys: new Map(snapshot.signing_keys.map((key) => [key.kid, key])),
@@ -82,6 +82,9 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
   }
   return state;
 }
+
+const countOf = (groups: Snapshot['passport_standings']): number =>
+  groups.reduce((sum, { passports }) => sum + digestCount(passports), 0);
 
 /** Does the whole change or throws and does nothing: a bad one leaves the last good state. */
 export function applyChange(state: ReplicaState, change: Change, ed25519: Ed25519): void {

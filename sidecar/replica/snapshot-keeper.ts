@@ -25,6 +25,8 @@ export class SnapshotKeeper {
    * A sync key was declared compromised: what it has signed on disk will not be trusted at the next start.
    */
   #isUnbelievable = false;
+  /** A large snapshot was loaded, and its text is still here or was until now. */
+  #hasGarbage = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
   #writtenAtMs: MonotonicMillis;
   #writing: Promise<void> | null = null;
@@ -48,6 +50,7 @@ export class SnapshotKeeper {
   begin(signed: SignedSnapshot): void {
     this.#unwritten = [];
     this.#snapshot = signed;
+    this.#hasGarbage ||= isLarge(signed);
     this.#changesOnDisk = 0;
     this.#isBehind = false;
     this.#isUnbelievable = false;
@@ -88,6 +91,8 @@ export class SnapshotKeeper {
   #startWriting(): void {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = null;
+      if (this.#hasGarbage) setImmediate(this.#deps.freeMemory);
+      this.#hasGarbage = false;
     });
   }
 
@@ -128,9 +133,15 @@ export class SnapshotKeeper {
   }
 }
 
+/** What is left behind where it was loaded is worth a collection. */
+export const isLarge = ({ snapshot }: SignedSnapshot): boolean =>
+  snapshot.length >= replicaLimits.snapshotCharsFreedMin;
+
 export interface SnapshotKeeperDeps {
   readonly file: SnapshotFile;
   readonly replica: Replica;
   readonly clock: Clock;
+  /** See FollowDeps. */
+  readonly freeMemory: () => void;
   readonly logger: Logger;
 }

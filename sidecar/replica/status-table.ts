@@ -16,7 +16,12 @@ type PassportStatus = 'active' | 'suspended' | 'revoked';
  * The day comes first, so that what may be forgotten is what is below a number.
  */
 export class StatusTable {
-  readonly #table = new DigestTable();
+  readonly #table: DigestTable;
+
+  /** `expected`: as in DigestTable. */
+  constructor(expected = 0) {
+    this.#table = new DigestTable(expected);
+  }
 
   get size(): number {
     return this.#table.size;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -12,6 +13,7 @@ import { type Shipper, startShipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { type Enforcer, enforcer as makeEnforcer } from '../enforce/enforce.ts';
 import { settlements as makeSettlements, type Settlements } from '../enforce/settlements.ts';
+import { Turns } from '../enforce/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
 import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
@@ -41,6 +43,11 @@ export interface CoreOptions {
   readonly quotaWaitMs?: number;
   readonly time: ControlPlaneTime;
   readonly random: Random;
+  /**
+   * See FollowDeps. Default: that memory is left to the collector, as it must be where a full collection
+   * would hold up a program that is not ours.
+   */
+  readonly freeMemory?: () => void;
   readonly logger: Logger;
 }
 
@@ -57,6 +64,8 @@ export interface Core {
   readonly following: Following;
   readonly spool: Spool;
   readonly shipper: Shipper;
+  readonly turns: Turns;
+  readonly writer: RequestWriter;
   readonly ed25519: Ed25519;
   readonly clock: Clock;
   readonly random: Random;
@@ -101,6 +110,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     time,
     catchUp,
     random,
+    freeMemory: options.freeMemory ?? (() => undefined),
     logger,
   });
   reach.onBack(() => following.endPause());
@@ -148,8 +158,10 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     logger,
   });
   started.add('settlements', () => settlements.stop());
+  const writer = new RequestWriter();
   const enforcer = makeEnforcer({
     state: replica,
+    writer,
     verifier,
     leases,
     settlements,
@@ -173,6 +185,8 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     following,
     spool,
     shipper,
+    turns: new Turns(),
+    writer,
     ed25519,
     clock,
     random,

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import { collectGarbage } from '../../shared/runtime/collect-garbage.ts';
 import { originOf } from '../../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../../shared/runtime/teardown.ts';
 import { buildSidecar } from '../app.ts';
@@ -53,7 +54,7 @@ export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSi
 async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
   const { server } = options;
   const openApi = await readOpenApi();
-  const core = await startCore(options, started);
+  const core = await startCore({ ...options, freeMemory: collectGarbage }, started);
   const { following, replica, logger } = core;
 
   const streams = new Streams({ ...core, mustNotServe: () => following.mustNotServe });

@@ -46,8 +46,9 @@ describe('a table of digests', () => {
       fc.property(
         fc.array(step, { maxLength: 400 }),
         fc.array(digest, { maxLength: 20 }),
-        (steps, others) => {
-          const table = new DigestTable();
+        fc.constantFrom(0, 1, 5_000),
+        (steps, others, expected) => {
+          const table = new DigestTable(expected);
           const plain = new PlainTable();
           for (const each of steps) {
             if (each.kind === 'sweep') {

@@ -154,7 +154,10 @@ async function startFollower(
   const client = controlPlaneClient({ origin: options.origin, apiKey: options.apiKey, sidecarId, clock });
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
-  const following = startFollowing({ replica, client, bus, file, time, catchUp, random, logger });
+  const following = startFollowing({
+    ...{ replica, client, bus, file, time, catchUp, random, logger },
+    freeMemory: () => undefined,
+  });
   let isReady = false;
   void following.ready.then(() => {
     isReady = true;

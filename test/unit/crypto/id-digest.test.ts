@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { digestWordsOf, idDigest, readDigests } from '../../../shared/crypto/id-digest.ts';
+import { digestCount, digestWordsOf, idDigest, readDigests } from '../../../shared/crypto/id-digest.ts';
 
 const id = 'pass_00000000000000000000000001';
 
@@ -15,6 +15,8 @@ describe('the digest of an id', () => {
     const other = 'iss_00000000000000000000000001';
     const both = Buffer.concat([idDigest(id), idDigest(other)].map((each) => Buffer.from(each, 'base64url')));
     expect(digestWordsOf(id, other)).toEqual(readDigests(both.toString('base64url')));
+    expect(digestCount(both.toString('base64url'))).toBe(2);
+    expect(digestCount('')).toBe(0);
     expect(digestWordsOf(id, other).subarray(4)).toEqual(digestWordsOf(other));
     expect(readDigests('')).toHaveLength(0);
   });

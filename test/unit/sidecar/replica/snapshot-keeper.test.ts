@@ -49,10 +49,15 @@ function setUp() {
   const service = new ModelService(ed25519);
   const replica = new Replica({ ed25519, clock, logger: silentLogger, pinnedKeys: [] });
   const disk = new Disk();
-  const keeper = new SnapshotKeeper({ file: disk, replica, clock, logger: silentLogger });
-  const begin = () => {
-    const signed = service.snapshot();
-    replica.install(signed, { asOfMs: null, accountId: null });
+  const freed: number[] = [];
+  const keeper = new SnapshotKeeper({
+    ...{ file: disk, replica, clock, logger: silentLogger },
+    freeMemory: () => void freed.push(disk.writes.length),
+  });
+  const begin = (chars = 0) => {
+    const snapshot = service.snapshot();
+    const signed = { ...snapshot, snapshot: snapshot.snapshot.padEnd(chars) };
+    replica.install(snapshot, { asOfMs: null, accountId: null });
     keeper.begin(signed);
     return signed;
   };
@@ -66,7 +71,7 @@ function setUp() {
     time.monotonicMs += ms;
     keeper.tick();
   };
-  return { service, disk, keeper, begin, change, pass };
+  return { service, disk, keeper, freed, begin, change, pass };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -80,6 +85,23 @@ describe('the keeper of the snapshot on disk', () => {
     await settle();
     expect(disk.writes).toEqual(['keys', 'snapshot', 'snapshot']);
     expect(disk.snapshot).toEqual(second);
+  });
+
+  it('has memory freed when a large snapshot is written, or cannot be, and not after a small one', async () => {
+    const { disk, freed, begin } = setUp();
+    begin(replicaLimits.snapshotCharsFreedMin - 1);
+    await settle();
+    await settle();
+    expect({ freed, writes: disk.writes.length }).toEqual({ freed: [], writes: 2 });
+    begin(replicaLimits.snapshotCharsFreedMin);
+    await settle();
+    await settle();
+    expect(freed, 'after the third write').toEqual([3]);
+    disk.fails = true;
+    begin(replicaLimits.snapshotCharsFreedMin);
+    await settle();
+    await settle();
+    expect(freed).toEqual([3, 3]);
   });
 
   it('writes what was applied in batches, at most every two seconds, and the rest when it is closed', async () => {
