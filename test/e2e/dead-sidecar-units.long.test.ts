@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -8,6 +10,8 @@ import { runs } from '../support/runs.ts';
 import { until } from '../support/until.ts';
 
 const kills = runs({ short: 7, long: 20 });
+/** In most pauses a settlement is under way. */
+const pausesMax = 30;
 
 /**
  * What a sidecar held when it was killed comes back when its folder does: nothing is stranded, and no unit is
@@ -50,7 +54,7 @@ describe('kill -9 of a sidecar, again and again', () => {
       [0, 1].map(async (half) => {
         for (let n = 0; !isOver; n++) {
           // Some under a key: their PERMITs are settled at the control plane, and never in the spool.
-          const key = n % 5 === 0 ? { idempotency_key: `${place}-${half}-${n}` } : {};
+          const key = n % 2 === 0 ? { idempotency_key: `${place}-${half}-${n}` } : {};
           if (await check(gateId, token, { n, ...key })) answered++;
           else await new Promise((resolve) => setTimeout(resolve, 5));
         }
@@ -63,6 +67,16 @@ describe('kill -9 of a sidecar, again and again', () => {
       await sidecar.stop('SIGKILL');
       held += await unitsHeld();
       await sidecar.start();
+    }
+    // What is committed while its sidecar stands still is answered 503: it comes to nothing, with its units.
+    for (let pauses = 0; (await voided()) === 0; pauses++) {
+      expect(pauses, 'pauses until a settlement is under way').toBeLessThan(pausesMax);
+      const enough = answered + 10;
+      await until(() => answered >= enough, { what: 'answers before a pause' });
+      process.kill(sidecar.program.pid, 'SIGSTOP');
+      await pause(1.5 * limits.decisionDeadlineMs);
+      process.kill(sidecar.program.pid, 'SIGCONT');
+      await until(() => answered >= enough + 10, { what: 'answers after a pause' });
     }
     isOver = true;
     await Promise.all(clients);
@@ -98,14 +112,21 @@ describe('kill -9 of a sidecar, again and again', () => {
     return row?.units ?? 0;
   }
 
+  async function voided(): Promise<number> {
+    const [row] = await database.sql<{ count: number }[]>`
+      SELECT count(*)::int AS count FROM attestations WHERE resolution = 'voided'`;
+    return row?.count ?? 0;
+  }
+
   /**
-   * Units of the ledger without a PERMIT; negative: more was permitted than is counted. Greatest of all
-   * counters.
+   * Units of the ledger without a PERMIT that stands; negative: more was permitted than is counted. Of the
+   * first counter where they differ.
    */
   async function stranded(): Promise<number> {
     const [permitted] = await database.sql<{ count: number; money: number }[]>`
       SELECT count(*)::int AS count, coalesce(sum(amount_micro_usd), 0)::bigint AS money
-      FROM attestations WHERE decision = 'PERMIT'`;
+      FROM attestations a WHERE decision = 'PERMIT' AND resolution IS NULL
+        AND NOT EXISTS (SELECT FROM attestations v WHERE v.refers_to = a.attestation_id AND v.resolution = 'voided')`;
     const rows = await database.sql<{ kind: string; leased: number }[]>`
       SELECT split_part(counter, ':', 1) AS kind, sum(leased)::bigint AS leased FROM quota_windows
       WHERE split_part(counter, ':', 1) <> 'plan' GROUP BY 1`;
