@@ -23,6 +23,8 @@ export interface Installation extends ControlPlane {
   jwks(): Promise<string>;
   /** Of one counter or gauge at the sidecar, all its labels together; 0 where there is none. */
   sidecarMetric(name: string): Promise<number>;
+  /** Bytes of records that the sidecar has not shipped; asked without its metrics, which cost it more. */
+  sidecarWaitingBytes(): Promise<number>;
   /** The HTTP server that the sidecar has chosen. */
   sidecarServer(): Promise<string>;
   /**
@@ -186,10 +188,8 @@ async function installIn(
     },
     jwks: async () => (await fetch(`${origin}/.well-known/jwks.json`)).text(),
     sidecarMetric: async (name) => sumOf(name, await (await fetch(`${sidecarOrigin}/metrics`)).text()),
-    sidecarServer: async () => {
-      const readiness = await (await fetch(`${sidecarOrigin}/readyz`)).json();
-      return (readiness as { readonly server: { readonly name: string } }).server.name;
-    },
+    sidecarWaitingBytes: async () => (await readinessAt(sidecarOrigin)).spool.bytes,
+    sidecarServer: async () => (await readinessAt(sidecarOrigin)).server.name,
     stop: async () => {
       await sidecar.stop();
       await controlPlane.stop();
@@ -197,6 +197,15 @@ async function installIn(
     },
   };
 }
+
+interface Readiness {
+  readonly server: { readonly name: string };
+  readonly spool: { readonly bytes: number };
+}
+
+/** What it says of itself, whether it is ready or not. */
+const readinessAt = async (origin: string): Promise<Readiness> =>
+  (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
 
 const isSource = import.meta.url.endsWith('.ts');
 /** The command, as it runs now. */

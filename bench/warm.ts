@@ -251,7 +251,6 @@ async function passportKeys(installation: Installation): Promise<string> {
   });
 }
 
-const waitingBytes = 'agent_trust_sidecar_spool_bytes';
 const shippedMsMax = 180_000;
 
 /**
@@ -271,9 +270,8 @@ async function untilShipped(
 ): Promise<void> {
   const deadline = performance.now() + shippedMsMax;
   // Asked of the sidecar, because each question to the control plane takes from what is waited for; and not
-  // often, because it is charged for its answers, 2 to 5 ms of processor time each.
-  while (performance.now() < deadline && (await installation.sidecarMetric(waitingBytes)) > 0)
-    await pause(500);
+  // of its metrics, because it is charged for its answers, and those cost it 2 to 5 ms of the processor each.
+  while (performance.now() < deadline && (await installation.sidecarWaitingBytes()) > 0) await pause(500);
   for (;;) {
     let taken = 0;
     for (const gateId of gateIds) {
