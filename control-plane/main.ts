@@ -45,9 +45,11 @@ import { masterKeyOf } from './signing/master-key.ts';
 import { signPool } from './signing/sign-pool.ts';
 import { startStatisticsTrim } from './statistics/trim-statistics.ts';
 import { connect } from './storage/connect.ts';
+import { databaseFailure } from './storage/database-away.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
+import { storageLimits } from './storage/limits.ts';
 import { migrate } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
@@ -90,18 +92,25 @@ export interface RunningControlPlane {
 
 /**
  * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError where whoever
- * starts it must mend something. Whatever had been started before an error is stopped again first.
+ * starts it must mend something. Whatever had been started before an error is stopped again first. Where the
+ * database goes away in the middle of a start, it is all done once more, with `waitForDatabase` at its
+ * beginning: at most `storageLimits.databaseStartTries` times.
  */
 export async function startControlPlane(
   settings: SettingValues,
   extras: ControlPlaneExtras,
 ): Promise<RunningControlPlane> {
-  const started = teardown(extras.logger);
-  try {
-    return await startAll(settings, extras, started);
-  } catch (error) {
-    await started.run();
-    throw error;
+  const { logger, signal } = extras;
+  for (let attempt = 1; ; attempt++) {
+    const started = teardown(logger);
+    try {
+      return await startAll(settings, extras, started);
+    } catch (error) {
+      await started.run();
+      const isLast = attempt === storageLimits.databaseStartTries || signal.aborted;
+      if (databaseFailure(error) !== 'service_unavailable' || isLast) throw error;
+      logger.warn({ err: error, attempt }, 'the database went away during the start, which begins again');
+    }
   }
 }
 

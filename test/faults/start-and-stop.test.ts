@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningControlPlane, startControlPlane } from '../../control-plane/main.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import { advisoryLocks } from '../../control-plane/storage/locks.ts';
 import { startAllInOne } from '../../deploy/all-in-one.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { type Environment, parseSettings } from '../../shared/runtime/settings.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase, testDatabaseServer, waitingForLocks } from '../support/postgres.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startTestProvider } from '../support/test-provider.ts';
@@ -32,13 +34,13 @@ describe('startControlPlane', () => {
     await database.drop();
   });
 
-  const start = async (environment: Environment = {}): Promise<RunningControlPlane> => {
+  const start = async (
+    environment: Environment = {},
+    logger: Logger = silentLogger,
+  ): Promise<RunningControlPlane> => {
     const given = { DATA_DIR: folder.path, DATABASE_URL: database.url, MASTER_KEY: masterKey(1), PORT: '0' };
     const settings = parseSettings(['control-plane'], { ...given, ...environment });
-    const one = await startControlPlane(settings, {
-      logger: silentLogger,
-      signal: new AbortController().signal,
-    });
+    const one = await startControlPlane(settings, { logger, signal: new AbortController().signal });
     running.push(one);
     return one;
   };
@@ -82,6 +84,37 @@ describe('startControlPlane', () => {
     expect(await jwksOf(first)).toContain(kid);
     await until(async () => (await jwksOf(second)).includes(kid), { what: 'the other replica knows it' });
     expect(await jwksOf(second)).toBe(await jwksOf(first));
+  });
+
+  it.each([
+    ['its schema is made', `SELECT pg_advisory_lock(${advisoryLocks.migrations})`],
+    ['its keys are read', 'LOCK TABLE signing_keys'],
+  ])('begins again where the database goes away while %s', async (_, lock) => {
+    const server = await testDatabaseServer();
+    const DATABASE_URL = server.url;
+    const warnings: string[] = [];
+    const logger = { ...silentLogger, warn: (_: unknown, message: string) => void warnings.push(message) };
+    try {
+      await (await start({ DATABASE_URL })).close();
+      const sql = connect({ url: DATABASE_URL, connectionsMax: 2 });
+      let starting: Promise<RunningControlPlane> | undefined;
+      await sql
+        .begin(async (tx) => {
+          await tx.unsafe(lock);
+          starting = start({ DATABASE_URL }, logger);
+          await until(async () => (await waitingForLocks(sql)) > 0, { what: 'the start waits for a lock' });
+          await server.stopServer();
+        })
+        .catch(() => undefined);
+      await sql.end({ timeout: 1 });
+      await server.startServer();
+      const began = await starting;
+      expect(await status(began?.origin ?? '')).toBe(200);
+      expect(warnings).toContain('the database went away during the start, which begins again');
+      await began?.close();
+    } finally {
+      await server.stop();
+    }
   });
 
   it('refuses a folder that another control plane holds', async () => {
@@ -324,11 +357,14 @@ describe('runUntilSignal', () => {
   });
 
   it('takes the signal that npm repeats as the same one, and a later one as impatience', async () => {
-    const { child, ended, said } = runProgram({ closeMs: 60_000 });
+    const body = "let times = 0; process.on('SIGINT', () => say('signal ' + ++times));";
+    const { child, ended, said } = runProgram({ body, closeMs: 60_000 });
     await said('running');
     child.kill('SIGINT');
     await said('closing');
     child.kill('SIGINT');
+    // Different signals that wait together are not taken in their order.
+    await said('signal 2');
     child.kill('SIGUSR2');
     await said('later');
     expect(child.exitCode).toBeNull();
