@@ -523,10 +523,11 @@ describe.each(proxyNames)('%s', (name) => {
         await connection.send(headOf(kinds[i % kinds.length] ?? {}));
         const answer = await connection.next();
         await connection.leave();
-        return answer?.status;
+        return `${answer?.status} ${answer?.headers.get('x-gate-reason') ?? ''}`;
       }),
     );
-    expect(asked).toEqual(Array.from({ length: 150 }, (_, i) => [200, 401, 403][i % kinds.length]));
+    const expected = ['200 ', '401 passport_missing', '403 permission_not_granted'];
+    expect(asked).toEqual(Array.from({ length: 150 }, (_, i) => expected[i % kinds.length]));
     expect(service.served).toHaveLength(50);
     expect(relay.questions).toHaveLength(150);
     service.served.splice(0);

@@ -68,7 +68,10 @@ export interface SidecarRelay {
   readonly questions: Question[];
   /** Connections that were made to it so far. */
   readonly connections: number;
-  /** Passes everything on to the sidecar on this port. */
+  /**
+   * Passes everything on to the sidecar on this port. Connections that already lead there stay: HAProxy may
+   * send a request on one that was closed a moment ago, and answers it with 503.
+   */
   passTo(port: number): Promise<void>;
   /** Nobody listens, and what was open is closed. */
   refuse(): Promise<void>;
@@ -129,6 +132,7 @@ export async function startSidecarRelay(): Promise<SidecarRelay> {
       return connections;
     },
     passTo: async (to) => {
+      if (target === to && server !== null) return;
       target = to;
       closeOpen();
       await listen();
