@@ -104,18 +104,27 @@ export async function addRevocations(installation: ControlPlane, count: number):
     >`SELECT count(*) AS before FROM passports`;
     for (let from = before; from < before + count; from += rowsPerInsert) {
       const last = Math.min(from + rowsPerInsert, before + count) - 1;
-      // They end on 89 different days, as passports would that were issued over a quarter.
-      await sql`
-        INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
-          constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms,
-          revoked_at_ms, revocation_reason, metadata)
-        SELECT 'pass_' || lpad(to_hex(number), 26, '0'), p.account_id, p.mode, p.issuer_id, 'agent-' || number,
-          'agent', p.subject, p.permissions, p.constraints, p.trust_tier, p.public_key, p.token_hash, p.signing_key_id,
-          'revoked', p.issued_at_ms, p.expires_at_ms - (number % 89) * 86400000, p.issued_at_ms, 'unspecified', p.metadata
-        FROM passports p, generate_series(${from}::bigint, ${last}::bigint) AS number
-        WHERE p.passport_id = ${passportId}`;
+      await insertRevoked(sql, passportId, { from, last });
     }
   } finally {
     await sql.end({ timeout: 1 });
   }
+}
+
+/** Revoked passports like the one of the template, with numbers in their ids; nothing is announced. */
+export async function insertRevoked(
+  sql: Database,
+  templateId: string,
+  { from, last }: { readonly from: number; readonly last: number },
+): Promise<void> {
+  // They end on 89 different days, as passports would that were issued over a quarter.
+  await sql`
+    INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms,
+      revoked_at_ms, revocation_reason, metadata)
+    SELECT 'pass_' || lpad(to_hex(number), 26, '0'), p.account_id, p.mode, p.issuer_id, 'agent-' || number,
+      'agent', p.subject, p.permissions, p.constraints, p.trust_tier, p.public_key, p.token_hash, p.signing_key_id,
+      'revoked', p.issued_at_ms, p.expires_at_ms - (number % 89) * 86400000, p.issued_at_ms, 'unspecified', p.metadata
+    FROM passports p, generate_series(${from}::bigint, ${last}::bigint) AS number
+    WHERE p.passport_id = ${templateId}`;
 }

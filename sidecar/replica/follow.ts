@@ -381,36 +381,40 @@ class Follower implements Following {
     }
     this.#problem = problem;
     if (isRefusal(error)) this.#mayUseDisk = false;
-    if (replica.accountId === null && this.#mayUseDisk && (await this.#loadFromDisk()))
-      setImmediate(this.#deps.freeMemory);
+    if (replica.accountId === null && this.#mayUseDisk) await this.#startFromDisk();
   }
 
-  /** A cold start: what was known last, verified anew, of unknown age. True: a large snapshot was read. */
-  async #loadFromDisk(): Promise<boolean> {
-    const { file, replica, client, logger } = this.#deps;
+  /** A cold start: what was known last, verified anew, of unknown age. */
+  async #startFromDisk(): Promise<void> {
+    const { replica, logger } = this.#deps;
     this.#mayUseDisk = false;
     try {
-      const kept = await file.load();
-      const accountId = client.connection?.accountId ?? null;
-      if (kept === null || replica.install(kept.signed, { asOfMs: null, accountId }) === 'refused')
-        return kept !== null && isLarge(kept.signed);
-      const applied = kept.entries.findIndex(
-        (entry) => !['applied', 'repeat'].includes(replica.apply(entry)),
-      );
-      this.#keeper.resume(kept.entries.length);
-      // Entries on disk that do not apply are a damage that only a snapshot repairs.
-      this.#needsSnapshot = applied !== -1;
+      if (!(await this.#installFromDisk())) return;
       if (this.mustNotServe === null) this.#becomeReady();
       logger.warn(
         { account: replica.accountRevision, global: replica.globalRevision },
         'started from the last known state on disk',
       );
       if (replica.accountId !== null) await this.#listenTo(replica.accountId);
-      return isLarge(kept.signed);
     } catch (error) {
       logger.error({ err: error }, 'the last known state on disk cannot be read');
-      return false;
     }
+  }
+
+  /** False: there is nothing, or it is refused. */
+  async #installFromDisk(): Promise<boolean> {
+    const { file, replica, client, freeMemory } = this.#deps;
+    const kept = await file.load();
+    if (kept === null) return false;
+    const { signed, entries } = kept;
+    if (isLarge(signed)) setImmediate(freeMemory);
+    const accountId = client.connection?.accountId ?? null;
+    if (replica.install(signed, { asOfMs: null, accountId }) === 'refused') return false;
+    const applied = entries.findIndex((entry) => !['applied', 'repeat'].includes(replica.apply(entry)));
+    this.#keeper.resume(entries.length);
+    // Entries on disk that do not apply are a damage that only a snapshot repairs.
+    this.#needsSnapshot = applied !== -1;
+    return true;
   }
 }
 

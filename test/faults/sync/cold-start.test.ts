@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { insertRevoked } from '../../../bench/passports.ts';
 import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
 import type { GateId } from '../../../shared/model/ids.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
@@ -61,6 +62,23 @@ describe('a start while the control plane is away', () => {
     const third = await again();
     await third.following.ready;
     expect(third.replica.globalRevision).toBe(revision);
+  });
+
+  it('has memory freed behind a large snapshot, and not behind a small one', async () => {
+    const small = await again();
+    await small.following.ready;
+    await service.comeBack();
+    await small.isUpToDate();
+    const { passport_id } = await service.api.issuePassport();
+    await insertRevoked(service.deps.sql, passport_id, { from: 1, last: 60_000 });
+    const large = await service.follow();
+    await until(() => large.freed === 1, { what: 'it has written its first snapshot' });
+    await large.stop();
+    await service.goAway();
+    const after = await service.follow({ folder: large.folder, sidecarId: large.sidecarId });
+    await until(() => after.freed === 1, { what: 'memory is freed' });
+    expect(after.replica.standingCount).toBeGreaterThanOrEqual(60_000);
+    expect(small.freed).toBe(0);
   });
 
   it('refuses a snapshot that somebody has changed, and starts when the control plane is back', async () => {

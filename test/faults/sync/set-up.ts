@@ -48,6 +48,8 @@ export interface Follower {
   readonly sidecarId: SidecarId;
   readonly folder: string;
   readonly isReady: boolean;
+  /** How often memory was freed. */
+  readonly freed: number;
   /** The version of the gate that is in force here; null: none. */
   gateVersion(gateId: GateId): number | null;
   /** In force here is all that the control plane had committed when this was called. */
@@ -154,9 +156,10 @@ async function startFollower(
   const client = controlPlaneClient({ origin: options.origin, apiKey: options.apiKey, sidecarId, clock });
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
+  let freed = 0;
   const following = startFollowing({
     ...{ replica, client, bus, file, time, catchUp, random, logger },
-    freeMemory: () => undefined,
+    freeMemory: () => void freed++,
   });
   let isReady = false;
   void following.ready.then(() => {
@@ -170,6 +173,9 @@ async function startFollower(
     folder,
     get isReady() {
       return isReady;
+    },
+    get freed() {
+      return freed;
     },
     gateVersion: (gateId) => replica.gate(gateId)?.version ?? null,
     isUpToDate: async () => {
