@@ -77,8 +77,8 @@ export async function appendRecords(
   // Each sends its first statements before it waits for any: so they travel together, and are done in this
   // order.
   await together([
-    moveChainHeads(tx, heads),
-    ...deps.appending.projections.map((project) => project(tx, deps, appended)),
+    () => moveChainHeads(tx, heads),
+    ...deps.appending.projections.map((project) => () => project(tx, deps, appended)),
   ]);
 }
 
@@ -126,8 +126,8 @@ async function linkAndStore(
   const names = namesOf(records, readers, key.kid);
   // Sent together: names are only read here.
   const [heads, known] = await together([
-    lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
-    findNumbers(tx, names),
+    () => lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
+    () => findNumbers(tx, names),
   ]);
   draft?.onLocked();
   const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);

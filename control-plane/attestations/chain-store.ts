@@ -54,7 +54,7 @@ export async function lockChainHeads(
     SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
   // Sent together; the second sees what the first has begun.
-  const [, rows] = await together([begin, lock]);
+  const [, rows] = await together([() => begin, () => lock]);
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }
 

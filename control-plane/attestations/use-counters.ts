@@ -44,8 +44,8 @@ export async function countUse(tx: Transaction, attestations: readonly Attestati
   }
   // Sent together, and done in this order.
   await together([
-    gates.size > 0 ? addGateUse(tx, gates) : null,
-    passports.size > 0 ? addPassportUse(tx, passports) : null,
+    () => (gates.size > 0 ? addGateUse(tx, gates) : null),
+    () => (passports.size > 0 ? addPassportUse(tx, passports) : null),
   ]);
 }
 

@@ -44,8 +44,8 @@ export async function readParties(
     tokenHash: token_hash,
   }));
   const [gates, passports] = await together([
-    readOwnGates(tx, accountId, settlements),
-    findStandings(tx, tokens),
+    () => readOwnGates(tx, accountId, settlements),
+    () => findStandings(tx, tokens),
   ]);
   return settlements.map(({ gate_id, token_hash }) => {
     const gate = gate_id === null ? null : gates.get(gate_id);

@@ -87,16 +87,16 @@ async function settleTogether(
       (settlement): settlement is Readable =>
         settlement.kind !== 'malformed' && settlement.wanted_ms >= waitedMs,
     );
+    const records = wanted.flatMap((settlement) =>
+      settlement.kind === 'permit' ? [settlement.shipped] : [],
+    );
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
     // Sent together. What the records are judged by does not change with the others that are refused.
     const [, status, parties, known] = await together([
-      setUpSettling(tx),
-      readConnectionStatus(tx, connection),
-      readParties(tx, accountId, wanted),
-      readKnown(
-        tx,
-        wanted.flatMap((settlement) => (settlement.kind === 'permit' ? [settlement.shipped] : [])),
-      ),
+      () => setUpSettling(tx),
+      () => readConnectionStatus(tx, connection),
+      () => readParties(tx, accountId, wanted),
+      () => readKnown(tx, records),
     ]);
     if (status !== 'newest') return { kind: status };
     const sender = {
@@ -123,7 +123,6 @@ async function settleTogether(
 export const setUpSettling = (tx: Transaction) => tx`
   SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true),
     set_config('plan_cache_mode', 'force_generic_plan', true),
-    set_config('enable_seqscan', 'off', true),
     set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true)`;
 

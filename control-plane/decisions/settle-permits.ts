@@ -116,8 +116,8 @@ async function insertOrFindEarlier(
   const taking = claiming.filter((each) => !answers.has(each));
   const took = taking.flatMap(({ permit }) => permit.shipped.took ?? []);
   const [held] = await together([
-    findHeldLeases(tx, took),
-    removeOldSettlements(tx, claiming.length, sender.nowMs),
+    () => findHeldLeases(tx, took),
+    () => removeOldSettlements(tx, claiming.length, sender.nowMs),
   ]);
   const gone = taking.filter(({ permit }) => !(permit.shipped.took ?? []).every((id) => held.has(id)));
   for (const each of gone) answers.set(each, refused('took names a lease that has ended'));

@@ -21,14 +21,24 @@ describe('parts of one transaction', () => {
   it('are done in their order, and each gets its own rows', async () => {
     const results = await database.sql.begin((tx) =>
       together([
-        write(tx, 'a'),
-        tx<{ what: string }[]>`SELECT what FROM written`,
-        write(tx, 'b'),
-        tx<{ what: string }[]>`SELECT what FROM written ORDER BY what`,
+        () => write(tx, 'a'),
+        () => tx<{ what: string }[]>`SELECT what FROM written`,
+        () => write(tx, 'b'),
+        () => tx<{ what: string }[]>`SELECT what FROM written ORDER BY what`,
       ]),
     );
     expect([results[1], results[3]].map((rows) => rows.map(({ what }) => what))).toEqual([['a'], ['a', 'b']]);
     expect((await written()).sort()).toEqual(['a', 'b']);
+  });
+
+  it('are done in their order also where some are queries and some have begun to wait', async () => {
+    const wait = async (tx: Transaction, what: string) => {
+      await write(tx, what);
+    };
+    await database.sql.begin(async (tx) => {
+      await together([() => write(tx, 'a'), () => wait(tx, 'b'), () => write(tx, 'c'), () => wait(tx, 'd')]);
+    });
+    expect(await written()).toEqual(['a', 'b', 'c', 'd']);
   });
 
   it('all end before the transaction is rolled back, so that none writes outside of it', async () => {
@@ -37,14 +47,19 @@ describe('parts of one transaction', () => {
       // Goes on although the transaction has failed meanwhile.
       for (const what of ['second', 'third', 'fourth']) await write(tx, what).catch(() => null);
     };
-    const failed = database.sql.begin((tx) => together([tx`SELECT 1 / 0`, long(tx)]));
+    const failed = database.sql.begin((tx) => together([() => tx`SELECT 1 / 0`, () => long(tx)]));
     await expect(failed).rejects.toThrow('division by zero');
     expect(await written()).toEqual([]);
   });
 
   it('throw what the first of them threw that failed', async () => {
     const failed = database.sql.begin((tx) =>
-      together([write(tx, 'a'), tx`SELECT 1 / 0`, tx`SELECT 'x'::int`, write(tx, 'b')]),
+      together([
+        () => write(tx, 'a'),
+        () => tx`SELECT 1 / 0`,
+        () => tx`SELECT 'x'::int`,
+        () => write(tx, 'b'),
+      ]),
     );
     await expect(failed).rejects.toThrow('division by zero');
     expect(await written()).toEqual([]);
