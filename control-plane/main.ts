@@ -268,7 +268,10 @@ async function openDatabase(
 
 /** On a connection of its own, which waits for longer than requests do. */
 async function migrateAt(url: string): Promise<void> {
-  const sql = connect({ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax });
+  const sql = connect({
+    ...{ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax },
+    looksThroughTables: true,
+  });
   try {
     await migrate(sql);
   } finally {

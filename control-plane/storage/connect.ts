@@ -15,6 +15,8 @@ export interface ConnectOptions {
   readonly connectionsMax?: number;
   /** How long the database may take over one statement; default `limits.databaseSilenceMsMax`. */
   readonly silenceMsMax?: number;
+  /** For statements about all rows of a table, such as migrations; default: it is for those about a few. */
+  readonly looksThroughTables?: boolean;
   /** Given each statement that is sent, with its connection. Default: nobody. Tests watch locks with it. */
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
@@ -44,6 +46,10 @@ const types = {
  * URL. Columns of type `bigint` and `bigint[]` arrive as numbers; `numeric` (what `sum(bigint)` gives) still
  * arrives as text, so cast it in the query.
  *
+ * Rows are found by their keys, and no table is looked through for them where an index serves. PostgreSQL keeps
+ * plans, also those of the first seconds of an installation, when looking through an empty table is the
+ * cheapest way, until it takes statistics.
+ *
  * A query on a database that is away fails at once where the connection is refused, and otherwise after
  * `limits.databaseConnectMsMax`; on a connection that falls silent it fails after `silenceMsMax`, with an
  * unknown outcome. It is not repeated here. The pool connects again by itself. `end()` closes it.
@@ -68,6 +74,7 @@ export function connect(options: ConnectOptions): Database {
       application_name: 'agent-trust',
       statement_timeout: storageLimits.databaseStatementMsMax,
       idle_in_transaction_session_timeout: storageLimits.databaseStatementMsMax,
+      ...(options.looksThroughTables === true ? {} : { enable_seqscan: 'off' }),
     },
   });
 }

@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { setUpSettling } from '../../control-plane/decisions/settle-batch.ts';
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { together } from '../../control-plane/storage/together.ts';
 import type { AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 
 /**
- * The statements of a settlement are planned once for a connection: on the first day of an installation while
- * their tables are empty, when looking through all of a table seems the cheapest way to find a row.
+ * Some statements are planned once for a connection: on the first day of an installation while their tables are
+ * empty, when looking through all of a table seems the cheapest way to find a row.
  */
 const rows = 50_000;
 const nowMs = Date.now() as UnixMillis;
@@ -47,11 +51,11 @@ async function settle(n: number): Promise<void> {
   });
 }
 
-async function rowsLookedAt(): Promise<number> {
+async function rowsLookedAt(table: string): Promise<number> {
   await pool`SELECT pg_stat_force_next_flush()`;
   const [row] = await pool<{ read: number }[]>`
     SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read
-    FROM pg_stat_user_tables WHERE relname = 'settlements'`;
+    FROM pg_stat_user_tables WHERE relname = ${table}`;
   return row?.read ?? 0;
 }
 
@@ -61,7 +65,26 @@ it('finds settlements by their keys also with plans that were made while there w
     INSERT INTO settlements (settlement_id, passport_id, scope_id, key_hash, request_hash, source, is_answered, expires_at_ms)
     SELECT 'att_other_' || n, 'pass_1', 'gate_1', 'hash ' || n, '', 'control-plane', false, ${nowMs + dayMs}::bigint
     FROM generate_series(1, ${rows}) n`;
-  const before = await rowsLookedAt();
+  const before = await rowsLookedAt('settlements');
   await settle(2);
-  expect((await rowsLookedAt()) - before).toBeLessThan(rows / 10);
+  expect((await rowsLookedAt('settlements')) - before).toBeLessThan(rows / 10);
+});
+
+it('finds records by their ids, at ingest and in settlements, however often it has looked while there were none', async () => {
+  const record = { id: systemRandom().newId('att', nowMs), gateId: null, passportId: null };
+  const shipped = [{ record }] as readonly unknown[] as readonly ShippedRecord[];
+  const inSettlement = () =>
+    pool.begin((tx) => together([() => setUpSettling(tx), () => readKnown(tx, shipped)]));
+  // From the sixth time on PostgreSQL may keep a plan.
+  for (let time = 0; time < 10; time++) await readKnown(pool, shipped);
+  await inSettlement();
+  await database.sql`
+    INSERT INTO records (sequence, timestamp_ms, attestation_id, chain, reader, source, signing_key, checks, decision, test,
+      request_hash, signature, previous_hash)
+    SELECT n, 0, gen_random_uuid(), 1, 1, 1, 1, 1, 'P', false, '', '', CASE WHEN n > 1 THEN ''::bytea END
+    FROM generate_series(1, ${rows}) n`;
+  const before = await rowsLookedAt('records');
+  await readKnown(pool, shipped);
+  await inSettlement();
+  expect((await rowsLookedAt('records')) - before).toBeLessThan(rows / 10);
 });
