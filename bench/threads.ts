@@ -17,7 +17,7 @@ export const threads = (options: BenchOptions): Promise<Table> =>
       row: 'threads',
       title: 'One and two listening threads on two cores, load generator included',
       notes: [
-        'Sidecar and wrk are pinned to nothing: the kernel places them. wrk takes a good part of a core, so that two threads never have two of them; the busier column says how many cores each sidecar had.',
+        'Sidecar and wrk are pinned to nothing: the kernel places them, and wrk goes before the threads. It takes a good part of a core, so that two threads never have two of them; the busier column says how many cores each sidecar had.',
         'Processor time of shipping after the load is shared by the threads, which ship at the same time.',
       ],
     },
@@ -30,7 +30,7 @@ async function withThreads(scene: Scene, count: number): Promise<Contender> {
     sidecarSettings: { SIDECAR_THREADS: String(count) },
   });
   const { load: onOneCore, program, shipped } = await warmLoad(scene, installation, `threads-${count}`);
-  const load = { ...onOneCore, cores: allCores };
+  const load = { ...onOneCore, cores: allCores, goesFirst: true };
   const name = count === 1 ? 'one thread' : `${count} threads`;
   const measure: Side['measure'] = async (seconds) => {
     const before = program.cpuSeconds();
