@@ -11,7 +11,7 @@ import {
 import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import { secondMs } from '../../shared/model/time.ts';
+import { type MonotonicMillis, secondMs } from '../../shared/model/time.ts';
 import { parseGateChoice } from '../../shared/wire/check.ts';
 import { parseCheckBatch } from '../../shared/wire/check-batch.ts';
 import { type CheckItem, ChecksInOrder } from '../enforce/checks-in-order.ts';
@@ -63,14 +63,16 @@ export class InProcessChecks {
   /** `gateId` null: the gate that `request.gate_id` names, or none. */
   ask(gateId: string | null, check: InProcessCheck, options: CallOptions): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      const requestId = this.#newRequestId();
+      // Read once: all until the call returns is one moment.
+      const nowMs = this.#core.clock.monotonic();
+      const requestId = this.#newRequestId(nowMs);
       this.#unanswered++;
       const pending = new PendingCheck(requestId, resolve, reject, this.#onAnswered);
       try {
         pending.watch(options, lateAnswer);
         const read = readCheck(check, this.#core.writer);
         const head = this.#admit(gateId ?? parseGateChoice(read.call.request), requestId);
-        this.#decide(head, read, pending);
+        this.#decide(head, read, pending, nowMs);
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
         pending.settle(refusalOf(error, requestId));
@@ -81,7 +83,7 @@ export class InProcessChecks {
   /** Each is decided and recorded as if it came alone, in order (contract §16). */
   askBatch(gateId: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
     return new Promise((resolve, reject) => {
-      const requestId = this.#newRequestId();
+      const requestId = this.#newRequestId(this.#core.clock.monotonic());
       const size = Array.isArray(checks) ? checks.length : 0;
       this.#unanswered += size;
       const pending = new Pending<Results>(resolve, reject, () => this.#noteAnswered(size));
@@ -131,9 +133,9 @@ export class InProcessChecks {
     if (this.#unanswered === 0) this.#whenIdle();
   }
 
-  #newRequestId(): RequestId {
+  #newRequestId(nowMs: MonotonicMillis): RequestId {
     const { clock, random } = this.#core;
-    return random.newId('req', clock.now());
+    return random.newId('req', clock.now(nowMs));
   }
 
   /** The program around it is trusted, as a peer without a key is (contract §15). */
@@ -144,15 +146,15 @@ export class InProcessChecks {
     return enforcer.admitPeer(gateId, requestId);
   }
 
-  #decide(head: OpenRequestHead, check: CanonicalCheck, pending: PendingCheck): void {
-    const { enforcer, clock } = this.#core;
+  #decide(head: OpenRequestHead, check: CanonicalCheck, pending: PendingCheck, nowMs: MonotonicMillis): void {
+    const { enforcer } = this.#core;
     const mayDecide = this.#decided < embeddedLimits.decisionsPerTurnMax;
     if (!mayDecide && this.#waiting.length >= embeddedLimits.checksWaitingMax)
       throw new ApiError('overloaded');
-    const open = enforcer.begin(head, pending, clock.monotonic());
+    const open = enforcer.begin(head, pending, nowMs);
     if (mayDecide) {
       this.#countDecision();
-      enforcer.proceedRead(open, check);
+      enforcer.proceedRead(open, check, null, nowMs);
     } else this.#waiting.push({ open, check, pending });
   }
 

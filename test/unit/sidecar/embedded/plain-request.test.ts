@@ -50,6 +50,18 @@ describe('the plain form of a request', () => {
     expect(plainRequest(Object.create({ amount: 5 }))).toEqual({});
   });
 
+  it('calls a getter once, and reads nothing that a symbol names', () => {
+    let calls = 0;
+    const plain = plainRequest({
+      get amount() {
+        return ++calls;
+      },
+      [Symbol('a')]: { toJSON: () => calls++ },
+    });
+    expect(JSON.stringify(plain)).toBe('{"amount":1}');
+    expect(calls).toBe(1);
+  });
+
   it('has no negative zero, as JSON has none', () => {
     expect(plainRequest({ amount: -0 })).toEqual({ amount: 0 });
   });
