@@ -46,8 +46,8 @@ const types = {
  * URL. Columns of type `bigint` and `bigint[]` arrive as numbers; `numeric` (what `sum(bigint)` gives) still
  * arrives as text, so cast it in the query.
  *
- * Rows are found by their keys, and no table is looked through for them where an index serves. PostgreSQL keeps
- * plans, also those of the first seconds of an installation, when looking through an empty table is the
+ * Rows are found by their keys, and no table is looked through for them where an index serves. PostgreSQL
+ * keeps plans, also those of the first seconds of an installation, when looking through an empty table is the
  * cheapest way, until it takes statistics.
  *
  * A query on a database that is away fails at once where the connection is refused, and otherwise after

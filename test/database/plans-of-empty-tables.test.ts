@@ -12,8 +12,8 @@ import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 
 /**
- * Some statements are planned once for a connection: on the first day of an installation while their tables are
- * empty, when looking through all of a table seems the cheapest way to find a row.
+ * Some statements are planned once for a connection: on the first day of an installation while their tables
+ * are empty, when looking through all of a table seems the cheapest way to find a row.
  */
 const rows = 50_000;
 const nowMs = Date.now() as UnixMillis;
