@@ -48,14 +48,17 @@ class Copier {
       this.#count(value.length);
       return Array.from(value, (item) => this.copy(item, depth) ?? null);
     }
+    const names = Object.keys(value);
+    // Before anything is copied: a body of somebody else's may have a million of them.
+    this.#count(names.length);
     // As a whole, so that it keeps the shape that V8 knows: member by member takes several times as long.
     const copied: Record<string, unknown> = { ...value };
-    for (const name of Object.keys(copied)) {
+    for (const name of names) {
       const member = this.copy(copied[name], depth);
       // An own member: also `__proto__` is replaced, and no prototype set.
       if (!Object.is(member, copied[name])) copied[name] = member;
       if (member === undefined) delete copied[name];
-      else this.#count(name.length + 1);
+      else this.#count(name.length);
     }
     return copied;
   }

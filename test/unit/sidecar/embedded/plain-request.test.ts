@@ -28,6 +28,8 @@ const fromPrograms = fc.letrec((tie) => ({
   ),
 }));
 
+const member = { value: 1, enumerable: true };
+
 describe('the plain form of a request', () => {
   it('is what its JSON text says, with the same hash', () => {
     fc.assert(
@@ -113,6 +115,19 @@ describe('the plain form of a request', () => {
     ['a long list', { list: Array.from({ length: limits.bodyBytesMax }, () => 1) }],
   ])('is bounded: %s', (_name, request) => {
     expect(() => plainRequest(request)).toThrow(`at most ${limits.bodyBytesMax} characters`);
+  });
+
+  it('reads none of too many members', () => {
+    let reads = 0;
+    const first = {
+      get amount() {
+        return ++reads;
+      },
+    };
+    const names = Array.from({ length: limits.bodyBytesMax }, (_, i) => `m${i}`);
+    const request = Object.defineProperties(first, Object.fromEntries(names.map((name) => [name, member])));
+    expect(() => plainRequest(request)).toThrow('at most');
+    expect(reads).toBe(0);
   });
 
   it('passes on what a getter of the program throws', () => {
