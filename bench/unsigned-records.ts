@@ -39,7 +39,8 @@ export async function addUnsignedRecords(
 ): Promise<void> {
   const { owner, passportIds, gateIds, from, count, startMs } = asked;
   await sql.begin(async (tx) => {
-    await tx`SELECT set_config('statement_timeout', '0', true)`;
+    // It is about most of the table.
+    await tx`SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)`;
     await tx`
       INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
       SELECT chain_id, ${owner.accountId}, ${owner.mode}, 0, NULL FROM unnest(${[...passportIds]}::text[]) AS new (chain_id)
