@@ -114,11 +114,11 @@ async function settleTogether(
 }
 
 /**
- * A wait for another transaction's lock must not outlive the requests that wait here. And each statement is
- * planned once for a connection: PostgreSQL would plan those with a list of ids for each call anew, because
- * one id looks cheaper to it than the ten that it expects, and that took a third of its time. Such a plan
- * stays until statistics are taken anew, however much its tables have grown meanwhile, so it must be good for
- * tables of any size: rows are found by their keys, and no table is looked through for them.
+ * To be sent first. A wait for another transaction's lock must not outlive the requests that wait here. And
+ * each statement is planned once for a connection: PostgreSQL would plan those with a list of ids for each
+ * call anew, because one id looks cheaper to it than the ten that it expects, and that took a third of its
+ * time. Such a plan stays until statistics are taken anew, however much its tables have grown meanwhile, so
+ * it must be good for tables of any size: rows are found by their keys, one by one (storage/connect.ts).
  */
 export const setUpSettling = (tx: Transaction) => tx`
   SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true),

@@ -35,7 +35,7 @@ export async function readTogether<Queries extends readonly PromiseLike<unknown>
   sql: Database | Transaction,
   queries: readonly [...Queries],
 ): Promise<Results<Queries>> {
-  if ('savepoint' in sql) return together<Queries>(queries.map((query) => () => query) as never);
+  if ('savepoint' in sql) return (await together(queries.map((query) => () => query))) as Results<Queries>;
   const rows: unknown[] = [];
   // A query of the driver is sent when somebody waits for it.
   for (const query of queries) rows.push(await query);
