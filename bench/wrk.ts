@@ -38,15 +38,8 @@ export async function drive(load: Load, seconds: number): Promise<Driven> {
   if (load.variety !== undefined) writeFileSync(`${load.scriptPath}.requests`, rawRequests(load.variety));
   const { stdout } = await run('taskset', [
     ...['-c', load.cores ?? String(otherCore), ...(load.goesFirst === true ? ['nice', '-n', '-15'] : [])],
-    ...[
-      'wrk',
-      '--threads',
-      '1',
-      '--connections',
-      String(load.connections ?? connectionsUsual),
-      '--duration',
-      `${seconds}s`,
-    ],
+    ...['wrk', '--threads', '1', '--duration', `${seconds}s`],
+    ...['--connections', String(load.connections ?? connectionsUsual)],
     ...['--script', load.scriptPath, load.url],
   ]);
   const [, requests, microseconds, cpuMicroseconds, errors] =

@@ -71,7 +71,6 @@ export class ChecksInOrder implements Worker {
   readonly #deps: InOrderDeps;
   readonly #options: ChecksInOrderOptions;
   readonly #cameAtMs: MonotonicMillis;
-  #body: Buffer | null;
   /** A copy of the body, while it waits for its turn. */
   #kept: KeptBody | null = null;
   /** Null until they are read. */
@@ -91,7 +90,6 @@ export class ChecksInOrder implements Worker {
   constructor(deps: InOrderDeps, options: ChecksInOrderOptions) {
     this.#deps = deps;
     this.#options = options;
-    this.#body = options.body ?? noBytes;
     this.#cameAtMs = deps.clock.monotonic();
   }
 
@@ -99,8 +97,7 @@ export class ChecksInOrder implements Worker {
     const { turns } = this.#deps;
     if (turns.tryNow(this)) return;
     try {
-      this.#kept = turns.keep(this.#body ?? noBytes);
-      this.#body = null;
+      this.#kept = turns.keep(this.#options.body ?? noBytes);
       turns.wants(this);
     } catch (error) {
       this.#options.onRefused(error);
@@ -130,10 +127,9 @@ export class ChecksInOrder implements Worker {
   /** Null: nobody waits for them any more, or they are refused. */
   #read(budget: TurnBudget): ReadChecks | null {
     const { read, responder, onRefused } = this.#options;
-    const body = this.#kept?.bytes ?? this.#body ?? noBytes;
+    const body = this.#kept?.bytes ?? this.#options.body ?? noBytes;
     this.#kept?.release();
     this.#kept = null;
-    this.#body = null;
     budget.bytes -= body.byteLength;
     if (responder.isAborted) return null;
     try {

@@ -8,10 +8,11 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { together } from '../../control-plane/storage/together.ts';
 import { emptyChain } from '../../shared/attestation/chain.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { AccountId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
+import { newSettlement } from '../support/new-settlement.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 
 /**
@@ -32,24 +33,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-const settlement = (n: number) => ({
-  id: `att_${n}` as AttestationId,
-  key: { passportId: 'pass_1' as PassportId, scopeId: 'gate_1' as GateId, idempotencyKey: `key ${n}` },
-  requestHash: 'the same',
-  answer: { constraintsEvaluated: [], pii: [] },
-  source: 'control-plane' as const,
-  readerId: `att_reader_${n}` as AttestationId,
-  took: [],
-  held: [],
-});
-
 /** New, sent again, a copy that reads the first, and its void. */
 async function settle(n: number): Promise<void> {
   await pool.begin(async (tx: Transaction) => {
     await setUpSettling(tx);
-    const copy = { ...settlement(n), id: `att_copy_${n}` as AttestationId };
-    await insertSettlements(tx, [settlement(n)], nowMs);
-    await insertSettlements(tx, [settlement(n), copy], nowMs);
+    const [first, copy] = [newSettlement(`${n}`, `${n}`), newSettlement(`copy_${n}`, `${n}`)];
+    await insertSettlements(tx, [first], nowMs);
+    await insertSettlements(tx, [first, copy], nowMs);
     await writeVoids(tx, 'control-plane', [copy.readerId], nowMs);
   });
 }
