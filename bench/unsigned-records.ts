@@ -40,8 +40,7 @@ export async function addUnsignedRecords(
   const { owner, passportIds, gateIds, from, count, startMs } = asked;
   await sql.begin(async (tx) => {
     // It is about most of the table.
-    await tx`SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true),
-      set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)`;
+    await tx`SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)`;
     await tx`
       INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
       SELECT chain_id, ${owner.accountId}, ${owner.mode}, 0, NULL FROM unnest(${[...passportIds]}::text[]) AS new (chain_id)

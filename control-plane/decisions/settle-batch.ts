@@ -118,11 +118,13 @@ async function settleTogether(
  * each statement is planned once for a connection: PostgreSQL would plan those with a list of ids for each
  * call anew, because one id looks cheaper to it than the ten that it expects, and that took a third of its
  * time. Such a plan stays until statistics are taken anew, however much its tables have grown meanwhile, so
- * it must be good for tables of any size: see storage/connect.ts.
+ * it must be good for tables of any size: rows are found by their keys, one by one (storage/connect.ts).
  */
 export const setUpSettling = (tx: Transaction) => tx`
   SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true),
-    set_config('plan_cache_mode', 'force_generic_plan', true)`;
+    set_config('plan_cache_mode', 'force_generic_plan', true),
+    set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true)`;
 
 type Readable = Exclude<ArrivedSettlement, Malformed>;
 

@@ -21,9 +21,6 @@ export interface ConnectOptions {
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
 
-/** How PostgreSQL plans what is about a few rows: each is found by an index, also those of a join. */
-const rowsByKeys = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
-
 const bigintOid = 20;
 
 /**
@@ -77,7 +74,7 @@ export function connect(options: ConnectOptions): Database {
       application_name: 'agent-trust',
       statement_timeout: storageLimits.databaseStatementMsMax,
       idle_in_transaction_session_timeout: storageLimits.databaseStatementMsMax,
-      ...(options.looksThroughTables === true ? {} : rowsByKeys),
+      ...(options.looksThroughTables === true ? {} : { enable_seqscan: 'off' }),
     },
   });
 }
