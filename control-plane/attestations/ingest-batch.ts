@@ -3,13 +3,16 @@ import type { ChainId } from '../../shared/model/attestation.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import {
+  isSharedParts,
   type Malformed,
   parseBatchItem,
+  type ReadParts,
+  readSharedParts,
   type ShippedBatch,
   type ShippedRecord,
   type ShippedSettlementVoid,
   type ShippedVoid,
-} from '../../shared/wire/spooled-record.ts';
+} from '../../shared/wire/attestation-batch.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
@@ -248,13 +251,19 @@ const isSettlementVoid = (item: NumberedItem): item is NumberedItem & ShippedSet
 
 function numberItems(batch: ShippedBatch, accountId: AccountId): NumberedBatch {
   const source = { sidecarId: batch.sidecarId, accountId };
+  const items: NumberedItem[] = [];
   let next = batch.firstSeq;
-  const items = batch.items.map((value): NumberedItem => {
-    const item = parseBatchItem(value, source);
+  let shared: ReadParts | undefined;
+  for (const value of batch.items) {
+    if (isSharedParts(value)) {
+      shared = readSharedParts(value);
+      continue;
+    }
+    const item = parseBatchItem(value, source, shared);
     // A void run is numbered by its last, which tells whether any of it is new.
     next += item.kind === 'void' ? item.count : 1;
-    return Object.assign(item, { seq: next - 1 });
-  });
+    items.push(Object.assign(item, { seq: next - 1 }));
+  }
   return { ...batch, accountId, items, nextSeq: next };
 }
 

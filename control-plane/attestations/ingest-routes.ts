@@ -4,7 +4,7 @@ import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseAttestationBatch } from '../../shared/wire/spooled-record.ts';
+import { parseAttestationBatch } from '../../shared/wire/attestation-batch.ts';
 import { callerOf } from '../http/caller.ts';
 import { readUncheckedJson } from '../http/json-body.ts';
 import { fairShare } from '../storage/fair-share.ts';

@@ -4,7 +4,7 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
+import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';

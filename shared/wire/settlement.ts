@@ -10,10 +10,15 @@ import type { AccountId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import {
+  type Malformed,
+  parseBatchItem,
+  type RecordSource,
+  type ShippedRecord,
+} from './attestation-batch.ts';
 import { closed, nullable } from './fields.ts';
 import { findReturnFault, Holder, LeaseReturn, windowOfLease } from './lease-call.ts';
 import { shapeReader, type Wire } from './shape.ts';
-import { type Malformed, parseBatchItem, type RecordSource, type ShippedRecord } from './spooled-record.ts';
 import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 

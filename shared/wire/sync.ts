@@ -16,8 +16,9 @@ import { dayMs, type UnixMillis } from '../model/time.ts';
  *      learn whom other accounts revoke. One of version 3
  *               finds nobody in it, and is turned away; settlements in batches, and their voids in the spool
  *   5  2026-11  gates with their routes
+ *   6  2026-11  records that leave out what a batch says once for many of them (SharedParts)
  */
-export const syncVersion = 5;
+export const syncVersion = 6;
 
 const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
 
@@ -102,6 +103,35 @@ export interface SpooledRecord {
   readonly took?: readonly number[];
 }
 
+/** What all records of a passport say alike. */
+export type ChainPart = Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_hash'>;
+
+/** What all records of one kind at a gate say alike. */
+export type OutcomePart = Pick<
+  SpooledRecord,
+  'gate_id' | 'decision' | 'reason' | 'permission_key' | 'constraints_evaluated' | 'pii' | 'caller_mode'
+>;
+
+/** What differs with each request. */
+export type RequestPart = Omit<SpooledRecord, keyof ChainPart | keyof OutcomePart>;
+
+/**
+ * Stands in a batch before ShortRecords, and says for them what they leave out; it holds up to the next of
+ * its kind. It has no number of its own.
+ */
+export interface SharedParts {
+  readonly chains: readonly ChainPart[];
+  readonly outcomes: readonly OutcomePart[];
+}
+
+/** A SpooledRecord whose other members are those of one ChainPart and one OutcomePart. */
+export interface ShortRecord extends RequestPart {
+  /** Index in `chains` of the SharedParts before it. */
+  readonly chain: number;
+  /** Index in `outcomes`. */
+  readonly outcome: number;
+}
+
 /**
  * The next word of a sidecar about a settlement whose client it answered without knowing the outcome. It
  * travels through the spool, so that no crash loses it. What was not committed never will be. What was
@@ -143,7 +173,7 @@ export interface AttestationBatch {
   readonly epoch: string;
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
-  readonly records: readonly (SpooledRecord | SettlementVoid | VoidRun)[];
+  readonly records: readonly (SpooledRecord | ShortRecord | SharedParts | SettlementVoid | VoidRun)[];
   /** No record of this epoch follows, now or later. Only here `records` may be empty. */
   readonly end?: EpochEnd;
 }

@@ -1,7 +1,14 @@
-import { assert } from '../../shared/errors/assert.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { AttestationBatch, EpochEnd, VoidRun } from '../../shared/wire/sync.ts';
+import { renderSpooledRecord, wholeRecord } from '../../shared/wire/spooled-record.ts';
+import type {
+  AttestationBatch,
+  EpochEnd,
+  ShortRecord,
+  SpooledRecord,
+  VoidRun,
+} from '../../shared/wire/sync.ts';
 import type { FrameRecords } from './spool-segment.ts';
 
 /** The sidecar and the process that send the batch. */
@@ -47,9 +54,12 @@ export class BatchBuilder {
   /** Behind the last item. */
   #end = itemsAt;
   #itemCount = 0;
-  /** Where the items begin, and of which number each is. */
+  /** Where the items with numbers begin and end, and of which number each is. */
   readonly #starts = new Uint32Array(limits.ingestRecordsMax);
+  readonly #ends = new Uint32Array(limits.ingestRecordsMax);
   readonly #seqs = new Float64Array(limits.ingestRecordsMax);
+  /** The shared parts among the items, and the first number of the frame that each was copied from. */
+  #shared: { readonly start: number; readonly end: number; readonly frameSeq: number }[] = [];
 
   get isEmpty(): boolean {
     return this.#itemCount === 0;
@@ -65,22 +75,33 @@ export class BatchBuilder {
     this.isFull = false;
     this.#end = itemsAt;
     this.#itemCount = 0;
+    this.#shared = [];
   }
 
   /**
    * Adds the JSON of the next records: of those of a frame that lies in these bytes, the ones from index
-   * `from` to before `to`. Returns how many it took: fewer where the batch is full.
+   * `from` to before `to`, behind the shared parts of the frame. Returns how many it took: fewer where the
+   * batch is full.
    */
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
     const start = records.startOf(from);
-    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
-    const room = this.#bytes.length - envelopeEnd.length - this.#end - separatorBytes;
+    const { partsStart, partsEnd, firstSeq } = records;
+    const hasParts = partsEnd === partsStart || this.#shared.at(-1)?.frameSeq === firstSeq;
+    const partsBytes = hasParts ? 0 : partsEnd - partsStart + 1;
+    const room = this.#bytes.length - envelopeEnd.length - this.#end - 1 - partsBytes;
     let end = Math.min(to, from + this.#starts.length - this.#itemCount);
     while (end > from && records.endOf(end - 1) - start > room) end--;
     this.isFull = end < to;
     if (end <= from) return 0;
-    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
-    for (let i = from; i < end; i++) this.#noteItem(this.#end + records.startOf(i) - start, 1);
+    if (!hasParts) {
+      this.#separate();
+      const partsAt = this.#end;
+      this.#end += source.copy(this.#bytes, partsAt, partsStart, partsEnd);
+      this.#shared.push({ start: partsAt, end: this.#end, frameSeq: firstSeq });
+    }
+    this.#separate();
+    const shift = this.#end - start;
+    for (let i = from; i < end; i++) this.#noteItem(records.startOf(i) + shift, records.endOf(i) + shift, 1);
     this.#end += source.copy(this.#bytes, this.#end, start, records.endOf(end - 1));
     this.recordCount += end - from;
     return end - from;
@@ -89,24 +110,34 @@ export class BatchBuilder {
   /** Gives up the next `count` numbers. False: the batch is full. */
   addVoid(reason: VoidRun['void'], count: number): boolean {
     const json = JSON.stringify({ void: reason, count } satisfies VoidRun);
-    const separatorBytes = this.#itemCount === 0 ? 0 : 1;
     this.isFull =
       this.#itemCount === this.#starts.length ||
-      this.#end + separatorBytes + json.length + envelopeEnd.length > this.#bytes.length;
+      this.#end + 1 + json.length + envelopeEnd.length > this.#bytes.length;
     if (this.isFull) return false;
-    if (separatorBytes === 1) this.#bytes[this.#end++] = comma;
+    this.#separate();
     this.voided.push({ firstSeq: this.nextSeq, count, reason });
-    this.#noteItem(this.#end, count);
+    this.#noteItem(this.#end, this.#end + json.length, count);
     this.#end += this.#bytes.write(json, this.#end);
     return true;
   }
 
-  /** The JSON of the record of that number; null if it is not one of this batch's records. */
+  /**
+   * The JSON of the record of that number, as a whole; null if it is not one of this batch's records.
+   */
   recordText(seq: number): string | null {
     const index = this.#seqs.subarray(0, this.#itemCount).indexOf(seq);
     if (index < 0 || this.voided.some(({ firstSeq }) => firstSeq === seq)) return null;
-    const nextStart = index + 1 < this.#itemCount ? (this.#starts[index + 1] ?? 0) - 1 : this.#end;
-    return this.#bytes.toString('utf8', this.#starts[index], nextStart);
+    const start = this.#starts[index] ?? 0;
+    const text = this.#bytes.toString('utf8', start, this.#ends[index]);
+    const item: SpooledRecord | ShortRecord = JSON.parse(text);
+    if (!('chain' in item)) return text;
+    const shared = must(
+      this.#shared.findLast((parts) => parts.start < start),
+      'shared parts stand before a short record',
+    );
+    return renderSpooledRecord(
+      wholeRecord(item, JSON.parse(this.#bytes.toString('utf8', shared.start, shared.end))),
+    );
   }
 
   /**
@@ -131,9 +162,15 @@ export class BatchBuilder {
     return this.#bytes.subarray(start, end);
   }
 
-  /** An item begins there, which stands for the next `count` numbers. */
-  #noteItem(start: number, count: number): void {
+  /** Where an item was added, another one may follow. */
+  #separate(): void {
+    if (this.#end > itemsAt) this.#bytes[this.#end++] = comma;
+  }
+
+  /** An item stands there, for the next `count` numbers. */
+  #noteItem(start: number, end: number, count: number): void {
     this.#starts[this.#itemCount] = start;
+    this.#ends[this.#itemCount] = end;
     this.#seqs[this.#itemCount] = this.nextSeq;
     this.#itemCount += 1;
     this.nextSeq += count;

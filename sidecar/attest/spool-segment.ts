@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { renderShortRecord } from '../../shared/wire/spooled-record.ts';
 import { crc32c } from './crc32c.ts';
 import { attestLimits } from './limits.ts';
 
@@ -14,20 +15,23 @@ import { attestLimits } from './limits.ts';
  *       u32       u32       u64
  *               \______________ covered by the checksum _________/
  *
- * The highest bit of `length` is no part of the number; it says which of two frames this is.
+ * The two highest bits of `length` are no part of the number. The first says which of two frames this is.
  *
  * Set: a block, with the records of one event-loop turn, or some of them. `seq` is the number of the first
  * one, `check` is the CRC-32 of zlib, which Node.js computes natively, and the payload is
  *
  *     16        20
- *     +---------+--------------------------+------------------------------+
- *     | count   | record , record , ...    | end of each record           |
- *     +---------+--------------------------+------------------------------+
- *       u32       JSON in UTF-8, separated   u32, counted from byte 20
- *                 as in an array
+ *     +---------+--------------------------+---------------+------------------------------+
+ *     | count   | record , record , ...    | shared parts  | end of each record           |
+ *     +---------+--------------------------+---------------+------------------------------+
+ *       u32       JSON in UTF-8, separated   JSON, or        u32, counted from byte 20
+ *                 as in an array             nothing
  *
- * so that the records of a block can be sent with one copy, and each of them be found. A block is damaged as
- * a whole, and is therefore bounded (attestLimits.spoolBlockBytes).
+ * so that the records of a block can be sent with one copy, and each of them be found. What many of them
+ * say alike stands in the shared parts once, and the records refer to it (SharedParts, ShortRecord in
+ * shared/wire/sync.ts); the second bit says that there are some. Builds until 2026-11-23 take such a block
+ * for damaged, and set it aside as it is. A block is damaged as a whole, and is therefore bounded
+ * (attestLimits.spoolBlockBytes).
  *
  * Not set: the only frame of builds until 2026-11-22. Its payload is the JSON of one record, and `check` is a
  * CRC-32C. Still read, no longer written.
@@ -41,22 +45,46 @@ const frameHeaderBytes = 16;
 const blockRecordsAt = frameHeaderBytes + 4;
 const endBytes = 4;
 const blockBit = 0x8000_0000;
+const sharingBit = 0x4000_0000;
 const u32 = 2 ** 32;
 
 /** A character of JSON takes at most three bytes of UTF-8 for each UTF-16 unit. */
 const recordBytesMax = attestLimits.spoolRecordCharsMax * 3;
+
+const chainsBegin = '{"chains":[';
+const outcomesBegin = '],"outcomes":[';
+const partsEnd = ']}';
+/** Of shared parts, all but the parts. */
+const partsFrameBytes = chainsBegin.length + outcomesBegin.length + partsEnd.length;
+
 /** A block takes one more record as long as it is shorter than `spoolBlockBytes`. */
 export const frameBytesMax =
-  attestLimits.spoolBlockBytes + recordBytesMax + endBytes * attestLimits.spoolBlockRecordsMax;
+  attestLimits.spoolBlockBytes +
+  recordBytesMax +
+  partsFrameBytes +
+  endBytes * attestLimits.spoolBlockRecordsMax;
 
 /**
- * The text of a record, as `renderSpooledRecord` writes it, in its three parts: the last two are the same for
- * many records, and are copied as the bytes that they are.
+ * The JSON of what many records say alike: a ChainPart or an OutcomePart. It is made once, for one writer,
+ * which notes in it where it stands in the block that is being filled.
  */
+export class SharedPart {
+  readonly bytes: Uint8Array;
+  /** Written by BlockWriter alone. 0: in no block yet. */
+  block = 0;
+  index = 0;
+
+  constructor(json: string) {
+    this.bytes = Buffer.from(json);
+  }
+}
+
+/** A record in its three parts. */
 export interface RecordParts {
-  readonly head: string;
-  readonly chain: Uint8Array;
-  readonly outcome: Uint8Array;
+  /** `membersOfRequest`: ASCII. */
+  readonly request: string;
+  readonly chain: SharedPart;
+  readonly outcome: SharedPart;
 }
 
 /**
@@ -66,24 +94,32 @@ export class BlockWriter {
   readonly bytes: Buffer;
   /** Behind the last record, or the last sealed block. */
   #end = 0;
-  /** Of the block that is being filled; meaningless while `#count` is 0. */
+  /** Blocks that were begun so far; the last one is being filled unless `#count` is 0. */
+  #block = 0;
   #start = 0;
   #firstSeq = 0;
   #count = 0;
   readonly #ends = new Uint32Array(attestLimits.spoolBlockRecordsMax);
+  readonly #chains: SharedPart[] = [];
+  readonly #outcomes: SharedPart[] = [];
+  /** That these parts will take, with a comma each. */
+  #partsBytes = 0;
 
   constructor(capacityBytes: number) {
     this.bytes = Buffer.allocUnsafe(capacityBytes);
   }
 
-  /** Of what was added so far; a block that is not sealed grows by the ends of its records. */
+  /**
+   * Of what was added so far; a block that is not sealed grows by the ends of its records, and by
+   * `partsFrameBytes`.
+   */
   get length(): number {
-    return this.#end;
+    return this.#end + this.#partsBytes;
   }
 
   /** For a record of any legal length. */
   get hasRoom(): boolean {
-    return this.#end + frameBytesMax <= this.bytes.length;
+    return this.length + frameBytesMax <= this.bytes.length;
   }
 
   /** Adds a record. `hasRoom`, and `seq` follows the one before. */
@@ -93,23 +129,32 @@ export class BlockWriter {
     this.#endRecord();
   }
 
-  /** The same for a record in parts, of which the first is ASCII. */
-  addParts(seq: number, { head, chain, outcome }: RecordParts): void {
-    const { bytes } = this;
+  /** The same for a record in parts. */
+  addParts(seq: number, { request, chain, outcome }: RecordParts): void {
     this.#beginRecord(seq);
-    let end = this.#end;
-    end += bytes.write(head, end, 'latin1');
-    bytes.set(chain, end);
-    end += chain.length;
-    bytes.set(outcome, end);
-    this.#end = end + outcome.length;
+    const json = renderShortRecord(
+      request,
+      this.#placeOf(chain, this.#chains),
+      this.#placeOf(outcome, this.#outcomes),
+    );
+    this.#end += this.bytes.write(json, this.#end, 'latin1');
     this.#endRecord();
+  }
+
+  #placeOf(part: SharedPart, parts: SharedPart[]): number {
+    if (part.block !== this.#block) {
+      part.block = this.#block;
+      part.index = parts.length;
+      parts.push(part);
+      this.#partsBytes += part.bytes.length + 1;
+    }
+    return part.index;
   }
 
   #beginRecord(seq: number): void {
     if (
       this.#count === attestLimits.spoolBlockRecordsMax ||
-      this.#end - this.#start >= attestLimits.spoolBlockBytes
+      this.length - this.#start >= attestLimits.spoolBlockBytes
     )
       this.seal();
     if (this.#count === 0) this.#begin(seq);
@@ -125,9 +170,10 @@ export class BlockWriter {
     if (this.#count === 0) return this.#end;
     const { bytes } = this;
     const start = this.#start;
-    let end = this.#end;
+    const bits = blockBit + (this.#partsBytes > 0 ? sharingBit : 0);
+    let end = this.#writeParts(this.#end);
     for (let i = 0; i < this.#count; i++) end = bytes.writeUInt32LE(this.#ends[i] ?? 0, end);
-    bytes.writeUInt32LE(blockBit + end - start - frameHeaderBytes, start + 4);
+    bytes.writeUInt32LE(bits + end - start - frameHeaderBytes, start + 4);
     bytes.writeUInt32LE(this.#firstSeq % u32, start + 8);
     bytes.writeUInt32LE(Math.floor(this.#firstSeq / u32), start + 12);
     bytes.writeUInt32LE(this.#count, start + 16);
@@ -140,9 +186,30 @@ export class BlockWriter {
   clear(): void {
     this.#end = 0;
     this.#count = 0;
+    this.#forgetParts();
+  }
+
+  /** Returns where they end. */
+  #writeParts(start: number): number {
+    if (this.#partsBytes === 0) return start;
+    const { bytes } = this;
+    let end = start + bytes.write(chainsBegin, start, 'latin1');
+    end = writeList(bytes, end, this.#chains);
+    end += bytes.write(outcomesBegin, end, 'latin1');
+    end = writeList(bytes, end, this.#outcomes);
+    end += bytes.write(partsEnd, end, 'latin1');
+    this.#forgetParts();
+    return end;
+  }
+
+  #forgetParts(): void {
+    this.#chains.length = 0;
+    this.#outcomes.length = 0;
+    this.#partsBytes = 0;
   }
 
   #begin(seq: number): void {
+    this.#block += 1;
     this.#start = this.#end;
     this.#firstSeq = seq;
     this.#end += blockRecordsAt;
@@ -150,6 +217,17 @@ export class BlockWriter {
 }
 
 const comma = 0x2c;
+
+/** Separated by commas. Returns where they end. */
+function writeList(to: Buffer, start: number, parts: readonly SharedPart[]): number {
+  let end = start;
+  for (const { bytes } of parts) {
+    if (end > start) to[end++] = comma;
+    to.set(bytes, end);
+    end += bytes.length;
+  }
+  return end;
+}
 
 /** The bytes end before the frame does: there may be more of it in the file. */
 export const incomplete = -1;
@@ -162,7 +240,7 @@ export const damaged = -2;
  */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (start + frameHeaderBytes > end) return incomplete;
-  const payloadBytes = buffer.readUInt32LE(start + 4) % blockBit;
+  const payloadBytes = buffer.readUInt32LE(start + 4) % sharingBit;
   if (payloadBytes === 0 || payloadBytes > frameBytesMax - frameHeaderBytes) return damaged;
   const frameEndsAt = start + frameHeaderBytes + payloadBytes;
   if (frameEndsAt > end) return incomplete;
@@ -181,19 +259,24 @@ export interface FrameRecords {
   /** Of the record with this index, from 0. Between two records of a frame there is one byte, a comma. */
   startOf(index: number): number;
   endOf(index: number): number;
+  /** The JSON of what records leave out; it is empty where none does. */
+  readonly partsStart: number;
+  readonly partsEnd: number;
 }
 
 /** `end`: what `frameEnd` has returned. */
 export function frameRecords(buffer: Buffer, start: number, end: number): FrameRecords {
   const firstSeq = frameSeq(buffer, start);
   if (!isBlock(buffer, start)) {
-    return { firstSeq, count: 1, startOf: () => start + frameHeaderBytes, endOf: () => end };
+    const startOf = () => start + frameHeaderBytes;
+    return { firstSeq, count: 1, startOf, endOf: () => end, partsStart: end, partsEnd: end };
   }
   const count = buffer.readUInt32LE(start + frameHeaderBytes);
   const endsAt = end - count * endBytes;
   const recordsAt = start + blockRecordsAt;
   const endOf = (index: number) => recordsAt + buffer.readUInt32LE(endsAt + index * endBytes);
-  return { firstSeq, count, startOf: (index) => (index === 0 ? recordsAt : endOf(index - 1) + 1), endOf };
+  const startOf = (index: number) => (index === 0 ? recordsAt : endOf(index - 1) + 1);
+  return { firstSeq, count, startOf, endOf, partsStart: endOf(count - 1), partsEnd: endsAt };
 }
 
 const frameSeq = (buffer: Buffer, start: number): number =>

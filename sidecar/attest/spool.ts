@@ -68,7 +68,7 @@ export interface Spool {
   readonly files: SpoolFiles;
   /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
   append(record: SpooledRecord, owner: RecordOwner): void;
-  /** The same for one that is rendered already. */
+  /** The same for one in parts, each of which was made for this spool. */
   appendParts(record: RecordParts, owner: RecordOwner): void;
   /**
    * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
@@ -217,8 +217,8 @@ class FileSpool implements Spool {
 
   appendParts(record: RecordParts, owner: RecordOwner): void {
     assert(!this.isFull, 'a record is appended only after isFull was looked at');
-    const { head, chain, outcome } = record;
-    const bytes = head.length + chain.length + outcome.length;
+    const { request, chain, outcome } = record;
+    const bytes = request.length + chain.bytes.length + outcome.bytes.length;
     assert(bytes <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
     this.#own(owner);
     this.#turn.addParts(this.lastSeq, record);

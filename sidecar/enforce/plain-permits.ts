@@ -4,7 +4,8 @@ import type { Decision, RequestFacts, VerifiedPassport } from '../../shared/deci
 import { needsRun } from '../../shared/decision/run.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import { recordOfChain, recordOfOutcome, recordOfRequest } from '../../shared/wire/spooled-record.ts';
+import { membersOfRequest, renderChainPart, renderOutcomePart } from '../../shared/wire/spooled-record.ts';
+import { SharedPart } from '../attest/spool-segment.ts';
 import { leasesOf } from '../quota/held-view.ts';
 import { authenticateAgain, type SectionDeps } from './decide-request.ts';
 import { enforceLimits } from './limits.ts';
@@ -21,14 +22,14 @@ import { DecisionReply } from './replies.ts';
  *
  * Any other request is left as it was, with nothing taken or recorded, and takes the general way
  * (`decideRequest`, `recordDecision`), which is the plain version of this one: a property test holds that
- * both give the same answers and the same bytes of record. What is saved is what the general way keeps for
- * requests that wait, and the text of the record, of which all but the beginning is the same for a passport,
- * and for a permission at a gate.
+ * both give the same answers and the same records. What is saved is what the general way keeps for requests
+ * that wait, and most of the record: what it says of the passport, and of the gate and the permission, is the
+ * same for many, and stands in the spool once for all of them in a turn.
  */
 export class PlainPermits {
   readonly #deps: SectionDeps;
-  readonly #chains = new WeakMap<VerifiedPassport, Uint8Array>();
-  readonly #outcomes = new WeakMap<CompiledGate, Map<PermissionKey | null, OutcomeBytes>>();
+  readonly #chains = new WeakMap<VerifiedPassport, SharedPart>();
+  readonly #outcomes = new WeakMap<CompiledGate, Map<PermissionKey | null, KnownOutcome>>();
 
   constructor(deps: SectionDeps) {
     this.#deps = deps;
@@ -60,7 +61,7 @@ export class PlainPermits {
     leases.take(view, charge);
     const { requestHash, permissionKey } = request;
     const record = {
-      head: recordOfRequest(attestationId, requestHash, decision.amountMicroUsd, nowMs, took),
+      request: membersOfRequest(attestationId, requestHash, decision.amountMicroUsd, nowMs, took),
       chain: this.#chainOf(passport),
       outcome: this.#outcomeOf(gate, permissionKey, decision),
     };
@@ -73,19 +74,19 @@ export class PlainPermits {
     return true;
   }
 
-  #chainOf(passport: VerifiedPassport): Uint8Array {
-    let bytes = this.#chains.get(passport);
-    if (bytes === undefined) {
+  #chainOf(passport: VerifiedPassport): SharedPart {
+    let part = this.#chains.get(passport);
+    if (part === undefined) {
       const { passportId, tokenHash } = passport;
-      bytes = Buffer.from(
-        recordOfChain({ chain_id: passportId, passport_id: passportId, token_hash: tokenHash }),
+      part = new SharedPart(
+        renderChainPart({ chain_id: passportId, passport_id: passportId, token_hash: tokenHash }),
       );
-      this.#chains.set(passport, bytes);
+      this.#chains.set(passport, part);
     }
-    return bytes;
+    return part;
   }
 
-  #outcomeOf(gate: CompiledGate, permissionKey: PermissionKey | null, { evaluated }: Decision): Uint8Array {
+  #outcomeOf(gate: CompiledGate, permissionKey: PermissionKey | null, { evaluated }: Decision): SharedPart {
     let ofGate = this.#outcomes.get(gate);
     if (ofGate === undefined) {
       ofGate = new Map();
@@ -93,11 +94,11 @@ export class PlainPermits {
     }
     const known = ofGate.get(permissionKey);
     // Lists of checks are shared: the same checks are the same list.
-    if (known !== undefined && known.evaluated === evaluated) return known.bytes;
+    if (known !== undefined && known.evaluated === evaluated) return known.part;
     // An agent that holds `orders:*` makes up as many as it likes.
     if (ofGate.size >= enforceLimits.outcomesPerGateMax) ofGate.clear();
-    const bytes = Buffer.from(
-      recordOfOutcome({
+    const part = new SharedPart(
+      renderOutcomePart({
         gate_id: gate.gateId,
         decision: 'PERMIT',
         reason: null,
@@ -107,12 +108,12 @@ export class PlainPermits {
         caller_mode: gate.mode,
       }),
     );
-    ofGate.set(permissionKey, { evaluated, bytes });
-    return bytes;
+    ofGate.set(permissionKey, { evaluated, part });
+    return part;
   }
 }
 
-interface OutcomeBytes {
+interface KnownOutcome {
   readonly evaluated: Decision['evaluated'];
-  readonly bytes: Uint8Array;
+  readonly part: SharedPart;
 }

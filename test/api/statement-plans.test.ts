@@ -34,7 +34,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
+import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { hashOf } from '../support/approvals.ts';
 import { leaseDatabase } from '../support/lease-database.ts';

@@ -7,7 +7,7 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { together } from '../../control-plane/storage/together.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import type { ShippedRecord } from '../../shared/wire/spooled-record.ts';
+import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import { newSettlement } from '../support/new-settlement.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 

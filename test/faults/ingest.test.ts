@@ -9,7 +9,7 @@ import { voidShipped } from '../../control-plane/decisions/void-settlements.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { parseAttestationBatch, parseBatchItem } from '../../shared/wire/spooled-record.ts';
+import { parseAttestationBatch, parseBatchItem } from '../../shared/wire/attestation-batch.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { startShipper } from '../../sidecar/attest/shipper.ts';
 import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';

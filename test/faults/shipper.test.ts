@@ -12,6 +12,7 @@ import { faultyFiles } from '../support/faulty-files.ts';
 import { ModelControlPlane } from '../support/model-control-plane.ts';
 import { sampleId } from '../support/sample-chains.ts';
 import {
+  appendBacklog,
   appendTurn,
   openTestSpool,
   random,
@@ -69,6 +70,13 @@ async function earlierStart(
   await spool.close();
 }
 
+/** The same with many records, which a sidecar writes short. */
+async function earlierBacklog(records: readonly SpooledRecord[]): Promise<void> {
+  const spool = await openTestSpool(folder.path);
+  await appendBacklog(spool, records);
+  await spool.close();
+}
+
 const segmentFiles = (): string[] =>
   readdirSync(folder.path, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.seg'))
@@ -119,7 +127,7 @@ describe('shipper', () => {
 
   it('ships a backlog in full batches without a pause', async () => {
     const records = makeRecords(limits.ingestRecordsMax * 2 + 10);
-    await earlierStart([records], 10_000_000);
+    await earlierBacklog(records);
     const spool = await openTestSpool(folder.path);
     const shipper = ship(spool, { shipIntervalMs: 60_000 });
     await until(() => controlPlane.records.length === records.length, { what: 'all is shipped' });
@@ -131,7 +139,7 @@ describe('shipper', () => {
   describe('with a backlog, sends the next batch while one is taken', () => {
     const backlog = async () => {
       const records = makeRecords(limits.ingestRecordsMax * 4 + 10);
-      await earlierStart([records], 10_000_000);
+      await earlierBacklog(records);
       return { records, spool: await openTestSpool(folder.path) };
     };
     /** `around` is given each call with its number, from 1. */
@@ -255,7 +263,7 @@ describe('shipper', () => {
     const records = makeRecords(limits.ingestRecordsMax * 2 + 5);
     const first = await openTestSpool(folder.path);
     const firstShipper = ship(first);
-    await appendTurn(first, records.slice(0, -2));
+    await appendBacklog(first, records.slice(0, -2));
     await until(() => firstShipper.shippedRecords === records.length - 2, { what: 'most are shipped' });
     await firstShipper.stop();
     await appendTurn(first, records.slice(-2));

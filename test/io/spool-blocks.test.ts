@@ -4,23 +4,25 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { BatchBuilder } from '../../sidecar/attest/batch.ts';
 import { countWaiting } from '../../sidecar/attest/count-waiting.ts';
 import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
-import { frameEnd } from '../../sidecar/attest/spool-segment.ts';
+import { frameEnd, frameRecords } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from '../support/sample-chains.ts';
 import {
   appendTurn,
   openTestSpool,
   parseBody,
   readOlderEpochs,
+  settledTurn,
   type TemporaryFolder,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
+import { sharedParts, spooledRecord } from '../support/spooled-record.ts';
 import { earlierSegment, earlierSegmentIds } from '../vectors/earlier-spool.ts';
 
 let folder: TemporaryFolder;
@@ -72,13 +74,16 @@ describe('the blocks of a spool', () => {
   });
 
   it('are shipped in full batches, also where a batch ends in the middle of one', async () => {
-    const records = makeTurn(limits.ingestRecordsMax + 10);
+    // Whole records fill a batch with bytes before they fill it with records.
+    const records = makeTurn(limits.ingestRecordsMax);
     const spool = await spoolOf([records]);
     const reader = readerOf(spool);
-    expect(await nextBatch(reader)).toEqual(records.slice(0, limits.ingestRecordsMax));
-    expect(reader.position.seq).toBe(limits.ingestRecordsMax + 1);
+    const first = await nextBatch(reader);
+    expect(first.length).toBeGreaterThan(attestLimits.spoolBlockRecordsMax);
+    expect(first).toEqual(records.slice(0, first.length));
+    expect(reader.position.seq).toBe(first.length + 1);
     expect(reader.isAtEnd).toBe(false);
-    expect(await nextBatch(reader)).toEqual(records.slice(limits.ingestRecordsMax));
+    expect(await nextBatch(reader)).toEqual(records.slice(first.length));
     expect(reader.isAtEnd).toBe(true);
     await spool.close();
   });
@@ -155,6 +160,125 @@ describe('the blocks of a spool', () => {
     const resumed = readerOf(spool);
     resumed.position = resumed.positionOf(4);
     expect((await nextBatch(resumed))[0]).toEqual({ void: 'damaged', count: 2 });
+    await spool.close();
+  });
+});
+
+describe('records that share what they say', () => {
+  const rendered = (records: readonly SpooledRecord[]) => records.map(renderSpooledRecord);
+  /** Of three passports and at two gates; each fifth is written as a whole. */
+  const makeMixed = (count: number): SpooledRecord[] =>
+    Array.from({ length: count }, (_, i) => {
+      const passport_id = sampleId('pass', i % 3);
+      return spooledRecord({ passport_id, chain_id: passport_id, gate_id: sampleId('gate', i % 2) });
+    });
+
+  async function mixedSpool(turns: readonly (readonly SpooledRecord[])[]): Promise<Spool> {
+    const spool = await openTestSpool(folder.path);
+    const parts = sharedParts();
+    for (const turn of turns) {
+      await settledTurn((owner) => {
+        for (const [i, record] of turn.entries())
+          if (i % 5 === 4) spool.append(record, owner());
+          else spool.appendParts(parts(record), owner());
+      });
+    }
+    return spool;
+  }
+
+  it('are read and shipped as whole ones are, from any record on and with any refused', async () => {
+    const turns = [7, 1, 4].map(makeMixed);
+    const records = turns.flat();
+    const spool = await mixedSpool(turns);
+    for (let seq = 1; seq <= records.length + 1; seq++) {
+      const reader = readerOf(spool);
+      reader.position = reader.positionOf(seq);
+      expect(await nextBatch(reader), `from ${seq} on`).toEqual(records.slice(seq - 1));
+      const refused = new Set([seq, seq + 2]);
+      expect(await nextBatch(readerOf(spool), refused), `${seq} is refused`).toEqual(
+        records.map((record, i) => (refused.has(i + 1) ? { void: 'refused', count: 1 } : record)),
+      );
+    }
+    await spool.close();
+  });
+
+  it('are shipped in full batches, each with the parts that its records need', async () => {
+    const records = makeMixed(limits.ingestRecordsMax * 2 + 10);
+    const spool = await mixedSpool([records]);
+    const reader = readerOf(spool);
+    const shipped: unknown[] = [];
+    for (const count of [limits.ingestRecordsMax, limits.ingestRecordsMax, 10]) {
+      const items = await nextBatch(reader);
+      expect(items).toHaveLength(count);
+      shipped.push(...items);
+    }
+    expect(shipped).toEqual(records);
+    await spool.close();
+  });
+
+  it('take a third of the room of whole ones', async () => {
+    const records = Array.from({ length: 100 }, () => spooledRecord());
+    const spool = await mixedSpool(records.map((record) => [record]).slice(0, 1));
+    const alone = spool.bytes;
+    await settledTurn((owner) => {
+      const parts = sharedParts();
+      for (const record of records) spool.appendParts(parts(record), owner());
+    });
+    expect(spool.bytes - alone).toBeLessThan((rendered(records).join().length * 2) / 5);
+    await spool.close();
+  });
+
+  it('are shown as wholes, one by one', async () => {
+    const records = makeMixed(6);
+    const spool = await mixedSpool([records.slice(0, 3), records.slice(3)]);
+    await readerOf(spool).fill(batch, new Set([2]));
+    expect([1, 2, 3, 4, 5, 6].map((seq) => batch.recordText(seq))).toEqual(
+      rendered(records).map((text, i) => (i === 1 ? null : text)),
+    );
+    await spool.close();
+  });
+
+  it('are shipped each with its parts where batches are full of bytes before they are full of records', async () => {
+    // Findings make records of a size that fills the body of a batch before its number of records does.
+    const pii = Array.from({ length: limits.piiFindingsMax }, (_, i) => ({
+      pointer: `/${'x'.repeat(limits.piiPointerCharsMax - 10)}${i}`,
+      type: 'email',
+    }));
+    const spool = await openTestSpool(folder.path);
+    const records = Array.from({ length: 600 }, (_, i) =>
+      spooledRecord({ gate_id: sampleId('gate', i), pii: pii.slice(0, 1 + (i % pii.length)) }),
+    );
+    for (const record of records)
+      await settledTurn((owner) => spool.appendParts(sharedParts()(record), owner()));
+    const reader = readerOf(spool);
+    const shipped: unknown[] = [];
+    let batches = 0;
+    for (let items = await nextBatch(reader); items.length > 0; items = await nextBatch(reader)) {
+      shipped.push(...items);
+      batches++;
+    }
+    expect(shipped).toEqual(records);
+    expect(batches).toBeGreaterThan(1);
+    await spool.close();
+  });
+
+  it('show when the next one was decided, and are lost with their block where a byte of the parts is damaged', async () => {
+    const turns = [3, 4].map(makeMixed);
+    await (await mixedSpool(turns)).close();
+    const spool = await openTestSpool(folder.path);
+    const reader = readerOf(spool);
+    reader.position = reader.positionOf(2);
+    expect(await reader.nextDecidedAtMs()).toBe(turns[0]?.[1]?.timestamp_ms);
+    const { path } = must(spool.epochs[0]?.segments[0], 'one segment');
+    const content = readFileSync(path);
+    const end = frameEnd(content, 0, content.length);
+    const { partsStart } = frameRecords(content, 0, end);
+    content[partsStart + 20] = 0;
+    writeFileSync(path, content);
+    expect(await nextBatch(readerOf(spool))).toEqual([
+      { void: 'damaged', count: 3 },
+      ...must(turns[1], 'a second turn'),
+    ]);
     await spool.close();
   });
 });

@@ -1,6 +1,7 @@
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { membersOfRequest, renderChainPart, renderOutcomePart } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { RecordParts } from '../../sidecar/attest/spool-segment.ts';
+import { type RecordParts, SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from './sample-chains.ts';
 
 const random = systemRandom();
@@ -28,6 +29,27 @@ export function spooledRecord(change: Partial<SpooledRecord> = {}): SpooledRecor
   };
 }
 
-/** A record that was spooled in parts. */
-export const recordOfParts = ({ head, chain, outcome }: RecordParts): SpooledRecord =>
-  JSON.parse(head + Buffer.from(chain).toString() + Buffer.from(outcome).toString());
+/** Takes records apart, as a sidecar does for one spool: what two of them share is the same part. */
+export function sharedParts(): (record: SpooledRecord) => RecordParts {
+  const known = new Map<string, SharedPart>();
+  const partOf = (json: string) => {
+    const part = known.get(json) ?? new SharedPart(json);
+    known.set(json, part);
+    return part;
+  };
+  return (record) => {
+    const { id, request_hash, amount_micro_usd, timestamp_ms, took } = record;
+    return {
+      request: membersOfRequest(id, request_hash, amount_micro_usd, timestamp_ms, took),
+      chain: partOf(renderChainPart(record)),
+      outcome: partOf(renderOutcomePart(record)),
+    };
+  };
+}
+
+/** A record that is spooled in parts. */
+export const recordOfParts = ({ request, chain, outcome }: RecordParts): SpooledRecord => ({
+  ...JSON.parse(`{${request}}`),
+  ...JSON.parse(Buffer.from(chain.bytes).toString()),
+  ...JSON.parse(Buffer.from(outcome.bytes).toString()),
+});

@@ -4,12 +4,20 @@ import { join } from 'node:path';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import type { AttestationBatch, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
+import { wholeRecord } from '../../shared/wire/spooled-record.ts';
+import type {
+  AttestationBatch,
+  SettlementVoid,
+  SharedParts,
+  SpooledRecord,
+  VoidRun,
+} from '../../shared/wire/sync.ts';
 import { BatchBuilder } from '../../sidecar/attest/batch.ts';
 import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { sampleId } from './sample-chains.ts';
+import { sharedParts } from './spooled-record.ts';
 
 /** Spools and what can be read of them, for tests of the spool and of the shipper. */
 export const random = systemRandom();
@@ -36,16 +44,39 @@ export const openTestSpool = (directory: string, options: Partial<SpoolOptions> 
   openSpool({ directory, fsyncMs: 20, clock: systemClock, random, logger: silentLogger, ...options });
 
 /** Appends the records in one event-loop turn. Resolves to the outcome of each, when all are settled. */
-export async function appendTurn(
+export const appendTurn = (
   spool: Spool,
   records: readonly SpooledRecord[],
-): Promise<('written' | 'failed')[]> {
-  const outcomes = records.map(
-    (record) =>
-      new Promise<'written' | 'failed'>((resolve) => {
-        spool.append(record, ownerOf(resolve));
+): Promise<('written' | 'failed')[]> =>
+  settledTurn((owner) => {
+    for (const record of records) spool.append(record, owner());
+  });
+
+/** Appends many records as a busy sidecar does: short ones, in several turns. */
+export async function appendBacklog(spool: Spool, records: readonly SpooledRecord[]): Promise<void> {
+  const parts = sharedParts();
+  for (let from = 0; from < records.length; from += 1_000) {
+    await settledTurn((owner) => {
+      for (const record of records.slice(from, from + 1_000)) spool.appendParts(parts(record), owner());
+    });
+  }
+}
+
+/**
+ * What `append` appends belongs to the owners that it asks for, in one event-loop turn. Resolves to the
+ * outcome of each, when all are settled.
+ */
+export function settledTurn(append: (owner: () => RecordOwner) => void): Promise<('written' | 'failed')[]> {
+  const outcomes: Promise<'written' | 'failed'>[] = [];
+  append(() => {
+    let settle: Parameters<typeof ownerOf>[0] = () => undefined;
+    outcomes.push(
+      new Promise((resolve) => {
+        settle = resolve;
       }),
-  );
+    );
+    return ownerOf(settle);
+  });
   return Promise.all(outcomes);
 }
 
@@ -88,10 +119,25 @@ export async function readOlderEpochs(directory: string): Promise<EpochContent[]
   return contents;
 }
 
-const batchOf = (batch: BatchBuilder): AttestationBatch =>
+const batchOf = (batch: BatchBuilder): WholeBatch =>
   parseBody(batch.body({ sidecarId: sampleId('side', 1), connectionId: 'connection' }));
 
-export const parseBody = (body: Uint8Array): AttestationBatch =>
-  JSON.parse(Buffer.from(body).toString('utf8'));
+/** A batch with each of its records as a whole. */
+export type WholeBatch = Omit<AttestationBatch, 'records'> & {
+  readonly records: readonly (SpooledRecord | SettlementVoid | VoidRun)[];
+};
+
+export function parseBody(body: Uint8Array): WholeBatch {
+  const batch: AttestationBatch = JSON.parse(Buffer.from(body).toString('utf8'));
+  let shared: SharedParts = { chains: [], outcomes: [] };
+  const records = batch.records.flatMap((item) => {
+    if ('chains' in item) {
+      shared = item;
+      return [];
+    }
+    return 'chain' in item ? wholeRecord(item, shared) : item;
+  });
+  return { ...batch, records };
+}
 
 export const isVoid = (item: SpooledRecord | SettlementVoid | VoidRun): item is VoidRun => 'void' in item;

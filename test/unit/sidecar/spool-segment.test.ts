@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { must } from '../../../shared/errors/assert.ts';
 import { attestLimits } from '../../../sidecar/attest/limits.ts';
 import {
   BlockWriter,
@@ -10,6 +11,7 @@ import {
   incomplete,
   lastSeqOf,
   parseSegmentName,
+  SharedPart,
   segmentName,
 } from '../../../sidecar/attest/spool-segment.ts';
 import { earlierSegment } from '../../vectors/earlier-spool.ts';
@@ -131,6 +133,101 @@ describe('a block of records', () => {
       const bytes = writer.bytes.subarray(0, writer.seal());
       expect(textsOf(bytes)).toHaveLength(seq);
       expect(textsOf(bytes).at(-1)).toBe(largest);
+    }
+  });
+});
+
+describe('a block with shared parts', () => {
+  const passports = [1, 2, 3].map((n) => new SharedPart(`{"chain_id":"pass_${n}"}`));
+  const kinds = [1, 2].map((n) => new SharedPart(`{"gate_id":"gate_${n}"}`));
+  const part = (parts: readonly SharedPart[], index: number) => must(parts[index], 'there is such a part');
+  const parts = (id: string, passport: number, kind: number) => ({
+    request: `"id":"${id}"`,
+    chain: part(passports, passport),
+    outcome: part(kinds, kind),
+  });
+  const partsOf = (bytes: Buffer, start = 0) => {
+    const { partsStart, partsEnd } = frameRecords(bytes, start, frameEnd(bytes, start, bytes.length));
+    return bytes.toString('utf8', partsStart, partsEnd);
+  };
+
+  it('has the documented bytes', () => {
+    const writer = new BlockWriter(frameBytesMax);
+    writer.addParts(7, {
+      request: '"id":1',
+      chain: new SharedPart('{"c":1}'),
+      outcome: new SharedPart('{"o":2}'),
+    });
+    expect(writer.bytes.toString('latin1', 16 + 4, writer.seal() - 4)).toBe(
+      '{"id":1,"chain":0,"outcome":0}{"chains":[{"c":1}],"outcomes":[{"o":2}]}',
+    );
+    expect(writer.bytes.toString('hex', 4, 20)).toBe('4f0000c0' + '0700000000000000' + '01000000');
+  });
+
+  it('says once what its records share, and holds whole records beside them', () => {
+    const writer = new BlockWriter(frameBytesMax * 2);
+    writer.addParts(1, parts('a', 2, 0));
+    writer.add(2, '{"id":"b"}');
+    writer.addParts(3, parts('c', 0, 0));
+    writer.addParts(4, parts('d', 2, 1));
+    const bytes = writer.bytes.subarray(0, writer.seal());
+    expect(textsOf(bytes)).toEqual([
+      '{"id":"a","chain":0,"outcome":0}',
+      '{"id":"b"}',
+      '{"id":"c","chain":1,"outcome":0}',
+      '{"id":"d","chain":0,"outcome":1}',
+    ]);
+    expect(JSON.parse(partsOf(bytes))).toEqual({
+      chains: [{ chain_id: 'pass_3' }, { chain_id: 'pass_1' }],
+      outcomes: [{ gate_id: 'gate_1' }, { gate_id: 'gate_2' }],
+    });
+  });
+
+  it('says again what the block before it has said, also where that was never sealed', () => {
+    const writer = new BlockWriter(frameBytesMax * 2);
+    writer.addParts(1, parts('a', 0, 0));
+    writer.seal();
+    writer.addParts(2, parts('b', 0, 1));
+    const bytes = writer.bytes.subarray(0, writer.seal());
+    const second = frameEnd(bytes, 0, bytes.length);
+    expect(textsOf(bytes).at(-1)).toBe('{"id":"b","chain":0,"outcome":0}');
+    expect(JSON.parse(partsOf(bytes, second))).toEqual({
+      chains: [{ chain_id: 'pass_1' }],
+      outcomes: [{ gate_id: 'gate_2' }],
+    });
+    writer.clear();
+    writer.addParts(2, parts('b', 1, 1));
+    writer.clear();
+    writer.addParts(2, parts('c', 1, 0));
+    const again = writer.bytes.subarray(0, writer.seal());
+    expect(JSON.parse(partsOf(again))).toEqual({
+      chains: [{ chain_id: 'pass_2' }],
+      outcomes: [{ gate_id: 'gate_1' }],
+    });
+  });
+
+  it('has none behind whole records', () => {
+    expect(partsOf(blocksOf(texts))).toBe('');
+    expect(partsOf(Buffer.from(earlierSegment))).toBe('');
+  });
+
+  it('stays within its bound with parts of any size, each in one record only', () => {
+    for (const chars of [1_000, 20_000, attestLimits.spoolRecordCharsMax]) {
+      const writer = new BlockWriter(frameBytesMax * 4);
+      let seq = 0;
+      while (writer.hasRoom) {
+        const [chain, outcome] = [new SharedPart('{}'), new SharedPart(`"${'€'.repeat(chars - 20)}"`)];
+        writer.addParts(++seq, { request: '"id":1', chain, outcome });
+      }
+      const bytes = writer.bytes.subarray(0, writer.seal());
+      let blocks = 0;
+      for (let start = 0; start < bytes.length; blocks++) {
+        const end = frameEnd(bytes, start, bytes.length);
+        expect(end - start).toBeLessThanOrEqual(frameBytesMax);
+        start = end;
+      }
+      expect(textsOf(bytes)).toHaveLength(seq);
+      expect(blocks).toBeGreaterThan(1);
     }
   });
 });

@@ -1,0 +1,423 @@
+import { type CheckSet, check, listChecks } from '../decision/check-set.ts';
+import { invalidRequest } from '../errors/api-error.ts';
+import type { AttestationRecord, ChainId, PiiFinding } from '../model/attestation.ts';
+import { piiTypes } from '../model/constraints.ts';
+import { type CheckName, type DecisionReason, decisionReasons, type Outcome } from '../model/decision.ts';
+import { type AccountId, type ApprovalId, type AttestationId, isId, type SidecarId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
+import { isMode, type Mode } from '../model/mode.ts';
+import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
+import { isGrantablePermission } from '../model/permission.ts';
+import { isUnixMillis } from '../model/time.ts';
+import type { ChainPart, OutcomePart, RequestPart, ShortRecord, SpooledRecord, VoidRun } from './sync.ts';
+
+/** Which sidecar sent a record, and the account of the key that it sent it with. */
+export interface RecordSource {
+  readonly sidecarId: SidecarId;
+  readonly accountId: AccountId;
+}
+
+/** A record as it came from a sidecar: well formed, and not yet authorised. */
+export interface ShippedRecord {
+  readonly kind: 'record';
+  readonly record: AttestationRecord;
+  readonly tokenHash: string | null;
+  readonly callerMode: Mode;
+  /** Leases that the decision took from; null: a PERMIT that does not say. */
+  readonly took: readonly number[] | null;
+}
+
+/** See SettlementVoid. */
+export interface ShippedSettlementVoid {
+  readonly kind: 'settlement_void';
+  readonly voids: AttestationId | ApprovalId;
+  readonly readerId: AttestationId | null;
+  /** Null: not known. */
+  readonly took: readonly number[] | null;
+  readonly amountMicroUsd: MicroUsd | null;
+}
+
+export interface ShippedVoid {
+  readonly kind: 'void';
+  readonly reason: VoidRun['void'];
+  readonly count: number;
+}
+
+/** What is wrong with an element of a batch. The message names the field, never its value. */
+export interface Malformed {
+  readonly kind: 'malformed';
+  readonly message: string;
+}
+
+/**
+ * The envelope of a batch; its elements are parsed one by one, so that a bad one can be named by its number.
+ */
+export interface ShippedBatch {
+  readonly sidecarId: SidecarId;
+  readonly connectionId: string;
+  readonly epoch: string;
+  readonly firstSeq: number;
+  readonly items: readonly unknown[];
+  /** Null: more records of the epoch may follow. */
+  readonly end: { readonly nothingLost: boolean; readonly tornBytes: number } | null;
+}
+
+const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records', 'end']);
+const epochPattern = /^[0-9a-f]{32}$/;
+
+/**
+ * Reads the envelope of a batch. Throws `invalid_request` naming the field. Only a batch that ends its epoch
+ * may be empty.
+ */
+export function parseAttestationBatch(body: unknown): ShippedBatch {
+  if (!isObject(body)) throw invalidRequest('body', 'The body must be an object.');
+  for (const name of Object.keys(body)) {
+    if (!batchMembers.has(name)) throw invalidRequest(name, 'There is no such field.');
+  }
+  const { sidecar_id, connection_id, epoch, first_seq, records } = body;
+  const end = parseEnd(body['end']);
+  if (!isId('side', sidecar_id)) throw invalidRequest('sidecar_id', 'Must be the id of a sidecar.');
+  if (typeof connection_id !== 'string') throw invalidRequest('connection_id', 'Must be a text.');
+  if (typeof epoch !== 'string' || !epochPattern.test(epoch)) {
+    throw invalidRequest('epoch', 'Must be 32 lower-case hex characters.');
+  }
+  if (!isCount(first_seq)) throw invalidRequest('first_seq', 'Must be an integer from 1.');
+  const recordsMin = end === null ? 1 : 0;
+  const count = Array.isArray(records) ? records.filter((item) => !isSharedParts(item)).length : -1;
+  if (!Array.isArray(records) || count < recordsMin || count > limits.ingestRecordsMax) {
+    throw invalidRequest(
+      'records',
+      `Must be an array of ${recordsMin} to ${limits.ingestRecordsMax} records.`,
+    );
+  }
+  return {
+    sidecarId: sidecar_id,
+    connectionId: connection_id,
+    epoch,
+    firstSeq: first_seq,
+    items: records,
+    end,
+  };
+}
+
+function parseEnd(end: unknown): ShippedBatch['end'] {
+  if (end === undefined) return null;
+  if (!isObject(end)) throw invalidRequest('end', 'Must be an object.');
+  const { nothing_lost: nothingLost, torn_bytes: tornBytes } = end;
+  if (typeof nothingLost !== 'boolean') throw invalidRequest('end.nothing_lost', 'Must be true or false.');
+  if (tornBytes !== 0 && !isCount(tornBytes))
+    throw invalidRequest('end.torn_bytes', 'Must be an integer from 0.');
+  return { nothingLost, tornBytes };
+}
+
+/**
+ * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists
+ * and what the fields say about each other; not whether the sidecar may say it. `shared`: what was read of
+ * the SharedParts before it.
+ */
+export function parseBatchItem(
+  value: unknown,
+  source: RecordSource,
+  shared: ReadParts = noParts,
+): ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed {
+  if (!isObject(value)) return malformed('a record must be an object');
+  if ('void' in value) return parseVoidRun(value);
+  if ('voids' in value) return parseSettlementVoid(value);
+  const isShort = 'chain' in value;
+  if (hasOthers(value, isShort ? shortMembers : members)) return unknownField();
+  const request = readRequest(value);
+  if ('kind' in request) return request;
+  const chain = isShort ? partAt(shared.chains, value['chain'], 'chain') : readChain(value);
+  if ('kind' in chain) return malformed(chain.message);
+  const outcome = isShort ? partAt(shared.outcomes, value['outcome'], 'outcome') : readOutcome(value);
+  if ('kind' in outcome) return malformed(outcome.message);
+  const contradiction = findContradiction(request, chain, outcome);
+  if (contradiction !== null) return malformed(contradiction);
+  return {
+    kind: 'record',
+    record: toRecord(request, chain, outcome, source),
+    tokenHash: chain.tokenHash,
+    callerMode: outcome.callerMode,
+    took: request.took ?? (outcome.decision === 'PERMIT' ? null : []),
+  };
+}
+
+/** A value of a batch that has no number of its own: SharedParts. */
+export const isSharedParts = (value: unknown): value is object => isObject(value) && 'chains' in value;
+
+/** What is wrong with one of them is the fault of each record that names it. */
+export interface ReadParts {
+  readonly chains: readonly (ReadChain | Malformed)[];
+  readonly outcomes: readonly (ReadOutcome | Malformed)[];
+}
+
+const noParts: ReadParts = { chains: [], outcomes: [] };
+
+/** Reads SharedParts. Total, as `parseBatchItem` is. */
+export function readSharedParts(value: object): ReadParts {
+  const { chains, outcomes }: { readonly chains?: unknown; readonly outcomes?: unknown } = value;
+  return {
+    chains: partsOf(chains).map((part) => (hasOthers(part, chainMembers) ? unknownField() : readChain(part))),
+    outcomes: partsOf(outcomes).map((part) =>
+      hasOthers(part, outcomeMembers) ? unknownField() : readOutcome(part),
+    ),
+  };
+}
+
+const partsOf = (list: unknown): readonly Fields[] =>
+  Array.isArray(list) ? list.map((part) => (isObject(part) ? part : {})) : [];
+
+const partAt = <Part>(
+  parts: readonly (Part | Malformed)[],
+  index: unknown,
+  name: 'chain' | 'outcome',
+): Part | Malformed => (typeof index === 'number' ? parts[index] : undefined) ?? notValid(name);
+
+function parseVoidRun(value: Readonly<Record<string, unknown>>): ShippedVoid | Malformed {
+  const { void: reason, count } = value;
+  if (Object.keys(value).length !== 2) return malformed('unknown field');
+  if (reason !== 'refused' && reason !== 'damaged' && reason !== 'missing')
+    return malformed('void is not valid');
+  if (!isCount(count)) return malformed('count is not valid');
+  return { kind: 'void', reason, count };
+}
+
+const settlementVoidMembers = new Set(['voids', 'reader_id', 'took', 'amount_micro_usd', 'timestamp_ms']);
+
+function parseSettlementVoid(value: Readonly<Record<string, unknown>>): ShippedSettlementVoid | Malformed {
+  const { voids, reader_id: readerId, took, amount_micro_usd: amount } = value;
+  if (Object.keys(value).some((name) => !settlementVoidMembers.has(name))) return malformed('unknown field');
+  if (!isId('att', voids) && !isId('appr', voids)) return malformed('voids is not valid');
+  if (readerId !== undefined && !isId('att', readerId)) return malformed('reader_id is not valid');
+  if (took !== undefined && !isListOfLeases(took)) return malformed('took is not valid');
+  const amountMicroUsd = amount === null ? null : parseMicroUsd(amount);
+  if (amount !== null && amountMicroUsd === null) return malformed('amount_micro_usd is not valid');
+  if (!isUnixMillis(value['timestamp_ms'])) return malformed('timestamp_ms is not valid');
+  return { kind: 'settlement_void', voids, readerId: readerId ?? null, took: took ?? null, amountMicroUsd };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A RequestPart whose fields were each looked at. */
+interface ReadRequest
+  extends Pick<AttestationRecord, 'id' | 'requestHash' | 'amountMicroUsd' | 'timestampMs'> {
+  readonly took: readonly number[] | undefined;
+}
+
+interface ReadChain extends Pick<AttestationRecord, 'chainId' | 'passportId'> {
+  readonly tokenHash: string | null;
+}
+
+interface ReadOutcome
+  extends Pick<
+    AttestationRecord,
+    'gateId' | 'decision' | 'reason' | 'permissionKey' | 'constraintsEvaluated' | 'pii'
+  > {
+  readonly callerMode: Mode;
+}
+
+const requestMembers = [
+  'id',
+  'request_hash',
+  'amount_micro_usd',
+  'timestamp_ms',
+  'took',
+] as const satisfies (keyof RequestPart)[];
+const chainMembers: ReadonlySet<string> = new Set([
+  'chain_id',
+  'passport_id',
+  'token_hash',
+] satisfies (keyof ChainPart)[]);
+const outcomeMembers: ReadonlySet<string> = new Set([
+  'gate_id',
+  'decision',
+  'reason',
+  'permission_key',
+  'constraints_evaluated',
+  'pii',
+  'caller_mode',
+] satisfies (keyof OutcomePart)[]);
+const members: ReadonlySet<string> = new Set([...requestMembers, ...chainMembers, ...outcomeMembers]);
+const shortMembers: ReadonlySet<string> = new Set([
+  ...requestMembers,
+  'chain',
+  'outcome',
+] satisfies (keyof ShortRecord)[]);
+
+function hasOthers(value: Fields, known: ReadonlySet<string>): boolean {
+  // Parsed JSON has no inherited members.
+  for (const name in value) if (!known.has(name)) return true;
+  return false;
+}
+
+const isText = (value: unknown, pattern: RegExp): value is string =>
+  typeof value === 'string' && pattern.test(value);
+const oneOf = <Word extends string>(list: readonly Word[]): ((value: unknown) => value is Word) => {
+  const known: ReadonlySet<unknown> = new Set(list);
+  return (value): value is Word => known.has(value);
+};
+// A SUSPEND is attested by the control plane, when it is resolved (contract §8).
+const isShippedDecision = oneOf<Outcome>(['PERMIT', 'BLOCK']);
+const isReason = oneOf(decisionReasons);
+const isChainId = (value: unknown): value is ChainId =>
+  isId('pass', value) || isId('gate', value) || isId('acct', value);
+const hashPattern = /^sha256:[0-9a-f]{64}$/;
+const tokenHashPattern = /^[0-9a-f]{64}$/;
+
+// A missing field is undefined, which none may be but `took`. Written out: a thousand records come with a
+// batch, and a list of readers took twice as long.
+
+function readRequest(value: Fields): ReadRequest | Malformed {
+  const { id, request_hash, amount_micro_usd, timestamp_ms, took } = value;
+  if (!isId('att', id)) return notValid('id');
+  if (!isText(request_hash, hashPattern)) return notValid('request_hash');
+  const amountMicroUsd = amount_micro_usd === null ? null : parseMicroUsd(amount_micro_usd);
+  if (amount_micro_usd !== null && amountMicroUsd === null) return notValid('amount_micro_usd');
+  if (!isUnixMillis(timestamp_ms)) return notValid('timestamp_ms');
+  if (took !== undefined && !isListOfLeases(took)) return notValid('took');
+  return { id, requestHash: request_hash, amountMicroUsd, timestampMs: timestamp_ms, took };
+}
+
+function readChain(value: Fields): ReadChain | Malformed {
+  const { chain_id, passport_id, token_hash } = value;
+  if (!isChainId(chain_id)) return notValid('chain_id');
+  if (passport_id !== null && !isId('pass', passport_id)) return notValid('passport_id');
+  if (token_hash !== null && !isText(token_hash, tokenHashPattern)) return notValid('token_hash');
+  return { chainId: chain_id, passportId: passport_id, tokenHash: token_hash };
+}
+
+function readOutcome(value: Fields): ReadOutcome | Malformed {
+  const { gate_id, decision, reason, permission_key, constraints_evaluated, pii, caller_mode } = value;
+  if (gate_id !== null && !isId('gate', gate_id)) return notValid('gate_id');
+  if (!isShippedDecision(decision)) return notValid('decision');
+  if (reason !== null && !isReason(reason)) return notValid('reason');
+  if (permission_key !== null && !isGrantablePermission(permission_key)) return notValid('permission_key');
+  const constraintsEvaluated = readChecks(constraints_evaluated);
+  if (constraintsEvaluated === null) return notValid('constraints_evaluated');
+  if (!isListOfFindings(pii)) return notValid('pii');
+  if (!isMode(caller_mode)) return notValid('caller_mode');
+  return {
+    gateId: gate_id,
+    decision,
+    reason,
+    permissionKey: permission_key,
+    constraintsEvaluated,
+    pii: pii.length === 0 ? none : pii.map(({ pointer, type }) => ({ pointer, type })),
+    callerMode: caller_mode,
+  };
+}
+
+/** Each at most once. */
+const isListOfLeases = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) &&
+  value.length <= limits.leasesPerRecordMax &&
+  value.every(isCount) &&
+  new Set(value).size === value.length;
+
+const checkBits: ReadonlyMap<unknown, CheckSet> = new Map(Object.entries(check));
+
+/**
+ * Names of checks, each at most once and in the order in which they run (contract §5); null: it is no such
+ * list.
+ */
+function readChecks(value: unknown): readonly CheckName[] | null {
+  if (!Array.isArray(value)) return null;
+  let set: CheckSet = 0;
+  for (const name of value) {
+    const bit = checkBits.get(name);
+    // Later checks have higher bits.
+    if (bit === undefined || bit <= set) return null;
+    set |= bit;
+  }
+  return listChecks(set);
+}
+
+/** RFC 6901, without U+0000, which PostgreSQL cannot hold. */
+const pointerPattern = /^(?:\/[^\0]*)?$/;
+
+/** `unscanned` says that a request was too long to look at as a whole (contract §7). */
+const isFindingType = oneOf([...piiTypes, 'unscanned']);
+
+function isListOfFindings(value: unknown): value is readonly PiiFinding[] {
+  if (!Array.isArray(value) || value.length > limits.piiFindingsMax) return false;
+  return value.every(
+    (finding: unknown) =>
+      isObject(finding) &&
+      Object.keys(finding).length === 2 &&
+      isFindingType(finding['type']) &&
+      isText(finding['pointer'], pointerPattern) &&
+      String(finding['pointer']).length <= limits.piiPointerCharsMax &&
+      // A lone surrogate has no UTF-8.
+      String(finding['pointer']).isWellFormed(),
+  );
+}
+
+/** Reasons that say that no passport verified: such a record belongs to no passport's chain (contract §9). */
+const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
+  'passport_malformed',
+  'passport_signature_invalid',
+  'passport_unknown_key',
+]);
+
+function findContradiction(
+  { took }: ReadRequest,
+  { chainId, passportId, tokenHash }: ReadChain,
+  { gateId, decision, reason }: ReadOutcome,
+): string | null {
+  if ((decision === 'PERMIT') !== (reason === null)) return 'reason does not go with decision';
+  if (decision !== 'PERMIT' && took !== undefined) return 'took does not go with decision';
+  if ((passportId === null) !== (tokenHash === null)) return 'token_hash does not go with passport_id';
+  if (passportId === null && (decision !== 'BLOCK' || !refusals.has(reason))) {
+    return 'a decision without a passport blocks because of its token';
+  }
+  const prescribed = passportId ?? gateId;
+  if (prescribed === null ? !isId('acct', chainId) : chainId !== prescribed) {
+    return 'chain_id is not the chain this record belongs to';
+  }
+  return null;
+}
+
+/** Most records have no findings. */
+const none: readonly PiiFinding[] = Object.freeze([]);
+
+const toRecord = (
+  request: ReadRequest,
+  chain: ReadChain,
+  outcome: ReadOutcome,
+  source: RecordSource,
+): AttestationRecord => ({
+  id: request.id,
+  chainId: chain.chainId,
+  passportId: chain.passportId,
+  gateId: outcome.gateId,
+  decision: outcome.decision,
+  reason: outcome.reason,
+  requestHash: request.requestHash,
+  permissionKey: outcome.permissionKey,
+  amountMicroUsd: request.amountMicroUsd,
+  constraintsEvaluated: outcome.constraintsEvaluated,
+  pii: outcome.pii,
+  test: false,
+  resolution: null,
+  refersTo: null,
+  source: source.sidecarId,
+  sourceAccount: source.accountId,
+  timestampMs: request.timestampMs,
+});
+
+const malformed = (message: string): Malformed => ({ kind: 'malformed', message });
+const unknownField = (): Malformed => malformed('unknown field');
+const notValid = (name: keyof SpooledRecord | 'chain' | 'outcome'): Malformed =>
+  malformed(`${name} is not valid`);
+
+/**
+ * More than a sidecar can count to in one start; the numbers of a whole batch of such voids still add up
+ * exactly.
+ */
+const countMax = 1e12;
+
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= countMax;
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

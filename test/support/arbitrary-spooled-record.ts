@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { limits } from '../../shared/model/limits.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { grapheme } from './arbitrary-text.ts';
+import { sampleId } from './sample-chains.ts';
+import { spooledRecord } from './spooled-record.ts';
+
+/** Of a token that did not verify, at a gate. */
+export const refusedToken: Partial<SpooledRecord> = {
+  passport_id: null,
+  token_hash: null,
+  chain_id: sampleId('gate', 1),
+  decision: 'BLOCK',
+  reason: 'passport_malformed',
+};
+
+/** Any record that a sidecar may write. */
+export const anySpooledRecord = fc
+  .record({
+    amount_micro_usd: fc.option(fc.nat()),
+    permission_key: fc.constantFrom(null, 'orders:create', 'a.b-c_d:x'),
+    constraints_evaluated: fc.subarray([
+      'passport',
+      'trust_level',
+      'freshness',
+      'issuer',
+      'permission',
+      'approval',
+    ]),
+    pii: fc.array(
+      fc.record({
+        pointer: fc.string({ unit: grapheme, maxLength: 40 }).map((text) => `/${text.replaceAll('\0', '')}`),
+        type: fc.constantFrom('email', 'iban', 'unscanned'),
+      }),
+      { maxLength: 4 },
+    ),
+    timestamp_ms: fc.nat(),
+    caller_mode: fc.constantFrom('live', 'test'),
+  })
+  .chain((change) =>
+    fc.oneof(
+      fc.constantFrom(spooledRecord(change), spooledRecord({ ...refusedToken, ...change })),
+      fc
+        .uniqueArray(fc.integer({ min: 1 }), { maxLength: limits.leasesPerRecordMax })
+        .map((took) => spooledRecord({ ...change, took })),
+    ),
+  );

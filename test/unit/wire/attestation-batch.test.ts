@@ -1,0 +1,312 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { limits } from '../../../shared/model/limits.ts';
+import {
+  isSharedParts,
+  parseAttestationBatch,
+  parseBatchItem,
+  readSharedParts,
+} from '../../../shared/wire/attestation-batch.ts';
+import { renderSpooledRecord } from '../../../shared/wire/spooled-record.ts';
+import { anySpooledRecord, refusedToken } from '../../support/arbitrary-spooled-record.ts';
+import { sampleId } from '../../support/sample-chains.ts';
+import { spooledRecord } from '../../support/spooled-record.ts';
+
+const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
+
+describe('parseBatchItem', () => {
+  it('reads back what was rendered', () => {
+    fc.assert(
+      fc.property(anySpooledRecord, (spooled) => {
+        const item = parseBatchItem(JSON.parse(renderSpooledRecord(spooled)), source);
+        expect(item).toEqual({
+          kind: 'record',
+          tokenHash: spooled.token_hash,
+          callerMode: spooled.caller_mode,
+          took: spooled.took ?? (spooled.decision === 'PERMIT' ? null : []),
+          record: {
+            id: spooled.id,
+            chainId: spooled.chain_id,
+            passportId: spooled.passport_id,
+            gateId: spooled.gate_id,
+            decision: spooled.decision,
+            reason: spooled.reason,
+            requestHash: spooled.request_hash,
+            permissionKey: spooled.permission_key,
+            amountMicroUsd: spooled.amount_micro_usd,
+            constraintsEvaluated: spooled.constraints_evaluated,
+            pii: spooled.pii,
+            test: false,
+            resolution: null,
+            refersTo: null,
+            source: source.sidecarId,
+            sourceAccount: source.accountId,
+            timestampMs: spooled.timestamp_ms,
+          },
+        });
+      }),
+    );
+  });
+
+  const wrong: readonly (readonly [change: object, message: string])[] = [
+    [{ id: 'att_1' }, 'id is not valid'],
+    [{ id: sampleId('pass', 1) }, 'id is not valid'],
+    [{ chain_id: sampleId('att', 1) }, 'chain_id is not valid'],
+    [{ passport_id: 7 }, 'passport_id is not valid'],
+    [{ gate_id: 'gate_' }, 'gate_id is not valid'],
+    [{ gate_id: undefined }, 'gate_id is not valid'],
+    [{ decision: 'ALLOW' }, 'decision is not valid'],
+    [{ decision: 'permit' }, 'decision is not valid'],
+    [{ reason: 'because' }, 'reason is not valid'],
+    [{ request_hash: 'ab'.repeat(32) }, 'request_hash is not valid'],
+    [{ request_hash: `sha256:${'AB'.repeat(32)}` }, 'request_hash is not valid'],
+    [{ request_hash: `sha256:${'ab'.repeat(32)}\n` }, 'request_hash is not valid'],
+    [{ permission_key: 'Orders:create' }, 'permission_key is not valid'],
+    [{ amount_micro_usd: 1.5 }, 'amount_micro_usd is not valid'],
+    [{ amount_micro_usd: -1 }, 'amount_micro_usd is not valid'],
+    [{ constraints_evaluated: ['permission', 'passport'] }, 'constraints_evaluated is not valid'],
+    [{ constraints_evaluated: ['passport', 'passport'] }, 'constraints_evaluated is not valid'],
+    [{ constraints_evaluated: ['luck'] }, 'constraints_evaluated is not valid'],
+    [{ constraints_evaluated: 'passport' }, 'constraints_evaluated is not valid'],
+    [{ pii: [{ pointer: 'x', type: 'email' }] }, 'pii is not valid'],
+    [{ pii: [{ pointer: '/x\0', type: 'email' }] }, 'pii is not valid'],
+    [{ pii: [{ pointer: '/\ud800', type: 'email' }] }, 'pii is not valid'],
+    [{ pii: [{ pointer: '/x', type: 'e-mail' }] }, 'pii is not valid'],
+    [{ pii: [{ pointer: '/x', type: 'email', value: 'a@b.c' }] }, 'pii is not valid'],
+    [{ pii: Array(33).fill({ pointer: '/x', type: 'email' }) }, 'pii is not valid'],
+    [{ timestamp_ms: -1 }, 'timestamp_ms is not valid'],
+    [{ timestamp_ms: 1e17 }, 'timestamp_ms is not valid'],
+    [{ token_hash: 'xy'.repeat(32) }, 'token_hash is not valid'],
+    [{ caller_mode: 'production' }, 'caller_mode is not valid'],
+    [{ took: 7 }, 'took is not valid'],
+    [{ took: [0] }, 'took is not valid'],
+    [{ took: [7, 7] }, 'took is not valid'],
+    [{ took: Array.from({ length: 17 }, (_, n) => n + 1) }, 'took is not valid'],
+    [{ ...refusedToken, took: [7] }, 'took does not go with decision'],
+    [{ note: 'hello' }, 'unknown field'],
+    [{ toString: 'hello' }, 'unknown field'],
+    [{ reason: 'passport_expired' }, 'reason does not go with decision'],
+    [{ decision: 'BLOCK' }, 'reason does not go with decision'],
+    [{ token_hash: null }, 'token_hash does not go with passport_id'],
+    [{ ...refusedToken, token_hash: 'ab'.repeat(32) }, 'token_hash does not go with passport_id'],
+    [
+      { ...refusedToken, reason: 'passport_revoked' },
+      'a decision without a passport blocks because of its token',
+    ],
+    [
+      { ...refusedToken, decision: 'PERMIT', reason: null },
+      'a decision without a passport blocks because of its token',
+    ],
+    [{ chain_id: sampleId('pass', 2) }, 'chain_id is not the chain this record belongs to'],
+    [{ chain_id: sampleId('gate', 1) }, 'chain_id is not the chain this record belongs to'],
+    [{ ...refusedToken, chain_id: sampleId('pass', 1) }, 'chain_id is not the chain this record belongs to'],
+    [
+      { ...refusedToken, gate_id: null, chain_id: sampleId('gate', 1) },
+      'chain_id is not the chain this record belongs to',
+    ],
+  ];
+
+  it.each(wrong)('refuses %j', (change, message) => {
+    const record = { ...spooledRecord(), ...change };
+    expect(parseBatchItem(record, source)).toEqual({ kind: 'malformed', message });
+  });
+
+  it.each([null, [], 'x', 7, {}])('refuses %j', (value) => {
+    expect(parseBatchItem(value, source).kind).toBe('malformed');
+  });
+
+  it('reads a void run, and nothing that only looks like one', () => {
+    expect(parseBatchItem({ void: 'damaged', count: 3 }, source)).toEqual({
+      kind: 'void',
+      reason: 'damaged',
+      count: 3,
+    });
+    for (const wrongRun of [
+      { void: 'lost', count: 1 },
+      { void: 'damaged', count: 0 },
+      { void: 'damaged', count: 1.5 },
+      { void: 'damaged', count: 1e13 },
+      { void: 'damaged' },
+      { void: 'damaged', count: 1, id: 'x' },
+    ]) {
+      expect(parseBatchItem(wrongRun, source).kind).toBe('malformed');
+    }
+  });
+
+  describe('reads the void of a settlement', () => {
+    const entry = {
+      voids: sampleId('att', 1),
+      took: [3, 7],
+      amount_micro_usd: 1_500_000,
+      timestamp_ms: 1_000,
+    };
+    const read = {
+      kind: 'settlement_void',
+      voids: entry.voids,
+      readerId: null,
+      took: [3, 7],
+      amountMicroUsd: 1_500_000,
+    };
+
+    it.each([
+      ['of a permit', entry, read],
+      ['of a suspend', { ...entry, voids: sampleId('appr', 1) }, { ...read, voids: sampleId('appr', 1) }],
+      [
+        'with its reading',
+        { ...entry, reader_id: sampleId('att', 9) },
+        { ...read, readerId: sampleId('att', 9) },
+      ],
+      ['without an amount', { ...entry, amount_micro_usd: null }, { ...read, amountMicroUsd: null }],
+      ['that took from no lease', { ...entry, took: [] }, { ...read, took: [] }],
+      ['that does not know what it took', { ...entry, took: undefined }, { ...read, took: null }],
+    ])('%s', (_what, value, expected) => {
+      expect(parseBatchItem(value, source)).toEqual(expected);
+    });
+
+    it.each([
+      ['voids', { ...entry, voids: sampleId('gate', 1) }],
+      ['voids', { ...entry, voids: null }],
+      ['reader_id', { ...entry, reader_id: sampleId('appr', 1) }],
+      ['reader_id', { ...entry, reader_id: null }],
+      ['took', { ...entry, took: [3, 3] }],
+      ['took', { ...entry, took: [0] }],
+      ['took', { ...entry, took: null }],
+      ['took', { ...entry, took: Array.from({ length: limits.leasesPerRecordMax + 1 }, (_, id) => id + 1) }],
+      ['amount_micro_usd', { ...entry, amount_micro_usd: 0.5 }],
+      ['amount_micro_usd', { ...entry, amount_micro_usd: -1 }],
+      ['timestamp_ms', { ...entry, timestamp_ms: '1' }],
+      ['unknown field', { ...entry, id: 'x' }],
+    ])('but none whose %s is wrong', (name, value) => {
+      const parsed = parseBatchItem(value, source);
+      expect(parsed.kind === 'malformed' ? parsed.message : parsed.kind).toContain(name);
+    });
+  });
+});
+
+describe('a short record', () => {
+  const { id, request_hash, amount_micro_usd, timestamp_ms, ...shared } = spooledRecord();
+  const { chain_id, passport_id, token_hash, ...outcome } = shared;
+  const request = { id, request_hash, amount_micro_usd, timestamp_ms };
+  const chain = { chain_id, passport_id, token_hash };
+  const parts = { chains: [chain], outcomes: [outcome] };
+  const short = { ...request, chain: 0, outcome: 0 };
+  const read = (value: unknown, of: object = parts) => parseBatchItem(value, source, readSharedParts(of));
+
+  it('is read as the whole one is, whatever it says', () => {
+    fc.assert(
+      fc.property(fc.array(anySpooledRecord, { minLength: 1, maxLength: 5 }), (records) => {
+        const asParts = records.map(
+          ({ id, request_hash, amount_micro_usd, timestamp_ms, took, ...rest }, index) => {
+            const { chain_id, passport_id, token_hash, ...outcome } = rest;
+            const request = { id, request_hash, amount_micro_usd, timestamp_ms, ...(took && { took }) };
+            return {
+              short: { ...request, chain: index, outcome: index },
+              chain: { chain_id, passport_id, token_hash },
+              outcome,
+            };
+          },
+        );
+        const of = {
+          chains: asParts.map((one) => one.chain),
+          outcomes: asParts.map((one) => one.outcome),
+        };
+        expect(asParts.map((one) => read(one.short, of))).toEqual(
+          records.map((record) => parseBatchItem(record, source)),
+        );
+      }),
+    );
+  });
+
+  it.each([
+    ['chain', { ...short, chain: 1 }],
+    ['chain', { ...short, chain: -1 }],
+    ['chain', { ...short, chain: '0' }],
+    ['chain', { ...short, chain: 'length' }],
+    ['outcome', { ...short, outcome: 1 }],
+    ['outcome', { ...request, chain: 0 }],
+    ['id', { ...short, id: 'att_1' }],
+    ['unknown field', { ...short, chain_id }],
+    ['unknown field', { ...short, decision: 'PERMIT' }],
+  ])('is refused where its %s is wrong', (name, value) => {
+    expect(read(value)).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });
+  });
+
+  it.each([
+    ['chain_id', { ...parts, chains: [{ ...chain, chain_id: sampleId('att', 1) }] }],
+    ['unknown field', { ...parts, chains: [{ ...chain, id }] }],
+    ['chain_id', { ...parts, chains: [7] }],
+    ['chain', { ...parts, chains: 7 }],
+    ['chain', { ...parts, chains: [] }],
+    ['decision', { ...parts, outcomes: [{ ...outcome, decision: 'ALLOW' }] }],
+    ['unknown field', { ...parts, outcomes: [{ ...outcome, took: [1] }] }],
+    ['outcome', { chains: [chain] }],
+    ['reason does not go with decision', { ...parts, outcomes: [{ ...outcome, decision: 'BLOCK' }] }],
+    ['is not the chain', { ...parts, chains: [{ ...chain, chain_id: sampleId('gate', 1) }] }],
+  ])('is refused where the parts say a wrong %s, and another record of theirs too', (name, of) => {
+    const first = read(short, of);
+    expect(first).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });
+    expect(read(short, of)).toEqual(first);
+  });
+
+  it('is refused without shared parts before it', () => {
+    expect(parseBatchItem(short, source)).toEqual({ kind: 'malformed', message: 'chain is not valid' });
+  });
+
+  it('is told from the parts', () => {
+    expect([parts, {}, short, spooledRecord(), null, []].map(isSharedParts)).toEqual([
+      true,
+      ...[false, false, false, false, false],
+    ]);
+  });
+});
+
+describe('parseAttestationBatch', () => {
+  const batch = {
+    sidecar_id: source.sidecarId,
+    connection_id: 'c',
+    epoch: '0'.repeat(32),
+    first_seq: 1,
+    records: [spooledRecord()],
+  };
+
+  it('reads an envelope', () => {
+    expect(parseAttestationBatch(batch)).toMatchObject({
+      sidecarId: source.sidecarId,
+      firstSeq: 1,
+      items: batch.records,
+    });
+  });
+
+  it('takes a full batch and no larger one', () => {
+    const full = Array(limits.ingestRecordsMax).fill({});
+    expect(parseAttestationBatch({ ...batch, records: full }).items).toHaveLength(full.length);
+    expect(() => parseAttestationBatch({ ...batch, records: [...full, {}] })).toThrow(
+      `1 to ${limits.ingestRecordsMax}`,
+    );
+  });
+
+  it('does not count shared parts, and takes none that are alone', () => {
+    const parts = { chains: [], outcomes: [] };
+    const full = Array(limits.ingestRecordsMax).fill({});
+    const { items } = parseAttestationBatch({ ...batch, records: [parts, ...full, parts] });
+    expect(items).toHaveLength(full.length + 2);
+    expect(() => parseAttestationBatch({ ...batch, records: [parts] })).toThrow(
+      `1 to ${limits.ingestRecordsMax}`,
+    );
+  });
+
+  it.each([
+    [{ sidecar_id: 'side_1' }, 'sidecar_id'],
+    [{ connection_id: null }, 'connection_id'],
+    [{ epoch: '0'.repeat(31) }, 'epoch'],
+    [{ first_seq: 0 }, 'first_seq'],
+    [{ first_seq: '1' }, 'first_seq'],
+    [{ records: [] }, 'records'],
+    [{ records: {} }, 'records'],
+    [{ more: 1 }, 'more'],
+  ])('refuses %j and names the field', (change, param) => {
+    expect(() => parseAttestationBatch({ ...batch, ...change })).toThrow(
+      expect.objectContaining({ code: 'invalid_request', param }),
+    );
+  });
+});
