@@ -5,8 +5,15 @@ import { must } from '../shared/errors/assert.ts';
 import { limits } from '../shared/model/limits.ts';
 import type { UnixMillis } from '../shared/model/time.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
-import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
+import {
+  membersOfRequest,
+  renderChainPart,
+  renderOutcomePart,
+  renderSpooledRecord,
+} from '../shared/wire/spooled-record.ts';
 import { syncVersion } from '../shared/wire/sync.ts';
+import { BatchBuilder, type ShippingConnection } from '../sidecar/attest/batch.ts';
+import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../sidecar/attest/spool-segment.ts';
 import { type AuditStage, setAuditStage } from './audit-stage.ts';
 import { bothCores, coreSeconds, measuredCore, otherCore } from './cores.ts';
 import { count } from './count.ts';
@@ -20,15 +27,15 @@ const gates = 10;
 const sidecars = 2;
 /** Of one sidecar. */
 const batchesUnderWay = 2;
+/** With 64 connections a sidecar decides about so many requests in a turn. */
+const recordsOfTurn = 37;
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 const random = systemRandom();
 
 /** The next batches of a sidecar with a backlog, ready for the wire. */
 type Backlog = readonly Buffer[];
 
-async function connect(
-  stage: AuditStage,
-): Promise<{ sidecarId: string; connectionId: string; epoch: string }> {
+async function connect(stage: AuditStage): Promise<ShippingConnection & { readonly epoch: string }> {
   const sidecarId = random.newId('side', Date.now() as UnixMillis);
   const answer = await fetch(`${stage.origin}/v1/sync/connect`, {
     method: 'POST',
@@ -46,37 +53,73 @@ async function backlogOf(
   tokens: ReadonlyMap<string, string>,
 ): Promise<Backlog> {
   const { sidecarId, connectionId, epoch } = await connect(stage);
-  let number = 0;
-  const record = (): string => {
-    const passportId = must(stage.passportIds[number % passports], 'there are passports');
-    const nowMs = Date.now() as UnixMillis;
-    const isBlock = number % 10 === 3;
-    number += 1;
-    return renderSpooledRecord({
-      id: random.newId('att', nowMs),
-      chain_id: passportId,
-      passport_id: passportId,
-      gate_id: must(stage.gateIds[number % gates], 'there are gates'),
-      decision: isBlock ? 'BLOCK' : 'PERMIT',
-      reason: isBlock ? 'spend_limit_exceeded' : null,
-      request_hash: `sha256:${Buffer.from(random.bytes(32)).toString('hex')}`,
-      permission_key: 'orders:create',
-      amount_micro_usd: 12_500_000 + number,
-      constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission', 'spend_limit'],
-      pii: [],
-      timestamp_ms: nowMs,
-      token_hash: must(tokens.get(passportId), 'each passport has a token'),
-      caller_mode: 'live',
-      ...(isBlock ? {} : { took: [] }),
-    });
+  const records = recordsOf(stage, tokens);
+  const block = new BlockWriter(frameBytesMax);
+  const batch = new BatchBuilder();
+  const backlog: Buffer[] = [];
+  let seq = 0;
+  batch.begin(epoch, 1);
+  while (backlog.length < batches) {
+    const firstSeq = seq + 1;
+    while (seq < firstSeq + recordsOfTurn - 1) records.next(block, ++seq);
+    const frame = frameRecords(block.bytes, 0, block.seal());
+    for (let from = 0; from < recordsOfTurn; ) {
+      from += batch.addRecords(block.bytes, frame, from, recordsOfTurn);
+      if (!batch.isFull) continue;
+      backlog.push(Buffer.from(batch.body({ sidecarId, connectionId })));
+      batch.begin(epoch, firstSeq + from);
+    }
+    block.clear();
+  }
+  return backlog.slice(0, batches);
+}
+
+/** Writes one record after the other as a sidecar does: PERMITs short, and one BLOCK in ten as a whole. */
+function recordsOf(
+  stage: AuditStage,
+  tokens: ReadonlyMap<string, string>,
+): { next(block: BlockWriter, seq: number): void } {
+  const { passportIds, gateIds } = stage;
+  const of = <Item>(list: readonly Item[], index: number): Item =>
+    must(list[index % list.length], 'the stage has passports and gates');
+  const chains = passportIds.slice(0, passports).map((id) => ({
+    chain_id: id,
+    passport_id: id,
+    token_hash: must(tokens.get(id), 'each passport has a token'),
+  }));
+  const chainParts = chains.map((chain) => new SharedPart(renderChainPart(chain)));
+  const outcomes = gateIds.map((gate_id) => ({
+    gate_id,
+    decision: 'PERMIT',
+    reason: null,
+    permission_key: 'orders:create',
+    constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission', 'spend_limit'],
+    pii: [],
+    caller_mode: 'live',
+  }));
+  const outcomeParts = outcomes.map((outcome) => new SharedPart(renderOutcomePart(outcome)));
+  return {
+    next: (block, seq) => {
+      const nowMs = Date.now() as UnixMillis;
+      const id = random.newId('att', nowMs);
+      const hash = `sha256:${Buffer.from(random.bytes(32)).toString('hex')}`;
+      const amount = 12_500_000 + seq;
+      if (seq % 10 !== 3) {
+        const request = membersOfRequest(id, hash, amount, nowMs, []);
+        block.addParts(seq, { request, chain: of(chainParts, seq), outcome: of(outcomeParts, seq) });
+        return;
+      }
+      block.add(
+        seq,
+        renderSpooledRecord({
+          ...{ id, request_hash: hash, amount_micro_usd: amount, timestamp_ms: nowMs },
+          ...of(chains, seq),
+          ...of(outcomes, seq),
+          ...{ decision: 'BLOCK', reason: 'spend_limit_exceeded' },
+        }),
+      );
+    },
   };
-  return Array.from({ length: batches }, (_, batch) =>
-    Buffer.from(
-      `{"sidecar_id":"${sidecarId}","connection_id":"${connectionId}","epoch":"${epoch}","first_seq":${
-        batch * limits.ingestRecordsMax + 1
-      },"records":[${Array.from({ length: limits.ingestRecordsMax }, record).join()}]}`,
-    ),
-  );
 }
 
 /** Of the two cores, what other programs may use before a missed target says nothing. */
