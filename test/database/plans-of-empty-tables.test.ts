@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { lockChainHeads, moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
 import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { setUpSettling } from '../../control-plane/decisions/settle-batch.ts';
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { together } from '../../control-plane/storage/together.ts';
+import { emptyChain } from '../../shared/attestation/chain.ts';
+import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
@@ -76,4 +79,24 @@ it('finds records by their ids, at ingest and in settlements, however often it h
   await readKnown(pool, shipped);
   await inSettlement();
   expect((await rowsLookedAt('records')) - before).toBeLessThan(rows / 10);
+});
+
+it('finds the heads of chains by their keys, however often it has looked while there were few', async () => {
+  const accountId = 'acct_1' as AccountId;
+  await database.sql`
+    INSERT INTO accounts (account_id, name, plan, status, is_operator, created_at_ms)
+    VALUES (${accountId}, 'Test', 'free', 'active', false, 0)`;
+  const chains = Array.from({ length: 20 }, (_, n) => `pass_${n}` as PassportId);
+  const append = () =>
+    pool.begin(async (tx) => {
+      await lockChainHeads(tx, new Map(chains.map((chain) => [chain, { accountId, mode: 'live' }])));
+      await moveChainHeads(tx, new Map(chains.map((chain) => [chain, { ...emptyChain, latestMs: nowMs }])));
+    });
+  for (let time = 0; time < 10; time++) await append();
+  await database.sql`
+    INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
+    SELECT 'pass_other_' || n, ${accountId}, 'live', 0, '' FROM generate_series(1, ${rows}) n`;
+  const before = await rowsLookedAt('chains');
+  await append();
+  expect((await rowsLookedAt('chains')) - before).toBeLessThan(rows / 10);
 });
