@@ -42,11 +42,13 @@ export async function contest(
     readonly title: string;
     readonly unit?: string;
     readonly secondsEach?: number;
+    /** Default 5. */
+    readonly rounds?: number;
     readonly notes: readonly string[];
   },
   prepare: (scene: Scene) => Promise<Contest>,
 ): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
+  const rounds = isQuick ? 2 : (about.rounds ?? 5);
   const secondsEach = isQuick ? 1 : (about.secondsEach ?? 2);
   const { row, title, unit = 'requests/s' } = about;
   const base = { row, title, unit, rounds, secondsEach };
