@@ -141,11 +141,13 @@ export const limits = {
   snapshotsWaitingPerAccountMax: 16,
   /**
    * Batches of records that are taken at once, of all accounts and of one: one is stored, the next is signed,
-   * the third is read. Those that wait are held in memory, at most two of each sidecar.
+   * the third is read. Those that wait are held in memory, at most two of each sidecar, and no more than a
+   * machine that stores 8,000 records a second has taken within `internalCallMsMax`: later nobody waits for
+   * the answer any more.
    */
   ingestsAtOnceMax: 4,
   ingestsPerAccountMax: 3,
-  ingestsWaitingPerAccountMax: 32,
+  ingestsWaitingPerAccountMax: 16,
   /**
    * Between two pulls, however much asks for one: a flood of bad messages on the bus must not become a flood
    * of calls.
@@ -363,6 +365,11 @@ mustHold(
   'a duplicate that waits is not mistaken for a dead database',
 );
 mustHold(limits.exportsPerAccountMax < limits.exportsAtOnceMax, 'one account cannot occupy all exports');
+mustHold(
+  ((limits.ingestsPerAccountMax + limits.ingestsWaitingPerAccountMax) * limits.ingestRecordsMax) / 8_000 <
+    limits.internalCallMsMax / secondMs,
+  'a batch that waits behind full ones is answered in time',
+);
 mustHold(
   limits.decisionsAtOnceMax +
     limits.exportsAtOnceMax +

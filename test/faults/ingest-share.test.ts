@@ -3,8 +3,9 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { shortened } from '../support/spooled-record.ts';
 import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 beforeAll(async () => {
@@ -56,4 +57,36 @@ it('batches of one account that all wait hold its own share, and others ship and
     await other.end();
   }
   await expectSoundStore(api);
+});
+
+it('takes the full batches of more sidecars than may wait, each once, where those turned away come again', async () => {
+  const account = await api.createAccount();
+  const gateId = (await api.createGate({}, account.key)).gate_id;
+  const senders = limits.ingestsPerAccountMax + limits.ingestsWaitingPerAccountMax + 5;
+  let turnedAway = 0;
+  const shipFull = async () => {
+    const passport = await api.issuePassport({}, account.key);
+    const sidecar = await connectSidecar(api, { key: account.key });
+    const records = Array.from({ length: limits.ingestRecordsMax }, () =>
+      recordOf(api, { gateId, passport }),
+    );
+    const batch = shortened(records);
+    const send = async () => {
+      const { status } = await sidecar.send(1, batch);
+      if (status === 503) turnedAway += 1;
+      return status;
+    };
+    return () => untilAnswer(send, (status) => status !== 503, { what: 'the batch is taken' });
+  };
+  const ships = await Promise.all(Array.from({ length: senders }, shipFull));
+  // All come in the same moment; none is kept from coming by those before it.
+  const statuses = await Promise.all(ships.map((ship) => ship()));
+  expect(statuses).toEqual(Array.from({ length: senders }, () => 200));
+  expect(turnedAway, 'more came than may wait').toBeGreaterThan(0);
+  const chains = await api.deps.sql<{ sequence: number; count: number }[]>`
+    SELECT chains.sequence, count(DISTINCT attestation_id) AS count
+    FROM records JOIN chains ON chains.number = records.chain
+    WHERE chains.account_id = ${account.accountId} GROUP BY chains.number, chains.sequence`;
+  const full = { sequence: limits.ingestRecordsMax, count: limits.ingestRecordsMax };
+  expect(chains).toEqual(Array.from({ length: senders }, () => full));
 });

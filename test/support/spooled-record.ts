@@ -1,6 +1,6 @@
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { membersOfRequest, renderChainPart, renderOutcomePart } from '../../shared/wire/spooled-record.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SharedParts, ShortRecord, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type RecordParts, SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from './sample-chains.ts';
 
@@ -45,6 +45,22 @@ export function sharedParts(): (record: SpooledRecord) => RecordParts {
       outcome: partOf(renderOutcomePart(record)),
     };
   };
+}
+
+/** What a sidecar ships of records of one passport and one outcome. */
+export function shortened(records: readonly SpooledRecord[]): readonly (SharedParts | ShortRecord)[] {
+  const [first] = records;
+  if (first === undefined) return [];
+  const shared = JSON.parse(
+    `{"chains":[${renderChainPart(first)}],"outcomes":[${renderOutcomePart(first)}]}`,
+  );
+  return [
+    shared,
+    ...records.map(({ id, request_hash, amount_micro_usd, timestamp_ms, took }) => ({
+      ...{ id, request_hash, amount_micro_usd, timestamp_ms, ...(took && { took }) },
+      ...{ chain: 0, outcome: 0 },
+    })),
+  ];
 }
 
 /** A record that is spooled in parts. */
