@@ -22,10 +22,13 @@ export const limits = {
   headerBytesMax: 16 * 1024,
   /** Deeper JSON is refused: whoever walks it later may recurse (contract §5). */
   jsonDepthMax: 32,
-  /** Batches of attestations from a sidecar: 4,000 short records of about 300 bytes, or 2,800 whole ones. */
+  /**
+   * Batches of attestations from a sidecar: 4,000 short records of about 230 bytes twice over, or 3,000 whole
+   * ones.
+   */
   ingestBodyBytesMax: 2 * 1024 * 1024,
   /**
-   * One transaction stores them, which takes about 80 ms of one core; whoever else adds to one of their
+   * One transaction stores them, which takes about 75 ms of one core; whoever else adds to one of their
    * chains waits so long. What a batch costs in itself, at both ends, is shared by so many.
    */
   ingestRecordsMax: 4_000,

@@ -142,8 +142,9 @@ export function parseBatchItem(
   };
 }
 
-/** A value of a batch that has no number of its own: SharedParts. */
-export const isSharedParts = (value: unknown): value is object => isObject(value) && 'chains' in value;
+/** A value of a batch that has no number of its own: SharedParts. What has an id is a record, however bad. */
+export const isSharedParts = (value: unknown): value is object =>
+  isObject(value) && 'chains' in value && !('id' in value);
 
 /** What is wrong with one of them is the fault of each record that names it. */
 export interface ReadParts {

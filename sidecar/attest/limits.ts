@@ -8,11 +8,14 @@ export const attestLimits = {
    * this.
    */
   spoolRecordCharsMax: 128 * 1024,
-  /** Records of one event-loop turn, written with one call: about 5,000. Past it the sidecar sheds load. */
+  /**
+   * Records of one event-loop turn, written with one call: about 5,000 whole ones. Past it the sidecar sheds
+   * load.
+   */
   spoolTurnBytesMax: 4 * 1024 * 1024,
   /**
    * A block of records takes no more records from this size on: damaged bytes cost the records of one block,
-   * about 100, and beyond some kilobytes a larger block is checked no faster.
+   * about 100 whole ones or 280 short ones, and beyond some kilobytes a larger block is checked no faster.
    */
   spoolBlockBytes: 64 * 1024,
   /** Records of one block, however short: its writer keeps the end of each. */
