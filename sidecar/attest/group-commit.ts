@@ -26,7 +26,7 @@ export interface GroupCommit {
    * durable.
    */
   closeAfterSync(file: number): void;
-  /** Syncs what is left. Resolves when nothing waits any more, whatever the outcome. */
+  /** Syncs and closes what is left. Resolves when nothing waits any more, whatever the outcome. */
   finish(): Promise<void>;
 }
 
@@ -48,6 +48,8 @@ export function groupCommit(options: {
   let closing: number[] = [];
   let timer: NodeJS.Timeout | null = null;
   let running: Promise<void> | null = null;
+  /** All that were to be closed are. No commit waits for that. */
+  let closed: Promise<void> = Promise.resolve();
   let hasFailed = false;
   let isHanging = false;
 
@@ -96,13 +98,13 @@ export function groupCommit(options: {
       outcome = 'unknown';
       onFailed(error);
     }
-    for (const file of toClose) closeFile(file);
     for (const tell of toTell) tell(outcome);
+    if (toClose.length > 0) closed = Promise.all([closed, ...toClose.map(closeFile)]).then(() => undefined);
   }
 
-  function closeFile(file: number): void {
+  async function closeFile(file: number): Promise<void> {
     try {
-      files.close(file);
+      await files.close(file);
     } catch (error) {
       // Its content was synced before: what is lost is a descriptor.
       logger.warn({ err: error }, 'a full segment of the spool could not be closed');
@@ -130,6 +132,7 @@ export function groupCommit(options: {
         if (running === null) start();
         await running;
       }
+      await closed;
     },
   };
 }

@@ -53,7 +53,7 @@ export function faultyFiles(fault: Fault): FaultyFiles {
     },
     look: (path) => now('look', () => nodeFiles.look(path)),
     truncate: (file, length) => now('truncate', () => nodeFiles.truncate(file, length)),
-    close: (file) => now('close', () => nodeFiles.close(file)),
+    close: (file) => later('close', () => nodeFiles.close(file)),
     syncData: (file) => later('syncData', () => nodeFiles.syncData(file)),
     syncFolder: (path) => later('syncFolder', () => nodeFiles.syncFolder(path)),
     makeFolder: (path) => later('makeFolder', () => nodeFiles.makeFolder(path)),
