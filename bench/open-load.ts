@@ -14,7 +14,10 @@ export interface Offered {
   readonly permittedInTime: number;
   /** Of all answers, from the moment the request was due. */
   readonly times: readonly number[];
-  /** Of the sending alone: how long after it was due a request left the generator. */
+  /**
+   * Of the generator alone: how long after it was due a request was seen to be so. One that was seen may
+   * still wait for a connection.
+   */
   readonly lateness: readonly number[];
 }
 

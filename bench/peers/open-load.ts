@@ -10,12 +10,16 @@ import { splitRequests } from '../raw-requests.ts';
  * their own; one that finds no connection free waits, and its time counts from the moment it was due. So a
  * server that pauses is charged for all that should have come meanwhile.
  *
+ * The same load comes for a second before, and counts nowhere: until its code is compiled, this process is
+ * as late as some hundred requests.
+ *
  * Prints `RESULT` and, as JSON, of each file how many were due, answered and permitted in time, the histogram
- * of all times, and how late the sending itself was. This process never sleeps while load is due: a timer of
- * a millisecond would be most of what it measures.
+ * of all times, and how late this process looked for what was due. It never sleeps while load is due: a timer
+ * of a millisecond would be most of what it measures.
  */
 const [port = '', seconds = '', ...files] = process.argv.slice(2);
 const connectionsEach = 64;
+const warmSeconds = 1;
 /** Behind the last due request; what is unanswered then is not answered. */
 const waitMsMax = 5_000;
 /** An agent waits no longer. */
@@ -25,25 +29,32 @@ interface Exchange {
   socket: Socket;
   /** Null: free. */
   dueMs: number | null;
+  isCounted: boolean;
   received: Buffer;
 }
 
 class Load {
-  due = 0;
-  sent = 0;
+  /** What follows counts these alone: all but the first, for which this process was not warm. */
+  readonly due: number;
   answered = 0;
   permittedInTime = 0;
   readonly times = emptyHistogram();
   readonly lateness = emptyHistogram();
   readonly #requests: readonly Buffer[];
   readonly #everyMs: number;
+  readonly #warming: number;
   readonly #total: number;
+  #dueByNow = 0;
+  #sent = 0;
+  #ended = 0;
   readonly #free: Exchange[] = [];
 
   constructor(file: string, perSecond: number) {
     this.#requests = splitRequests(readFileSync(file));
     this.#everyMs = 1_000 / perSecond;
-    this.#total = Math.floor(Number(seconds) * perSecond);
+    this.due = Math.floor(Number(seconds) * perSecond);
+    this.#warming = Math.floor(warmSeconds * perSecond);
+    this.#total = this.#warming + this.due;
   }
 
   async open(): Promise<void> {
@@ -56,7 +67,7 @@ class Load {
       socket.once('connect', resolve);
       socket.once('error', reject);
     });
-    const exchange: Exchange = { socket, dueMs: null, received: Buffer.alloc(0) };
+    const exchange: Exchange = { socket, dueMs: null, isCounted: false, received: Buffer.alloc(0) };
     socket.on('data', (piece) => this.#receive(exchange, piece));
     socket.on('close', () => {
       throw new Error('the server has closed a connection');
@@ -67,19 +78,23 @@ class Load {
   /** Sends what is due by now, as far as there are free connections. */
   send(startMs: number): void {
     const nowMs = performance.now();
-    this.due = Math.min(this.#total, Math.floor((nowMs - startMs) / this.#everyMs) + 1);
-    while (this.sent < this.due) {
+    const due = Math.min(this.#total, Math.floor((nowMs - startMs) / this.#everyMs) + 1);
+    // Of all, whether or not there is a connection for them: that there is none may be due to the server.
+    for (; this.#dueByNow < due; this.#dueByNow += 1)
+      if (this.#dueByNow >= this.#warming)
+        note(this.lateness, nowMs - (startMs + this.#dueByNow * this.#everyMs));
+    while (this.#sent < due) {
       const exchange = this.#free.pop();
       if (exchange === undefined) return;
-      exchange.dueMs = startMs + this.sent * this.#everyMs;
-      note(this.lateness, nowMs - exchange.dueMs);
-      exchange.socket.write(must(this.#requests[this.sent % this.#requests.length], 'there are requests'));
-      this.sent += 1;
+      exchange.dueMs = startMs + this.#sent * this.#everyMs;
+      exchange.isCounted = this.#sent >= this.#warming;
+      exchange.socket.write(must(this.#requests[this.#sent % this.#requests.length], 'there are requests'));
+      this.#sent += 1;
     }
   }
 
   get isOver(): boolean {
-    return this.answered === this.#total;
+    return this.#ended === this.#total;
   }
 
   #receive(exchange: Exchange, piece: Buffer): void {
@@ -91,9 +106,12 @@ class Load {
       return;
     }
     const timeMs = performance.now() - must(exchange.dueMs, 'an answer belongs to a request');
-    this.answered += 1;
-    note(this.times, timeMs);
-    if (timeMs <= inTimeMs && bytes.includes('"decision":"PERMIT"')) this.permittedInTime += 1;
+    this.#ended += 1;
+    if (exchange.isCounted) {
+      this.answered += 1;
+      note(this.times, timeMs);
+      if (timeMs <= inTimeMs && bytes.includes('"decision":"PERMIT"')) this.permittedInTime += 1;
+    }
     exchange.dueMs = null;
     exchange.received = Buffer.alloc(0);
     this.#free.push(exchange);
@@ -105,7 +123,7 @@ for (let i = 0; i < files.length; i += 2) loads.push(new Load(files[i] ?? '', Nu
 for (const load of loads) await load.open();
 const cpuBefore = process.cpuUsage();
 const startMs = performance.now();
-const endMs = startMs + Number(seconds) * 1_000 + waitMsMax;
+const endMs = startMs + (warmSeconds + Number(seconds)) * 1_000 + waitMsMax;
 await new Promise<void>((resolve) => {
   const turn = () => {
     for (const load of loads) load.send(startMs);
