@@ -20,6 +20,7 @@ import { count } from './count.ts';
 import { interleaved, type Side, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { targets } from './targets.ts';
 import { addUnsignedRecords } from './unsigned-records.ts';
 
 const passports = 100;
@@ -122,7 +123,10 @@ function recordsOf(
   };
 }
 
-/** Of the two cores, what other programs may use before a missed target says nothing. */
+/**
+ * Of the two cores, what other programs may use before a missed target says nothing. They only make it
+ * slower: a target that is met beside them is met.
+ */
 const othersMax = 0.1;
 const coresSeconds = () => coreSeconds(measuredCore) + coreSeconds(otherCore);
 
@@ -229,6 +233,7 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
       figures,
       side.name,
     );
+    const isMissed = line.perSecond.median < targets.P11.wanted;
     return {
       row: 'ingest',
       title: 'Records of sidecars, committed',
@@ -246,7 +251,7 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
         {
           target: 'P11',
           figure: line.perSecond.median,
-          disturbed: others > othersMax ? 'other programs had a part of the cores' : null,
+          disturbed: isMissed && others > othersMax ? 'other programs had a part of the cores' : null,
         },
         { target: 'P25', figure: stored.bytes, disturbed: null },
       ],

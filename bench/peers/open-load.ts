@@ -5,21 +5,23 @@ import { emptyHistogram, note } from '../histogram.ts';
 import { splitRequests } from '../raw-requests.ts';
 
 /**
- * Load at a fixed rate, however late the answers are: `open-load.ts PORT SECONDS FILE RATE [FILE RATE]`. The
- * requests of each file (raw-requests.ts) are due at equal distances and sent in turn over connections of
+ * Load at a fixed rate, however late the answers are:
+ *
+ *     open-load.ts PORT WARM_SECONDS SECONDS FILE RATE [FILE RATE]
+ *
+ * The requests of each file (raw-requests.ts) are due at equal distances and sent in turn over connections of
  * their own; one that finds no connection free waits, and its time counts from the moment it was due. So a
  * server that pauses is charged for all that should have come meanwhile.
  *
- * The same load comes for a second before, and counts nowhere: until its code is compiled, this process is
- * as late as some hundred requests.
+ * The same load comes before, for WARM_SECONDS, and counts nowhere: until its code is compiled, this process
+ * is late itself.
  *
  * Prints `RESULT` and, as JSON, of each file how many were due, answered and permitted in time, the histogram
  * of all times, and how late this process looked for what was due. It never sleeps while load is due: a timer
  * of a millisecond would be most of what it measures.
  */
-const [port = '', seconds = '', ...files] = process.argv.slice(2);
+const [port = '', warmSeconds = '', seconds = '', ...files] = process.argv.slice(2);
 const connectionsEach = 64;
-const warmSeconds = 1;
 /** Behind the last due request; what is unanswered then is not answered. */
 const waitMsMax = 5_000;
 /** An agent waits no longer. */
@@ -53,7 +55,7 @@ class Load {
     this.#requests = splitRequests(readFileSync(file));
     this.#everyMs = 1_000 / perSecond;
     this.due = Math.floor(Number(seconds) * perSecond);
-    this.#warming = Math.floor(warmSeconds * perSecond);
+    this.#warming = Math.floor(Number(warmSeconds) * perSecond);
     this.#total = this.#warming + this.due;
   }
 
@@ -123,7 +125,7 @@ for (let i = 0; i < files.length; i += 2) loads.push(new Load(files[i] ?? '', Nu
 for (const load of loads) await load.open();
 const cpuBefore = process.cpuUsage();
 const startMs = performance.now();
-const endMs = startMs + (warmSeconds + Number(seconds)) * 1_000 + waitMsMax;
+const endMs = startMs + (Number(warmSeconds) + Number(seconds)) * 1_000 + waitMsMax;
 await new Promise<void>((resolve) => {
   const turn = () => {
     for (const load of loads) load.send(startMs);
