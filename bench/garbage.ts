@@ -13,10 +13,7 @@ import { type Table, tableLine } from './table.ts';
 import { allShipped, benchGate } from './warm.ts';
 import { drive } from './wrk.ts';
 
-/**
- * The generator can send twice as much, and with the garbage it is more than the sidecar can decide: a third
- * of the garbage costs it a signature.
- */
+/** Twice as much is what the generator can send, and with the garbage nearly all that one core can answer. */
 const shareOfPeak = 0.3;
 /** Enough that none is answered from anything that is kept. */
 const garbageTokens = 5_000;
