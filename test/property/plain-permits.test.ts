@@ -13,8 +13,10 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
+import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/enforce/callers.ts';
 import { decideRequest, recordDecision, type SectionDeps } from '../../sidecar/enforce/decide-request.ts';
+import { enforceLimits } from '../../sidecar/enforce/limits.ts';
 import { OpenRequest } from '../../sidecar/enforce/open-request.ts';
 import { PlainPermits } from '../../sidecar/enforce/plain-permits.ts';
 import { DecisionReply } from '../../sidecar/enforce/replies.ts';
@@ -118,6 +120,8 @@ type Step = (typeof steps extends fc.Arbitrary<infer List> ? List : never) exten
 /** One of the two copies. */
 class World {
   readonly records: string[] = [];
+  /** What the short way shares between records, of each of them. */
+  readonly outcomes: SharedPart[] = [];
   readonly leases;
   readonly deps: SectionDeps;
   readonly permits: PlainPermits;
@@ -163,7 +167,10 @@ class World {
       spool: {
         isFull: false,
         append: (record) => this.records.push(renderSpooledRecord(record)),
-        appendParts: (parts) => this.records.push(renderSpooledRecord(recordOfParts(parts))),
+        appendParts: (parts) => {
+          this.outcomes.push(parts.outcome);
+          this.records.push(renderSpooledRecord(recordOfParts(parts)));
+        },
         appendVoid: () => expect.unreachable(),
       },
     };
@@ -305,4 +312,29 @@ it('gives the answers and the records of the general way, and takes every reques
   );
   await Promise.all(worlds.map(({ leases }) => leases.stop()));
   expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.15);
+});
+
+it('remembers a bounded number of permissions of a gate, and records those it has forgotten as well', async () => {
+  const short = new World();
+  const general = new World();
+  const { outcomesPerGateMax } = enforceLimits;
+  const keyed = (place: number): Extract<Step, { kind: 'request' }> => ({
+    kind: 'request',
+    passport: passports.findIndex(({ permissions }) => permissions.has('orders:*')),
+    gate: 1,
+    members: { permission_key: `orders:made_up_${place}`, amount: 30, domain: 'api.example.com' },
+  });
+  const places = [...Array(outcomesPerGateMax).keys(), 0, outcomesPerGateMax, 0];
+  for (const place of places) {
+    const { opened, request: facts, passport } = short.open(keyed(place));
+    expect(short.permits.permit(opened, facts, passport, short.deps.clock.monotonic())).toBe(true);
+    expect(general.decide(general.open(keyed(place)).opened)).toMatchObject({ isPlainPermit: true });
+  }
+  expect(short.records).toEqual(general.records);
+  const [first, again, later] = [0, outcomesPerGateMax, outcomesPerGateMax + 2].map(
+    (at) => short.outcomes[at],
+  );
+  expect(again, 'while there is room').toBe(first);
+  expect(later, 'one more made room').not.toBe(first);
+  await Promise.all([short, general].map(({ leases }) => leases.stop()));
 });
