@@ -248,7 +248,7 @@ export const rows: readonly Row[] = [
     name: 'growth',
     describe: 'throughput and memory as gates, passports, revocations, requests and limits grow',
     targets: [],
-    seconds: { full: 1500, quick: 240 },
+    seconds: { full: 1800, quick: 240 },
     onlyByName: 'always',
     run: growth,
   },
