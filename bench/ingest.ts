@@ -6,9 +6,9 @@ import { limits } from '../shared/model/limits.ts';
 import type { UnixMillis } from '../shared/model/time.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
 import {
-  membersOfRequest,
   renderChainPart,
   renderOutcomePart,
+  renderRowHead,
   renderSpooledRecord,
 } from '../shared/wire/spooled-record.ts';
 import { syncVersion } from '../shared/wire/sync.ts';
@@ -106,8 +106,8 @@ function recordsOf(
       const hash = `sha256:${Buffer.from(random.bytes(32)).toString('hex')}`;
       const amount = 12_500_000 + seq;
       if (seq % 10 !== 3) {
-        const request = membersOfRequest(id, hash, amount, nowMs, []);
-        block.addParts(seq, { request, chain: of(chainParts, seq), outcome: of(outcomeParts, seq) });
+        const head = renderRowHead(id, hash, amount, nowMs, []);
+        block.addParts(seq, { head, chain: of(chainParts, seq), outcome: of(outcomeParts, seq) });
         return;
       }
       block.add(

@@ -9,7 +9,16 @@ import { isMode, type Mode } from '../model/mode.ts';
 import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
 import { isUnixMillis } from '../model/time.ts';
-import type { ChainPart, OutcomePart, RequestPart, ShortRecord, SpooledRecord, VoidRun } from './sync.ts';
+import { shortRecordOf } from './spooled-record.ts';
+import type {
+  ChainPart,
+  OutcomePart,
+  RecordRow,
+  RequestPart,
+  ShortRecord,
+  SpooledRecord,
+  VoidRun,
+} from './sync.ts';
 
 /** Which sidecar sent a record, and the account of the key that it sent it with. */
 export interface RecordSource {
@@ -120,16 +129,50 @@ export function parseBatchItem(
   source: RecordSource,
   shared: ReadParts = noParts,
 ): ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed {
-  if (!isObject(value)) return malformed('a record must be an object');
+  if (Array.isArray(value)) return parseRow(value, source, shared);
+  if (!isObject(value)) return malformed('a record must be an object or a row');
   if ('void' in value) return parseVoidRun(value);
   if ('voids' in value) return parseSettlementVoid(value);
-  const isShort = 'chain' in value;
-  if (hasOthers(value, isShort ? shortMembers : members)) return unknownField();
-  const request = readRequest(value);
+  if ('chain' in value) {
+    return hasOthers(value, shortMembers) ? unknownField() : parseShort(value, source, shared);
+  }
+  if (hasOthers(value, members)) return unknownField();
+  return recordOf(readRequest(value), readChain(value), readOutcome(value), source);
+}
+
+const rowMembersMax = 7;
+
+/** A RecordRow. */
+function parseRow(
+  row: readonly unknown[],
+  source: RecordSource,
+  shared: ReadParts,
+): ShippedRecord | Malformed {
+  if (row.length !== rowMembersMax) return malformed('a row has seven members');
+  return parseShort(shortRecordOf(row as RecordRow), source, shared);
+}
+
+const parseShort = (
+  value: { readonly [Name in keyof ShortRecord]?: unknown },
+  source: RecordSource,
+  { chains, outcomes }: ReadParts,
+): ShippedRecord | Malformed =>
+  recordOf(
+    readRequest(value),
+    partAt(chains, value.chain, 'chain'),
+    partAt(outcomes, value.outcome, 'outcome'),
+    source,
+  );
+
+/** The first of them that is wrong is what is wrong with the record. */
+function recordOf(
+  request: ReadRequest | Malformed,
+  chain: ReadChain | Malformed,
+  outcome: ReadOutcome | Malformed,
+  source: RecordSource,
+): ShippedRecord | Malformed {
   if ('kind' in request) return request;
-  const chain = isShort ? partAt(shared.chains, value['chain'], 'chain') : readChain(value);
   if ('kind' in chain) return malformed(chain.message);
-  const outcome = isShort ? partAt(shared.outcomes, value['outcome'], 'outcome') : readOutcome(value);
   if ('kind' in outcome) return malformed(outcome.message);
   const contradiction = findContradiction(request, chain, outcome);
   if (contradiction !== null) return malformed(contradiction);
@@ -268,7 +311,7 @@ const tokenHashPattern = /^[0-9a-f]{64}$/;
 // A missing field is undefined, which none may be but `took`. Written out: a thousand records come with a
 // batch, and a list of readers took twice as long.
 
-function readRequest(value: Fields): ReadRequest | Malformed {
+function readRequest(value: { readonly [Name in keyof RequestPart]?: unknown }): ReadRequest | Malformed {
   const { id, request_hash, amount_micro_usd, timestamp_ms, took } = value;
   if (!isId('att', id)) return notValid('id');
   if (!isText(request_hash, hashPattern)) return notValid('request_hash');

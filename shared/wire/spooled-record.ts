@@ -1,6 +1,14 @@
 import { must } from '../errors/assert.ts';
 import { checksJson } from './checks-json.ts';
-import type { ChainPart, OutcomePart, RequestPart, SharedParts, ShortRecord, SpooledRecord } from './sync.ts';
+import type {
+  ChainPart,
+  OutcomePart,
+  RecordRow,
+  RequestPart,
+  SharedParts,
+  ShortRecord,
+  SpooledRecord,
+} from './sync.ts';
 
 /**
  * The JSON text of a record, the same that JSON.stringify gives of the members in this order, in a third of
@@ -8,27 +16,29 @@ import type { ChainPart, OutcomePart, RequestPart, SharedParts, ShortRecord, Spo
  * escape (ids, hashes, keys and words of closed lists).
  */
 export const renderSpooledRecord = (record: SpooledRecord): string =>
-  `{${membersOfRequest(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, record.took)}` +
-  `,${membersOfChain(record)},${membersOfOutcome(record)}}`;
+  `{${membersOfRequest(record)},${membersOfChain(record)},${membersOfOutcome(record)}}`;
 
-/** The JSON text of a ShortRecord. Its parts stand at these places of the SharedParts before it. */
-export const renderShortRecord = (requestMembers: string, chain: number, outcome: number): string =>
-  `{${requestMembers},"chain":${chain},"outcome":${outcome}}`;
+/** The JSON text of a RecordRow. Its parts stand at these places of the SharedParts before it. */
+export const renderRecordRow = (head: string, chain: number, outcome: number): string =>
+  `[${head},${chain},${outcome}]`;
 
-export const renderChainPart = (part: ChainPart): string => `{${membersOfChain(part)}}`;
-
-export const renderOutcomePart = (part: OutcomePart): string => `{${membersOfOutcome(part)}}`;
-
-/** What differs with each request. */
-export const membersOfRequest = (
+/** All of a RecordRow but the places of its parts. */
+export const renderRowHead = (
   id: string,
   requestHash: string,
   amountMicroUsd: number | null,
   timestampMs: number,
   took: readonly number[] | undefined,
 ): string =>
-  `"id":"${id}","request_hash":"${requestHash}","amount_micro_usd":${amountMicroUsd}` +
-  `,"timestamp_ms":${timestampMs}${took === undefined ? '' : `,"took":[${took.join()}]`}`;
+  `"${id}","${requestHash}",${amountMicroUsd},${timestampMs},${took === undefined ? 'null' : `[${took.join()}]`}`;
+
+export const renderChainPart = (part: ChainPart): string => `{${membersOfChain(part)}}`;
+
+export const renderOutcomePart = (part: OutcomePart): string => `{${membersOfOutcome(part)}}`;
+
+const membersOfRequest = ({ id, request_hash, amount_micro_usd, timestamp_ms, took }: RequestPart): string =>
+  `"id":"${id}","request_hash":"${request_hash}","amount_micro_usd":${amount_micro_usd}` +
+  `,"timestamp_ms":${timestamp_ms}${took === undefined ? '' : `,"took":[${took.join()}]`}`;
 
 const membersOfChain = ({ chain_id, passport_id, token_hash }: ChainPart): string =>
   `"chain_id":"${chain_id}","passport_id":${plain(passport_id)},"token_hash":${plain(token_hash)}`;
@@ -42,12 +52,26 @@ const membersOfOutcome = (part: OutcomePart): string =>
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
+/** The members of a row, with their names. Total: what the row does not have is undefined. */
+export function shortRecordOf(row: RecordRow): ShortRecord {
+  const [id, request_hash, amount_micro_usd, timestamp_ms, took, chain, outcome] = row;
+  // Without a spread, after which each record would have a hidden class of its own.
+  return took === null
+    ? { id, request_hash, amount_micro_usd, timestamp_ms, chain, outcome }
+    : { id, request_hash, amount_micro_usd, timestamp_ms, took, chain, outcome };
+}
+
 /** The record that a short one stands for. */
-export function wholeRecord(short: ShortRecord, { chains, outcomes }: SharedParts): SpooledRecord {
-  const { chain, outcome, ...request } = short;
+export function wholeRecord(
+  short: ShortRecord | RecordRow,
+  { chains, outcomes }: SharedParts,
+): SpooledRecord {
+  const { chain, outcome, ...request } = isRecordRow(short) ? shortRecordOf(short) : short;
   return {
     ...(request satisfies RequestPart),
     ...must(chains[chain], 'a short record names a chain'),
     ...must(outcomes[outcome], 'a short record names an outcome'),
   };
 }
+
+export const isRecordRow = (item: object): item is RecordRow => Array.isArray(item);

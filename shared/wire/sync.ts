@@ -17,8 +17,9 @@ import { dayMs, type UnixMillis } from '../model/time.ts';
  *               finds nobody in it, and is turned away; settlements in batches, and their voids in the spool
  *   5  2026-11  gates with their routes
  *   6  2026-11  records that leave out what a batch says once for many of them (SharedParts)
+ *   7  2026-11  such records without the names of their members (RecordRow)
  */
-export const syncVersion = 6;
+export const syncVersion = 7;
 
 const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
 
@@ -116,7 +117,7 @@ export type OutcomePart = Pick<
 export type RequestPart = Omit<SpooledRecord, keyof ChainPart | keyof OutcomePart>;
 
 /**
- * Stands in a batch before ShortRecords, and says for them what they leave out; it holds up to the next of
+ * Stands in a batch before RecordRows, and says for them what they leave out; it holds up to the next of
  * its kind. It has no number of its own.
  */
 export interface SharedParts {
@@ -124,13 +125,27 @@ export interface SharedParts {
   readonly outcomes: readonly OutcomePart[];
 }
 
-/** A SpooledRecord whose other members are those of one ChainPart and one OutcomePart. */
+/**
+ * A SpooledRecord whose other members are those of one ChainPart and one OutcomePart. Spools of builds of
+ * 2026-11-24 hold it like this; builds since then write it as a RecordRow.
+ */
 export interface ShortRecord extends RequestPart {
   /** Index in `chains` of the SharedParts before it. */
   readonly chain: number;
   /** Index in `outcomes`. */
   readonly outcome: number;
 }
+
+/** The members of a ShortRecord without their names, which were a third of it. `took` null: absent. */
+export type RecordRow = readonly [
+  id: ShortRecord['id'],
+  request_hash: ShortRecord['request_hash'],
+  amount_micro_usd: ShortRecord['amount_micro_usd'],
+  timestamp_ms: ShortRecord['timestamp_ms'],
+  took: readonly number[] | null,
+  chain: ShortRecord['chain'],
+  outcome: ShortRecord['outcome'],
+];
 
 /**
  * The next word of a sidecar about a settlement whose client it answered without knowing the outcome. It
@@ -165,6 +180,8 @@ export interface VoidRun {
   readonly count: number;
 }
 
+export type BatchItem = SpooledRecord | RecordRow | ShortRecord | SharedParts | SettlementVoid | VoidRun;
+
 /** `POST /v1/sync/attestations`. Taken as a whole or not at all; what comes back is at `ShipAnswer`. */
 export interface AttestationBatch {
   readonly sidecar_id: SidecarId;
@@ -173,7 +190,7 @@ export interface AttestationBatch {
   readonly epoch: string;
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
-  readonly records: readonly (SpooledRecord | ShortRecord | SharedParts | SettlementVoid | VoidRun)[];
+  readonly records: readonly BatchItem[];
   /** No record of this epoch follows, now or later. Only here `records` may be empty. */
   readonly end?: EpochEnd;
 }

@@ -1,10 +1,11 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { renderSpooledRecord, wholeRecord } from '../../shared/wire/spooled-record.ts';
+import { isRecordRow, renderSpooledRecord, wholeRecord } from '../../shared/wire/spooled-record.ts';
 import type {
   AttestationBatch,
   EpochEnd,
+  RecordRow,
   ShortRecord,
   SpooledRecord,
   VoidRun,
@@ -129,8 +130,8 @@ export class BatchBuilder {
     if (index < 0 || this.voided.some(({ firstSeq }) => firstSeq === seq)) return null;
     const start = this.#starts[index] ?? 0;
     const text = this.#bytes.toString('utf8', start, this.#ends[index]);
-    const item: SpooledRecord | ShortRecord = JSON.parse(text);
-    if (!('chain' in item)) return text;
+    const item: SpooledRecord | ShortRecord | RecordRow = JSON.parse(text);
+    if (!isRecordRow(item) && !('chain' in item)) return text;
     const shared = must(
       this.#shared.findLast((parts) => parts.start < start),
       'shared parts stand before a short record',

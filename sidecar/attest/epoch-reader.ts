@@ -1,6 +1,13 @@
 import { join } from 'node:path';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { VoidRun } from '../../shared/wire/sync.ts';
+import { isRecordRow, shortRecordOf } from '../../shared/wire/spooled-record.ts';
+import type {
+  RecordRow,
+  SettlementVoid,
+  ShortRecord,
+  SpooledRecord,
+  VoidRun,
+} from '../../shared/wire/sync.ts';
 import type { BatchBuilder } from './batch.ts';
 import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
@@ -181,10 +188,9 @@ export class EpochReader {
     if (end < 0) return null;
     const records = frameRecords(bytes, 0, end);
     const index = Math.min(Math.max(0, this.position.seq - records.firstSeq), records.count - 1);
-    const record: { readonly timestamp_ms?: unknown } = JSON.parse(
-      bytes.toString('utf8', records.startOf(index), records.endOf(index)),
-    );
-    return typeof record.timestamp_ms === 'number' ? record.timestamp_ms : null;
+    const text = bytes.toString('utf8', records.startOf(index), records.endOf(index));
+    const item: SpooledRecord | ShortRecord | RecordRow | SettlementVoid = JSON.parse(text);
+    return (isRecordRow(item) ? shortRecordOf(item) : item).timestamp_ms;
   }
 
   /** Returns where in the window the byte at `offset` stands, after reading from there where it did not. */

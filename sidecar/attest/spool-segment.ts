@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { renderShortRecord } from '../../shared/wire/spooled-record.ts';
+import { renderRecordRow } from '../../shared/wire/spooled-record.ts';
 import { crc32c } from './crc32c.ts';
 import { attestLimits } from './limits.ts';
 
@@ -28,7 +28,7 @@ import { attestLimits } from './limits.ts';
  *                 as in an array             nothing
  *
  * so that the records of a block can be sent with one copy, and each of them be found. What many of them
- * say alike stands in the shared parts once, and the records refer to it (SharedParts, ShortRecord in
+ * say alike stands in the shared parts once, and the records refer to it (SharedParts, RecordRow in
  * shared/wire/sync.ts); the second bit says that there are some. Builds until 2026-11-23 take such a block
  * for damaged, and set it aside as it is. A block is damaged as a whole, and is therefore bounded
  * (attestLimits.spoolBlockBytes).
@@ -81,8 +81,8 @@ export class SharedPart {
 
 /** A record in its three parts. */
 export interface RecordParts {
-  /** `membersOfRequest`: ASCII. */
-  readonly request: string;
+  /** `renderRowHead`: ASCII. */
+  readonly head: string;
   readonly chain: SharedPart;
   readonly outcome: SharedPart;
 }
@@ -130,10 +130,10 @@ export class BlockWriter {
   }
 
   /** The same for a record in parts. */
-  addParts(seq: number, { request, chain, outcome }: RecordParts): void {
+  addParts(seq: number, { head, chain, outcome }: RecordParts): void {
     this.#beginRecord(seq);
-    const json = renderShortRecord(
-      request,
+    const json = renderRecordRow(
+      head,
       this.#placeOf(chain, this.#chains),
       this.#placeOf(outcome, this.#outcomes),
     );

@@ -217,8 +217,8 @@ class FileSpool implements Spool {
 
   appendParts(record: RecordParts, owner: RecordOwner): void {
     assert(!this.isFull, 'a record is appended only after isFull was looked at');
-    const { request, chain, outcome } = record;
-    const bytes = request.length + chain.bytes.length + outcome.bytes.length;
+    const { head, chain, outcome } = record;
+    const bytes = head.length + chain.bytes.length + outcome.bytes.length;
     assert(bytes <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
     this.#own(owner);
     this.#turn.addParts(this.lastSeq, record);

@@ -4,7 +4,7 @@ import type { Decision, RequestFacts, VerifiedPassport } from '../../shared/deci
 import { needsRun } from '../../shared/decision/run.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import { membersOfRequest, renderChainPart, renderOutcomePart } from '../../shared/wire/spooled-record.ts';
+import { renderChainPart, renderOutcomePart, renderRowHead } from '../../shared/wire/spooled-record.ts';
 import { SharedPart } from '../attest/spool-segment.ts';
 import { leasesOf } from '../quota/held-view.ts';
 import { authenticateAgain, type SectionDeps } from './decide-request.ts';
@@ -61,7 +61,7 @@ export class PlainPermits {
     leases.take(view, charge);
     const { requestHash, permissionKey } = request;
     const record = {
-      request: membersOfRequest(attestationId, requestHash, decision.amountMicroUsd, nowMs, took),
+      head: renderRowHead(attestationId, requestHash, decision.amountMicroUsd, nowMs, took),
       chain: this.#chainOf(passport),
       outcome: this.#outcomeOf(gate, permissionKey, decision),
     };

@@ -24,7 +24,12 @@ import {
   temporarySpoolFolder,
 } from '../support/spooled.ts';
 import { sharedParts, spooledRecord } from '../support/spooled-record.ts';
-import { earlierSegment, earlierSegmentIds } from '../vectors/earlier-spool.ts';
+import {
+  earlierGateId,
+  earlierSegment,
+  earlierSegmentIds,
+  earlierSharingSegment,
+} from '../vectors/earlier-spool.ts';
 
 let folder: TemporaryFolder;
 beforeEach(() => {
@@ -292,6 +297,18 @@ describe('a spool that an earlier build has left', () => {
     const [epoch] = await readOlderEpochs(folder.path);
     expect(epoch).toMatchObject({ firstSeq: 1, damagedPlaces: 0 });
     expect(epoch?.items.map((item) => ('id' in item ? item.id : item))).toEqual(earlierSegmentIds);
+  });
+
+  it('is read as a block of named members and shared parts, too', async () => {
+    writeEarlier(earlierSharingSegment);
+    const [epoch] = await readOlderEpochs(folder.path);
+    expect(epoch).toMatchObject({ firstSeq: 1, damagedPlaces: 0 });
+    expect(epoch?.items).toEqual(
+      earlierSegmentIds.map((id, index) =>
+        expect.objectContaining({ id, timestamp_ms: 1_793_491_200_001 + index, gate_id: earlierGateId }),
+      ),
+    );
+    expect(epoch?.items.map((item) => ('took' in item ? item.took : null))).toEqual([[7, 8], null, null]);
   });
 
   it('loses one record alone where a byte of it is damaged', async () => {

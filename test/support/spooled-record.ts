@@ -1,6 +1,12 @@
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { membersOfRequest, renderChainPart, renderOutcomePart } from '../../shared/wire/spooled-record.ts';
-import type { SharedParts, ShortRecord, SpooledRecord } from '../../shared/wire/sync.ts';
+import {
+  renderChainPart,
+  renderOutcomePart,
+  renderRecordRow,
+  renderRowHead,
+  wholeRecord,
+} from '../../shared/wire/spooled-record.ts';
+import type { RecordRow, SharedParts, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type RecordParts, SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from './sample-chains.ts';
 
@@ -40,7 +46,7 @@ export function sharedParts(): (record: SpooledRecord) => RecordParts {
   return (record) => {
     const { id, request_hash, amount_micro_usd, timestamp_ms, took } = record;
     return {
-      request: membersOfRequest(id, request_hash, amount_micro_usd, timestamp_ms, took),
+      head: renderRowHead(id, request_hash, amount_micro_usd, timestamp_ms, took),
       chain: partOf(renderChainPart(record)),
       outcome: partOf(renderOutcomePart(record)),
     };
@@ -48,24 +54,24 @@ export function sharedParts(): (record: SpooledRecord) => RecordParts {
 }
 
 /** What a sidecar ships of records of one passport and one outcome. */
-export function shortened(records: readonly SpooledRecord[]): readonly (SharedParts | ShortRecord)[] {
+export function shortened(records: readonly SpooledRecord[]): readonly (SharedParts | RecordRow)[] {
   const [first] = records;
   if (first === undefined) return [];
   const shared = JSON.parse(
     `{"chains":[${renderChainPart(first)}],"outcomes":[${renderOutcomePart(first)}]}`,
   );
-  return [
-    shared,
-    ...records.map(({ id, request_hash, amount_micro_usd, timestamp_ms, took }) => ({
-      ...{ id, request_hash, amount_micro_usd, timestamp_ms, ...(took && { took }) },
-      ...{ chain: 0, outcome: 0 },
-    })),
-  ];
+  return [shared, ...records.map((record) => rowOf(record, 0))];
+}
+
+/** Its parts stand at this place of both lists. */
+function rowOf(record: SpooledRecord, place: number): RecordRow {
+  const { id, request_hash, amount_micro_usd, timestamp_ms, took = null } = record;
+  return [id, request_hash, amount_micro_usd, timestamp_ms, took, place, place];
 }
 
 /** A record that is spooled in parts. */
-export const recordOfParts = ({ request, chain, outcome }: RecordParts): SpooledRecord => ({
-  ...JSON.parse(`{${request}}`),
-  ...JSON.parse(Buffer.from(chain.bytes).toString()),
-  ...JSON.parse(Buffer.from(outcome.bytes).toString()),
-});
+export function recordOfParts({ head, chain, outcome }: RecordParts): SpooledRecord {
+  const partOf = ({ bytes }: SharedPart) => JSON.parse(Buffer.from(bytes).toString());
+  const parts = { chains: [partOf(chain)], outcomes: [partOf(outcome)] };
+  return wholeRecord(JSON.parse(renderRecordRow(head, 0, 0)), parts);
+}

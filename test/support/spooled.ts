@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { wholeRecord } from '../../shared/wire/spooled-record.ts';
+import { isRecordRow, wholeRecord } from '../../shared/wire/spooled-record.ts';
 import type {
   AttestationBatch,
   SettlementVoid,
@@ -130,12 +130,12 @@ export type WholeBatch = Omit<AttestationBatch, 'records'> & {
 export function parseBody(body: Uint8Array): WholeBatch {
   const batch: AttestationBatch = JSON.parse(Buffer.from(body).toString('utf8'));
   let shared: SharedParts = { chains: [], outcomes: [] };
-  const records = batch.records.flatMap((item) => {
-    if ('chains' in item) {
+  const records = batch.records.flatMap((item): WholeBatch['records'] => {
+    if (!isRecordRow(item) && 'chains' in item) {
       shared = item;
       return [];
     }
-    return 'chain' in item ? wholeRecord(item, shared) : item;
+    return [isRecordRow(item) || 'chain' in item ? wholeRecord(item, shared) : item];
   });
   return { ...batch, records };
 }

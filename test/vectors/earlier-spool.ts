@@ -35,3 +35,36 @@ export const earlierSegment: Uint8Array = Buffer.from(
 );
 
 export const earlierSegmentIds = [1, 2, 3].map((number) => `att_01k${'0'.repeat(22)}${number}`);
+
+/**
+ * A block as builds of 2026-11-24 wrote it: the records of one turn, of which the first and the third name
+ * their members and refer to shared parts, and the second stands there as a whole. Same ids, passport and
+ * gate as above.
+ */
+export const earlierSharingSegment: Uint8Array = Buffer.from(
+  [
+    'Zz+85bgFAMABAAAAAAAAAAMAAAB7ImlkIjoiYXR0XzAxazAwMDAwMDAwMDAwMDAwMDAwMDAwMDAxIiwicmVxdWVzdF9oYXNoIjoi',
+    'c2hhMjU2OjBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEiLCJh',
+    'bW91bnRfbWljcm9fdXNkIjoxMjUwMDAwMCwidGltZXN0YW1wX21zIjoxNzkzNDkxMjAwMDAxLCJ0b29rIjpbNyw4XSwiY2hhaW4i',
+    'OjAsIm91dGNvbWUiOjB9LHsiaWQiOiJhdHRfMDFrMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDIiLCJyZXF1ZXN0X2hhc2giOiJzaGEy',
+    'NTY6MGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYSIsImFtb3Vu',
+    'dF9taWNyb191c2QiOm51bGwsInRpbWVzdGFtcF9tcyI6MTc5MzQ5MTIwMDAwMiwiY2hhaW5faWQiOiJwYXNzXzAxazAwMDAwMDAw',
+    'MDAwMDAwMDAwMDAwMDAxIiwicGFzc3BvcnRfaWQiOiJwYXNzXzAxazAwMDAwMDAwMDAwMDAwMDAwMDAwMDAxIiwidG9rZW5faGFz',
+    'aCI6ImFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWIiLCJnYXRl',
+    'X2lkIjoiZ2F0ZV8wMWswMDAwMDAwMDAwMDAwMDAwMDAwMDAwMiIsImRlY2lzaW9uIjoiQkxPQ0siLCJyZWFzb24iOiJkb21haW5f',
+    'bm90X2FsbG93ZWQiLCJwZXJtaXNzaW9uX2tleSI6Im9yZGVyczpjcmVhdGUiLCJjb25zdHJhaW50c19ldmFsdWF0ZWQiOlsicGFz',
+    'c3BvcnQiLCJ0cnVzdF9sZXZlbCIsImZyZXNobmVzcyIsImlzc3VlciIsInBlcm1pc3Npb24iXSwicGlpIjpbXSwiY2FsbGVyX21v',
+    'ZGUiOiJsaXZlIn0seyJpZCI6ImF0dF8wMWswMDAwMDAwMDAwMDAwMDAwMDAwMDAwMyIsInJlcXVlc3RfaGFzaCI6InNoYTI1Njow',
+    'YTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhIiwiYW1vdW50X21p',
+    'Y3JvX3VzZCI6bnVsbCwidGltZXN0YW1wX21zIjoxNzkzNDkxMjAwMDAzLCJjaGFpbiI6MCwib3V0Y29tZSI6MH17ImNoYWlucyI6',
+    'W3siY2hhaW5faWQiOiJwYXNzXzAxazAwMDAwMDAwMDAwMDAwMDAwMDAwMDAxIiwicGFzc3BvcnRfaWQiOiJwYXNzXzAxazAwMDAw',
+    'MDAwMDAwMDAwMDAwMDAwMDAxIiwidG9rZW5faGFzaCI6ImFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJhYmFiYWJh',
+    'YmFiYWJhYmFiYWJhYmFiYWJhYmFiYWIifV0sIm91dGNvbWVzIjpbeyJnYXRlX2lkIjoiZ2F0ZV8wMWswMDAwMDAwMDAwMDAwMDAw',
+    'MDAwMDAwMiIsImRlY2lzaW9uIjoiUEVSTUlUIiwicmVhc29uIjpudWxsLCJwZXJtaXNzaW9uX2tleSI6Im9yZGVyczpjcmVhdGUi',
+    'LCJjb25zdHJhaW50c19ldmFsdWF0ZWQiOlsicGFzc3BvcnQiLCJ0cnVzdF9sZXZlbCIsImZyZXNobmVzcyIsImlzc3VlciIsInBl',
+    'cm1pc3Npb24iXSwicGlpIjpbXSwiY2FsbGVyX21vZGUiOiJsaXZlIn1dfdwAAAAwAwAA/AMAAA==',
+  ].join(''),
+  'base64',
+);
+
+export const earlierGateId = 'gate_01k00000000000000000000002';

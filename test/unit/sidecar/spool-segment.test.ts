@@ -142,7 +142,7 @@ describe('a block with shared parts', () => {
   const kinds = [1, 2].map((n) => new SharedPart(`{"gate_id":"gate_${n}"}`));
   const part = (parts: readonly SharedPart[], index: number) => must(parts[index], 'there is such a part');
   const parts = (id: string, passport: number, kind: number) => ({
-    request: `"id":"${id}"`,
+    head: `"${id}"`,
     chain: part(passports, passport),
     outcome: part(kinds, kind),
   });
@@ -154,14 +154,14 @@ describe('a block with shared parts', () => {
   it('has the documented bytes', () => {
     const writer = new BlockWriter(frameBytesMax);
     writer.addParts(7, {
-      request: '"id":1',
+      head: '"id",1',
       chain: new SharedPart('{"c":1}'),
       outcome: new SharedPart('{"o":2}'),
     });
     expect(writer.bytes.toString('latin1', 16 + 4, writer.seal() - 4)).toBe(
-      '{"id":1,"chain":0,"outcome":0}{"chains":[{"c":1}],"outcomes":[{"o":2}]}',
+      '["id",1,0,0]{"chains":[{"c":1}],"outcomes":[{"o":2}]}',
     );
-    expect(writer.bytes.toString('hex', 4, 20)).toBe('4f0000c0' + '0700000000000000' + '01000000');
+    expect(writer.bytes.toString('hex', 4, 20)).toBe('3d0000c0' + '0700000000000000' + '01000000');
   });
 
   it('says once what its records share, and holds whole records beside them', () => {
@@ -171,12 +171,7 @@ describe('a block with shared parts', () => {
     writer.addParts(3, parts('c', 0, 0));
     writer.addParts(4, parts('d', 2, 1));
     const bytes = writer.bytes.subarray(0, writer.seal());
-    expect(textsOf(bytes)).toEqual([
-      '{"id":"a","chain":0,"outcome":0}',
-      '{"id":"b"}',
-      '{"id":"c","chain":1,"outcome":0}',
-      '{"id":"d","chain":0,"outcome":1}',
-    ]);
+    expect(textsOf(bytes)).toEqual(['["a",0,0]', '{"id":"b"}', '["c",1,0]', '["d",0,1]']);
     expect(JSON.parse(partsOf(bytes))).toEqual({
       chains: [{ chain_id: 'pass_3' }, { chain_id: 'pass_1' }],
       outcomes: [{ gate_id: 'gate_1' }, { gate_id: 'gate_2' }],
@@ -190,7 +185,7 @@ describe('a block with shared parts', () => {
     writer.addParts(2, parts('b', 0, 1));
     const bytes = writer.bytes.subarray(0, writer.seal());
     const second = frameEnd(bytes, 0, bytes.length);
-    expect(textsOf(bytes).at(-1)).toBe('{"id":"b","chain":0,"outcome":0}');
+    expect(textsOf(bytes).at(-1)).toBe('["b",0,0]');
     expect(JSON.parse(partsOf(bytes, second))).toEqual({
       chains: [{ chain_id: 'pass_1' }],
       outcomes: [{ gate_id: 'gate_2' }],
@@ -217,7 +212,7 @@ describe('a block with shared parts', () => {
       let seq = 0;
       while (writer.hasRoom) {
         const [chain, outcome] = [new SharedPart('{}'), new SharedPart(`"${'€'.repeat(chars - 20)}"`)];
-        writer.addParts(++seq, { request: '"id":1', chain, outcome });
+        writer.addParts(++seq, { head: '"id",1', chain, outcome });
       }
       const bytes = writer.bytes.subarray(0, writer.seal());
       let blocks = 0;

@@ -200,6 +200,7 @@ describe('a short record', () => {
             const { chain_id, passport_id, token_hash, ...outcome } = rest;
             const request = { id, request_hash, amount_micro_usd, timestamp_ms, ...(took && { took }) };
             return {
+              row: [id, request_hash, amount_micro_usd, timestamp_ms, took ?? null, index, index],
               short: { ...request, chain: index, outcome: index },
               chain: { chain_id, passport_id, token_hash },
               outcome,
@@ -210,9 +211,10 @@ describe('a short record', () => {
           chains: asParts.map((one) => one.chain),
           outcomes: asParts.map((one) => one.outcome),
         };
-        expect(asParts.map((one) => read(one.short, of))).toEqual(
-          records.map((record) => parseBatchItem(record, source)),
-        );
+        const whole = records.map((record) => parseBatchItem(record, source));
+        expect(asParts.map((one) => read(one.row, of))).toEqual(whole);
+        // As builds of 2026-11-24 spooled them.
+        expect(asParts.map((one) => read(one.short, of))).toEqual(whole);
       }),
     );
   });
@@ -227,6 +229,17 @@ describe('a short record', () => {
     ['id', { ...short, id: 'att_1' }],
     ['unknown field', { ...short, chain_id }],
     ['unknown field', { ...short, decision: 'PERMIT' }],
+    ['chain', [id, request_hash, 1, 1, null, 1, 0]],
+    ['outcome', [id, request_hash, 1, 1, null, 0, null]],
+    ['id', [null, request_hash, 1, 1, null, 0, 0]],
+    ['request_hash', [id, `${request_hash}0`, 1, 1, null, 0, 0]],
+    ['amount_micro_usd', [id, request_hash, '1', 1, null, 0, 0]],
+    ['timestamp_ms', [id, request_hash, 1, 0.5, null, 0, 0]],
+    ['took', [id, request_hash, 1, 1, 7, 0, 0]],
+    ['took', [id, request_hash, 1, 1, [7, 7], 0, 0]],
+    ['seven members', [id, request_hash, 1, 1, null, 0]],
+    ['seven members', [id, request_hash, 1, 1, null, 0, 0, 0]],
+    ['seven members', []],
   ])('is refused where its %s is wrong', (name, value) => {
     expect(read(value)).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });
   });
@@ -253,7 +266,7 @@ describe('a short record', () => {
   });
 
   it('is told from the parts', () => {
-    const others = [{}, short, spooledRecord(), { ...spooledRecord(), chains: [] }, null, []];
+    const others = [{}, short, [], [parts], spooledRecord(), { ...spooledRecord(), chains: [] }, null, []];
     expect(isSharedParts(parts)).toBe(true);
     expect(others.filter(isSharedParts)).toEqual([]);
   });
