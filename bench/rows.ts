@@ -126,6 +126,7 @@ export const rows: readonly Row[] = [
     describe: 'waiting times in an open loop at half of the peak',
     targets: ['P15'],
     seconds: { full: 65, quick: 24 },
+    mayCoresSleep: true,
     run: latency,
   },
   {

@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly write: (table: Measured) => void;
   /** Ends all programs that a row has left running. */
   readonly endPrograms: () => void;
+  /** Keeps the cores awake until the function that it returns is called. */
+  readonly keepAwake: () => () => void;
 }
 
 export interface Outcome {
@@ -28,7 +30,7 @@ export interface Outcome {
 /** One row after the other; one that fails is named, and the others run all the same. */
 export async function runRows(
   chosen: readonly Row[],
-  { isQuick, say, write, endPrograms }: RunOptions,
+  { isQuick, say, write, endPrograms, keepAwake }: RunOptions,
 ): Promise<Outcome> {
   const verdicts: Verdict[] = [];
   const failures: string[] = [];
@@ -39,7 +41,7 @@ export async function runRows(
     try {
       if (performance.now() - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
-      const tables = await runRow(row, { isQuick, say, endPrograms });
+      const tables = await runRow(row, { isQuick, say, endPrograms, keepAwake });
       for (const table of tables) write(table);
       const measured = tables.flatMap(verdictsOf);
       failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
@@ -59,10 +61,11 @@ export async function runRows(
 /** Rejects as the row does, or once it has taken too long and its programs were ended. */
 async function runRow(
   row: Row,
-  { isQuick, say, endPrograms }: Omit<RunOptions, 'write'>,
+  { isQuick, say, endPrograms, keepAwake }: Omit<RunOptions, 'write'>,
 ): Promise<readonly Measured[]> {
   const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
   const secondsMax = Math.max(rowSecondsMin, expectedS * patience);
+  const letSleep = row.mayCoresSleep === true ? () => undefined : keepAwake();
   const measured = row.run({ isQuick, say });
   const hasEnded = new AbortController();
   const tooLong = pause(secondsMax * 1_000, 'too long' as const, { signal: hasEnded.signal });
@@ -72,6 +75,7 @@ async function runRow(
   } finally {
     tooLong.catch(() => undefined);
     hasEnded.abort();
+    letSleep();
   }
   endPrograms();
   await Promise.race([measured.catch(() => undefined), pause(tidyingMsMax, undefined, { ref: false })]);

@@ -52,13 +52,14 @@ async function main(): Promise<number> {
     return 1;
   }
   leaveMeasuredCore();
-  const letSleep = keepAwake([measuredCore, otherCore]);
-  process.once('exit', letSleep);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
   const isUsual = ({ onlyByName }: Row) => onlyByName === undefined || (onlyByName === 'quick' && !isQuick);
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
   const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);
-  const { verdicts, failures } = await runRows(chosen, { isQuick, say, write, endPrograms });
+  const { verdicts, failures } = await runRows(chosen, {
+    ...{ isQuick, say, write, endPrograms },
+    keepAwake: () => keepAwake([measuredCore, otherCore]),
+  });
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
   process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, isQuick })}\n`);
   return failures.length === 0 ? 0 : 1;

@@ -14,18 +14,30 @@ const rowOf = (name: string, target: TargetName, run: Row['run']): Row => ({
   ...{ name, describe: name, targets: [target], seconds: { full: 1, quick: 1 }, run },
 });
 
-function observed(): RunOptions & { readonly written: string[]; readonly said: string[]; ended: number } {
+interface Observed extends RunOptions {
+  readonly written: string[];
+  readonly said: string[];
+  ended: number;
+  isAwake: boolean;
+}
+
+function observed(): Observed {
   const written: string[] = [];
   const said: string[] = [];
-  const options = {
+  const options: Observed = {
     isQuick: true,
     say: (line: string) => void said.push(line),
     write: ({ row }: Measured) => void written.push(row),
     endPrograms: () => {
       options.ended += 1;
     },
-    ended: 0,
-    ...{ written, said },
+    keepAwake: () => {
+      options.isAwake = true;
+      return () => {
+        options.isAwake = false;
+      };
+    },
+    ...{ written, said, ended: 0, isAwake: false },
   };
   return options;
 }
@@ -60,6 +72,29 @@ test('says of a target that its row has no figure for that it was not measured',
   );
   expect(failures).toEqual([]);
   expect(verdicts).toMatchObject([{ target: 'P1', figure: null, status: 'not measured' }]);
+});
+
+test('keeps the cores awake for each row that does not want them left alone, and only as long', async () => {
+  const options = observed();
+  const seen: boolean[] = [];
+  const run = async () => {
+    seen.push(options.isAwake);
+    return tableOf('any', 'P11');
+  };
+  const failing = async () => {
+    seen.push(options.isAwake);
+    throw new Error('it fails');
+  };
+  await runRows(
+    [
+      rowOf('usual', 'P11', run),
+      { ...rowOf('alone', 'P11', run), mayCoresSleep: true },
+      rowOf('failing', 'P11', failing),
+    ],
+    options,
+  );
+  expect(seen).toEqual([true, false, true]);
+  expect(options.isAwake).toBe(false);
 });
 
 test('the page of the bench lists every target', () => {
