@@ -19,6 +19,10 @@ export interface Offered {
    * still wait for a connection.
    */
   readonly lateness: readonly number[];
+  /** Of the requests for which the generator was there from beginning to end (absences.ts). */
+  readonly watched: readonly number[];
+  /** Of all answers, each less what the generator was away of its time: the least that it can have taken. */
+  readonly lessAbsences: readonly number[];
 }
 
 /** Of the same load, before that which counts: the code of the generator is compiled then. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { must } from '../../shared/errors/assert.ts';
+import { Absences } from '../absences.ts';
 import { emptyHistogram, note } from '../histogram.ts';
 import { splitRequests } from '../raw-requests.ts';
 
@@ -19,6 +20,10 @@ import { splitRequests } from '../raw-requests.ts';
  * Prints `RESULT` and, as JSON, of each file how many were due, answered and permitted in time, the histogram
  * of all times, and how late this process looked for what was due. It never sleeps while load is due: a timer
  * of a millisecond would be most of what it measures.
+ *
+ * What was due or under way while this process was away (absences.ts) is late because of that, whatever its
+ * time is. So there are two more histograms: of the requests for which it was there from beginning to end,
+ * and of all, each less what it was away of its time.
  */
 const [port = '', warmSeconds = '', seconds = '', ...files] = process.argv.slice(2);
 const connectionsEach = 64;
@@ -42,6 +47,8 @@ class Load {
   permittedInTime = 0;
   readonly times = emptyHistogram();
   readonly lateness = emptyHistogram();
+  readonly watched = emptyHistogram();
+  readonly lessAbsences = emptyHistogram();
   readonly #requests: readonly Buffer[];
   readonly #everyMs: number;
   readonly #warming: number;
@@ -80,12 +87,14 @@ class Load {
   /** Sends what is due by now, as far as there are free connections. */
   send(startMs: number): void {
     const nowMs = performance.now();
+    absences.look(nowMs);
     const due = Math.min(this.#total, Math.floor((nowMs - startMs) / this.#everyMs) + 1);
     // Of all, whether or not there is a connection for them: that there is none may be due to the server.
     for (; this.#dueByNow < due; this.#dueByNow += 1)
       if (this.#dueByNow >= this.#warming)
         note(this.lateness, nowMs - (startMs + this.#dueByNow * this.#everyMs));
     while (this.#sent < due) {
+      absences.look(performance.now());
       const exchange = this.#free.pop();
       if (exchange === undefined) return;
       exchange.dueMs = startMs + this.#sent * this.#everyMs;
@@ -100,6 +109,8 @@ class Load {
   }
 
   #receive(exchange: Exchange, piece: Buffer): void {
+    const nowMs = performance.now();
+    absences.look(nowMs);
     const bytes = exchange.received.length === 0 ? piece : Buffer.concat([exchange.received, piece]);
     const headEnd = bytes.indexOf('\r\n\r\n');
     const length = headEnd < 0 ? null : /content-length: (\d+)/i.exec(bytes.toString('latin1', 0, headEnd));
@@ -107,11 +118,15 @@ class Load {
       exchange.received = bytes;
       return;
     }
-    const timeMs = performance.now() - must(exchange.dueMs, 'an answer belongs to a request');
+    const dueMs = must(exchange.dueMs, 'an answer belongs to a request');
+    const timeMs = nowMs - dueMs;
     this.#ended += 1;
     if (exchange.isCounted) {
       this.answered += 1;
       note(this.times, timeMs);
+      const awayMs = absences.sinceMs(dueMs);
+      if (awayMs === 0) note(this.watched, timeMs);
+      note(this.lessAbsences, timeMs - awayMs);
       if (timeMs <= inTimeMs && bytes.includes('"decision":"PERMIT"')) this.permittedInTime += 1;
     }
     exchange.dueMs = null;
@@ -120,6 +135,7 @@ class Load {
   }
 }
 
+const absences = new Absences(performance.now());
 const loads: Load[] = [];
 for (let i = 0; i < files.length; i += 2) loads.push(new Load(files[i] ?? '', Number(files[i + 1])));
 for (const load of loads) await load.open();
@@ -135,8 +151,9 @@ await new Promise<void>((resolve) => {
   turn();
 });
 const { user, system } = process.cpuUsage(cpuBefore);
-const results = loads.map(({ due, answered, permittedInTime, times, lateness }) => ({
+const results = loads.map(({ due, answered, permittedInTime, times, lateness, watched, lessAbsences }) => ({
   ...{ due, answered, permittedInTime, times: [...times], lateness: [...lateness] },
+  ...{ watched: [...watched], lessAbsences: [...lessAbsences] },
 }));
 console.log(`RESULT ${JSON.stringify({ loads: results, cpuSeconds: (user + system) / 1e6 })}`);
 process.exit(0);
