@@ -114,7 +114,7 @@ function sideOf(
     measure: async (seconds) => {
       const before = installation.sidecar.cpuSeconds();
       const streams = of.streams.map((requests) => ({ requests, perSecond: of.perSecond }));
-      const results = await offer(streams, { folder, seconds });
+      const results = await offer(streams, { folder, seconds, server: installation.sidecar });
       // Also for the load before that which counts.
       const coresBusy = (installation.sidecar.cpuSeconds() - before) / (warmSeconds + seconds);
       await allShipped(installation, [gateId]);

@@ -43,7 +43,8 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     for (let round = 0; round < rounds; round += 1) {
       const changing = changeGate(installation, gateId);
       const beganMs = performance.now();
-      const [result] = await offer([{ requests: [sent], perSecond }], { folder, seconds });
+      const streams = [{ requests: [sent], perSecond }];
+      const [result] = await offer(streams, { folder, seconds, server: installation.sidecar });
       changingMs += performance.now() - beganMs;
       const changed = await changing.stop();
       changes += changed;

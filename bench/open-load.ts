@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { otherCore } from './cores.ts';
 import { addedUp, percentileMs } from './histogram.ts';
-import { peer, start } from './programs.ts';
+import { type Program, peer, start } from './programs.ts';
 import { rawRequests, type Sent } from './raw-requests.ts';
 
 /** What a stream of requests came to. */
@@ -23,6 +23,17 @@ export interface Offered {
   readonly watched: readonly number[];
   /** Of all answers, each less what the generator was away of its time: the least that it can have taken. */
   readonly lessAbsences: readonly number[];
+  /** Of the time, what the main thread of the server waited for its core (core-waits.ts). */
+  readonly serverWaitedShare: number;
+  /** The part of it for which its own other threads did not run, so that another program must have. */
+  readonly serverDisturbedShare: number;
+}
+
+interface Result {
+  readonly loads: readonly Omit<Offered, 'serverWaitedShare' | 'serverDisturbedShare'>[];
+  /** Of the main thread of the server, and of its other threads. */
+  readonly waitedMs: number;
+  readonly othersRanMs: number;
 }
 
 /** Of the same load, before that which counts: the code of the generator is compiled then. */
@@ -33,7 +44,11 @@ const latenessP99MsMax = 2;
 /** Requests at fixed rates, each stream over 64 connections of its own (peers/open-load.ts). */
 export async function offer(
   streams: readonly { readonly requests: readonly Sent[]; readonly perSecond: number }[],
-  { folder, seconds }: { readonly folder: string; readonly seconds: number },
+  {
+    folder,
+    seconds,
+    server,
+  }: { readonly folder: string; readonly seconds: number; readonly server: Program },
 ): Promise<readonly Offered[]> {
   const files = streams.flatMap(({ requests, perSecond }, index) => {
     const path = join(folder, `stream-${index}.requests`);
@@ -43,11 +58,14 @@ export async function offer(
   const { port } = new URL(streams[0]?.requests[0]?.url ?? '');
   const generator = start({
     core: otherCore,
-    command: [...peer('open-load'), port, String(warmSeconds), String(seconds), ...files],
+    command: [...peer('open-load'), port, ...[server.pid, warmSeconds, seconds].map(String), ...files],
   });
   try {
     const [, json = ''] = await generator.find(/^RESULT (\{.*\})$/m);
-    return (JSON.parse(json) as { readonly loads: readonly Offered[] }).loads;
+    const { loads, waitedMs, othersRanMs } = JSON.parse(json) as Result;
+    const serverWaitedShare = waitedMs / 1_000 / seconds;
+    const serverDisturbedShare = Math.max(0, waitedMs - othersRanMs) / 1_000 / seconds;
+    return loads.map((load) => ({ ...load, serverWaitedShare, serverDisturbedShare }));
   } finally {
     await generator.stop();
   }

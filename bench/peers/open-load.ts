@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { must } from '../../shared/errors/assert.ts';
 import { Absences } from '../absences.ts';
+import { CoreWaits, othersRanMsOf, waitedMsOf } from '../core-waits.ts';
 import { emptyHistogram, note } from '../histogram.ts';
 import { splitRequests } from '../raw-requests.ts';
 
 /**
  * Load at a fixed rate, however late the answers are:
  *
- *     open-load.ts PORT WARM_SECONDS SECONDS FILE RATE [FILE RATE]
+ *     open-load.ts PORT SERVER_PID WARM_SECONDS SECONDS FILE RATE [FILE RATE]
  *
  * The requests of each file (raw-requests.ts) are due at equal distances and sent in turn over connections of
  * their own; one that finds no connection free waits, and its time counts from the moment it was due. So a
@@ -23,9 +24,10 @@ import { splitRequests } from '../raw-requests.ts';
  *
  * What was due or under way while this process was away (absences.ts) is late because of that, whatever its
  * time is. So there are two more histograms: of the requests for which it was there from beginning to end,
- * and of all, each less what it was away of its time.
+ * and of all, each less what it was away of its time. How long the server waited for its core is there too
+ * (core-waits.ts), and how long its own other threads ran, for which it may have waited.
  */
-const [port = '', warmSeconds = '', seconds = '', ...files] = process.argv.slice(2);
+const [port = '', serverPid = '', warmSeconds = '', seconds = '', ...files] = process.argv.slice(2);
 const connectionsEach = 64;
 /** Behind the last due request; what is unanswered then is not answered. */
 const waitMsMax = 5_000;
@@ -139,11 +141,22 @@ const absences = new Absences(performance.now());
 const loads: Load[] = [];
 for (let i = 0; i < files.length; i += 2) loads.push(new Load(files[i] ?? '', Number(files[i + 1])));
 for (const load of loads) await load.open();
+const waits = new CoreWaits(waitedMsOf(serverPid));
 const cpuBefore = process.cpuUsage();
 const startMs = performance.now();
+const countedMs = startMs + Number(warmSeconds) * 1_000;
+const serverTimes = () => ({ waitedMs: waits.sumMs, othersRanMs: othersRanMsOf(serverPid) });
+let before = serverTimes();
+let isCounted = false;
 const endMs = startMs + (Number(warmSeconds) + Number(seconds)) * 1_000 + waitMsMax;
 await new Promise<void>((resolve) => {
   const turn = () => {
+    const nowMs = performance.now();
+    waits.look(nowMs);
+    if (!isCounted && nowMs >= countedMs) {
+      isCounted = true;
+      before = serverTimes();
+    }
     for (const load of loads) load.send(startMs);
     if (loads.every(({ isOver }) => isOver) || performance.now() > endMs) resolve();
     else setImmediate(turn);
@@ -155,5 +168,12 @@ const results = loads.map(({ due, answered, permittedInTime, times, lateness, wa
   ...{ due, answered, permittedInTime, times: [...times], lateness: [...lateness] },
   ...{ watched: [...watched], lessAbsences: [...lessAbsences] },
 }));
-console.log(`RESULT ${JSON.stringify({ loads: results, cpuSeconds: (user + system) / 1e6 })}`);
+const after = serverTimes();
+const result = {
+  loads: results,
+  cpuSeconds: (user + system) / 1e6,
+  waitedMs: after.waitedMs - before.waitedMs,
+  othersRanMs: after.othersRanMs - before.othersRanMs,
+};
+console.log(`RESULT ${JSON.stringify(result)}`);
 process.exit(0);
