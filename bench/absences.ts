@@ -36,3 +36,12 @@ export class Absences {
     return sum;
   }
 }
+
+/** Of all requests, those that were due or under way while the generator was away. */
+export function absentShare(
+  rounds: readonly { readonly times: readonly number[]; readonly watched: readonly number[] }[],
+): number {
+  const sum = (which: 'times' | 'watched') =>
+    rounds.flatMap((round) => round[which]).reduce((a, b) => a + b, 0);
+  return 1 - sum('watched') / sum('times');
+}

@@ -67,6 +67,8 @@ interface InstallOptions {
   readonly controlPlaneSettings?: Readonly<Record<string, string>>;
   /** As taskset(1) takes a list of cores. Default: the measured one, or the other one. */
   readonly sidecarCores?: string;
+  /** As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one. */
+  readonly controlPlaneCores?: string;
   /** Beside a measured sidecar, it has the same priority as everything else. Default false. */
   readonly isControlPlaneHurried?: boolean;
   /** Of the Node.js that runs the sidecar. */
@@ -100,6 +102,7 @@ async function installIn(
     sidecarSettings = {},
     controlPlaneSettings = {},
     sidecarCores = String(measured === 'sidecar' ? measuredCore : otherCore),
+    controlPlaneCores = String(measured === 'sidecar' ? otherCore : measuredCore),
     nodeOptions = [],
     isControlPlaneHurried = false,
     seed = async () => undefined,
@@ -117,7 +120,7 @@ async function installIn(
   const startControlPlane = async () => {
     const isNice = isSidecarMeasured && !isControlPlaneHurried;
     const one = start({
-      core: isSidecarMeasured ? otherCore : measuredCore,
+      core: controlPlaneCores,
       command: [...(isNice ? nicely : []), process.execPath, program, 'control-plane'],
       environment: {
         PORT: new URL(origin).port,
@@ -179,7 +182,7 @@ async function installIn(
       try {
         await work();
       } finally {
-        pinTree(pid, String(isSidecarMeasured ? otherCore : measuredCore));
+        pinTree(pid, controlPlaneCores);
       }
     },
     stopControlPlane: () => controlPlane.stop(),

@@ -32,7 +32,7 @@ export const targets = {
   P12: atMost('lease calls per 1,000 warm decisions at a busy gate', 10, 1, 'calls'),
   P13: atLeast('decisions of a compiled gate / cedar-wasm on the same rule', 100, 300),
   P14: atLeast('two listening threads / one, on two cores, generator included', 1.3, 1.6),
-  P15: atMost('p99 / p50 at half of the peak, open loop, ten gate changes a second', 8, 4),
+  P15: atMost('p99 / p50 at half of the sustained peak, open loop, ten gate changes a second', 8, 4),
   P16: atLeast('check of a passport in process / agent-passport-system', 50, 100),
   P17: atMost('p99 from the answer to a revocation to BLOCK at every one of four sidecars', 50, 10, 'ms'),
   P18: atMost('p99 of discovery among a million entries, of lists among ten million records', 20, 5, 'ms'),

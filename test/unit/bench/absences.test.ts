@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Absences } from '../../../bench/absences.ts';
+import { Absences, absentShare } from '../../../bench/absences.ts';
 
 const looking = (looksMs: readonly number[]): Absences => {
   const absences = new Absences(looksMs[0] ?? 0);
@@ -23,4 +23,12 @@ test('what began during an absence has its end, and what began behind it nothing
   expect(absences.sinceMs(2)).toBeCloseTo(1);
   expect(absences.sinceMs(3)).toBe(0);
   expect(absences.sinceMs(3.05)).toBe(0);
+});
+
+test('says of how many requests of all rounds it was away', () => {
+  const rounds = [
+    { times: [0, 60, 30], watched: [0, 60, 20] },
+    { times: [10, 0, 0], watched: [10, 0, 0] },
+  ];
+  expect(absentShare(rounds)).toBeCloseTo(0.1);
 });
