@@ -5,6 +5,7 @@ import { Type } from 'typebox';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
 import { textHash } from '../shared/crypto/content-hash.ts';
 import { digestWordsOf } from '../shared/crypto/id-digest.ts';
+import { RequestWriter } from '../shared/crypto/request-writer.ts';
 import { check, listChecks } from '../shared/decision/check-set.ts';
 import { compileRateWindows, compileSpendWindows } from '../shared/decision/compile-windows.ts';
 import type { Decision, VerifiedPassport } from '../shared/decision/facts.ts';
@@ -21,6 +22,7 @@ import { closed, FreeForm } from '../shared/wire/fields.ts';
 import { shapeReader } from '../shared/wire/shape.ts';
 import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../shared/wire/sync.ts';
+import { plainRequest } from '../sidecar/embedded/plain-request.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../sidecar/quota/held-window.ts';
 import { WindowTable } from '../sidecar/quota/window-table.ts';
@@ -165,6 +167,7 @@ const passport: VerifiedPassport = {
 const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
 /** As each request brings it: the same text in a new string, of which nothing is known yet. */
 const arrivedToken = (): string => tokenBytes.toString('latin1');
+const writer = new RequestWriter();
 const verified = verifiedCache(10);
 verified.remember(arrivedToken(), passport);
 const plainVerified = new Map([[arrivedToken(), passport]]);
@@ -190,6 +193,14 @@ const tricks: readonly Trick[] = [
     name: 'canonicalJson',
     run: () => canonicalJson(request),
     plain: { name: 'the package canonicalize', run: () => canonicalize(request) },
+  },
+  {
+    name: 'writeCopy',
+    run: () => writer.writeCopy(request, { depth: 1 }),
+    plain: {
+      name: 'a copy, and its canonical form',
+      run: () => writer.write(plainRequest(request), { depth: 1, isPlain: false }),
+    },
   },
   {
     name: 'Random.newId',

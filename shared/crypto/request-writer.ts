@@ -1,5 +1,6 @@
 import { limits } from '../model/limits.ts';
-import { quote, sortNames } from './canonical-json.ts';
+import { isPlain, quote, sortNames } from './canonical-json.ts';
+import type { JsonObject } from './json-object.ts';
 
 /**
  * Writes the RFC 8785 form of parsed JSON and sees in the same walk that it is JSON that the service accepts
@@ -24,6 +25,12 @@ export class RequestWriter {
   #root = newStep();
   #budget = 0;
   #isPlain = false;
+  /** Walks since the start. */
+  #walks = 0;
+  /** Of a copy: characters that it may still have. */
+  #charsLeft = 0;
+  /** The object or list that was copied last. */
+  #copied: object = {};
   /** Texts of the members of the objects around the place where the walk is. */
   #texts: string[] = [];
   #top = 0;
@@ -37,10 +44,39 @@ export class RequestWriter {
     value: unknown,
     { depth, isPlain }: { readonly depth: number; readonly isPlain: boolean },
   ): string | null {
+    this.#begin(isPlain);
+    return this.#end(this.#value(value, depth));
+  }
+
+  /**
+   * The same for an object of a program, of which a copy is written: what the program changes later, or says
+   * otherwise when it is asked again, is in neither. Null also for what the copy would not show as
+   * JSON.stringify does (`toJSON`, undefined, -0), for long lists of names or items, and for more than
+   * `limits.bodyBytesMax` characters of names and texts. `depth`: as in `write`.
+   */
+  writeCopy(
+    given: object,
+    { depth }: { readonly depth: number },
+  ): { readonly copy: JsonObject; readonly text: string } | null {
+    if (Array.isArray(given)) return null;
+    const walk = this.#begin(false);
+    this.#charsLeft = limits.bodyBytesMax;
+    const text = this.#end(this.#copy(given, depth));
+    // A getter of the program may have asked for another check meanwhile, whose walk has replaced this one.
+    const isWhole = walk === this.#walks && this.#charsLeft >= 0;
+    return text === null || !isWhole ? null : { copy: this.#copied as JsonObject, text };
+  }
+
+  /** Returns which walk it is. */
+  #begin(isPlain: boolean): number {
     this.#isPlain = isPlain;
     this.#budget = stepsPerDocumentMax;
     this.#top = 0;
-    const text = this.#value(value, depth);
+    this.#walks += 1;
+    return this.#walks;
+  }
+
+  #end(text: string | null): string | null {
     if (this.#texts.length > textsMax) this.#texts = [];
     return text;
   }
@@ -48,7 +84,7 @@ export class RequestWriter {
   #value(value: unknown, depth: number): string | null {
     switch (typeof value) {
       case 'string':
-        if (this.#isPlain) return `"${value}"`;
+        if (this.#isPlain || isPlain(value)) return `"${value}"`;
         return value.isWellFormed() ? quote(value) : null;
       case 'number':
         return Number.isFinite(value) ? `${value}` : null;
@@ -86,10 +122,63 @@ export class RequestWriter {
       texts[this.#top++] = text;
       if (step !== null) step = step.next.get(name) ?? null;
     }
+    return this.#join(members, first, step);
+  }
+
+  /** The text of the copy; the copy itself is in `#copied` then. */
+  #copy(given: object, depth: number): string | null {
+    if (depth >= limits.jsonDepthMax || (given as Members)['toJSON'] !== undefined) return null;
+    if (Array.isArray(given)) return this.#copyList(given, depth + 1);
+    // As many as that are counted before they are copied.
+    if (Object.keys(given).length > namesMax) return null;
+    this.#charsLeft -= 2;
+    // As a whole, so that it keeps the shape that V8 knows: member by member takes several times as long.
+    const copy: Record<string, unknown> = { ...given };
+    const texts = this.#texts;
+    const first = this.#top;
+    let step: Step | null = this.#root;
+    for (const name in copy) {
+      const member = copy[name];
+      this.#charsLeft -= 1 + name.length;
+      const text = this.#copyValue(member, depth + 1);
+      if (text === null) return null;
+      if (typeof member === 'object' && member !== null) copy[name] = this.#copied;
+      texts[this.#top++] = text;
+      if (step !== null) step = step.next.get(name) ?? null;
+    }
+    this.#copied = copy;
+    return this.#join(copy, first, step);
+  }
+
+  #copyList(given: readonly unknown[], depth: number): string | null {
+    this.#charsLeft -= 2 + given.length;
+    if (this.#charsLeft < 0) return null;
+    const copy = Array.from(given);
+    let text = '';
+    for (let i = 0; i < copy.length; i++) {
+      const item = copy[i];
+      const itemText = this.#copyValue(item, depth);
+      if (itemText === null) return null;
+      if (typeof item === 'object' && item !== null) copy[i] = this.#copied;
+      text += i === 0 ? `[${itemText}` : `,${itemText}`;
+    }
+    this.#copied = copy;
+    return text === '' ? '[]' : `${text}]`;
+  }
+
+  #copyValue(value: unknown, depth: number): string | null {
+    if (typeof value === 'object' && value !== null) return this.#copy(value, depth);
+    if (typeof value === 'string') this.#charsLeft -= value.length;
+    return this.#charsLeft < 0 || Object.is(value, -0) ? null : this.#value(value, depth);
+  }
+
+  /** The members in their order. Their texts lie from `first` on, in the order of the list of `step`. */
+  #join(members: Members, first: number, step: Step | null): string | null {
     if (this.#top === first) return '{}';
     const plan = step?.plan ?? this.#makePlan(Object.keys(members));
     this.#top = first;
     if (plan === null) return null;
+    const texts = this.#texts;
     const { heads, places } = plan;
     let text = '';
     for (let i = 0; i < heads.length; i++) text += (heads[i] ?? '') + (texts[first + (places[i] ?? 0)] ?? '');

@@ -203,10 +203,16 @@ class PendingCheck extends Pending<Decision> implements CheckResponder {
 
 const lateAnswer = (): Decision => unavailable('timeout', details.timeout);
 
+/** A request that is JSON already is copied and written in one walk; the rest is the plain version of it. */
 function readCheck(
   { passport, request: given, idempotencyKey }: InProcessCheck,
   writer: RequestWriter,
 ): CanonicalCheck {
+  const isUsual = idempotencyKey === undefined && typeof passport === 'string' && passport.isWellFormed();
+  if (isUsual && typeof given === 'object' && given !== null) {
+    const written = writer.writeCopy(given, { depth: 1 });
+    if (written !== null) return { call: { passport, request: written.copy }, canonical: written.text };
+  }
   const request = plainRequest(given);
   if (idempotencyKey !== undefined) {
     const { idempotency_key: named = null } = request;

@@ -7,6 +7,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseCheckBody, parseRequestFacts } from '../../shared/wire/check.ts';
 import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
+import { plainRequest } from '../../sidecar/embedded/plain-request.ts';
 import { readCheck } from '../../sidecar/enforce/parse-body.ts';
 import { runs } from '../support/runs.ts';
 import { aPassport } from '../unit/decision/samples.ts';
@@ -141,6 +142,117 @@ describe('RequestWriter', () => {
     expect(madeForUsual).toBeLessThan(
       2 + (2 * 2 * hostile * stepsPerDocumentMax) / (stepsMax - stepsPerDocumentMax) + 2,
     );
+  });
+});
+
+describe('RequestWriter with a copy', () => {
+  /** What programs put into a request. */
+  const fromPrograms = fc.letrec<{ value: unknown; object: object }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      leaves,
+      fc.constantFrom(undefined, () => 1, 1n, Symbol('a'), Number.NaN),
+      fc.date({ noInvalidDate: true }),
+      fc.array(tie('value'), { maxLength: 4 }),
+      tie('object'),
+    ),
+    object: fc
+      .array(fc.tuple(names, tie('value')), { maxLength: 8 })
+      .map((members) => Object.fromEntries(members)),
+  })).object;
+
+  it('copies and writes what one after the other would, or leaves it to them', () => {
+    const writer = new RequestWriter();
+    let copied = 0;
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fromPrograms,
+          texts.map((text) => ({ value: JSON.parse(text) })),
+        ),
+        (given) => {
+          const written = writer.writeCopy(given, { depth: 1 });
+          if (written === null) return;
+          copied++;
+          const plain = plainRequest(given);
+          // With the members in their order, which a redacted copy keeps.
+          expect(JSON.stringify(written.copy)).toBe(JSON.stringify(plain));
+          expect(written.copy).toEqual(plain);
+          expect(written.text).toBe(expectedOf(plain));
+        },
+      ),
+      { numRuns: runs({ short: 500, long: 100_000 }) },
+    );
+    expect(copied, 'requests that were copied').toBeGreaterThan(100);
+  });
+
+  it('takes whatever is JSON', () => {
+    const writer = new RequestWriter();
+    fc.assert(
+      fc.property(texts, (text) => {
+        const given = JSON.parse(`{"value":${text}}`);
+        if (writer.write(given, { depth: 1, isPlain: false }) === null) return;
+        const isUsual = !text.includes('-0') && !hasManyNames(given);
+        if (isUsual) expect(writer.writeCopy(given, { depth: 1 })).not.toBeNull();
+      }),
+    );
+  });
+
+  const hasManyNames = (value: unknown): boolean =>
+    typeof value === 'object' &&
+    value !== null &&
+    (Object.keys(value).length > 32 || Object.values(value).some(hasManyNames));
+
+  it('is a copy at every level', () => {
+    const order = { items: [{ sku: 'a' }] };
+    const written = new RequestWriter().writeCopy({ order }, { depth: 1 });
+    order.items[0] = { sku: 'b' };
+    order.items.push({ sku: 'c' });
+    expect(written).toEqual({
+      copy: { order: { items: [{ sku: 'a' }] } },
+      text: '{"order":{"items":[{"sku":"a"}]}}',
+    });
+  });
+
+  it('asks a getter once', () => {
+    let calls = 0;
+    const given = {
+      get amount() {
+        return ++calls;
+      },
+    };
+    expect(new RequestWriter().writeCopy(given, { depth: 1 })).toEqual({
+      copy: { amount: 1 },
+      text: '{"amount":1}',
+    });
+  });
+
+  it('leaves a request alone whose getter has another one written', () => {
+    const writer = new RequestWriter();
+    const given = {
+      note: 'outer',
+      order: {
+        get sku() {
+          writer.writeCopy({ note: 'inner', sku: 'x' }, { depth: 1 });
+          return 'a';
+        },
+      },
+    };
+    expect(writer.writeCopy(given, { depth: 1 })).toBeNull();
+  });
+
+  it.each([
+    ['a list', []],
+    ['what has a JSON form of its own', { at: new Date(0) }],
+    ['negative zero', { amount: -0 }],
+    ['a hole', { list: new Array(1) }],
+    ['a text', { note: 'x'.repeat(limits.bodyBytesMax) }],
+    ['a name', { ['x'.repeat(limits.bodyBytesMax)]: 1 }],
+    ['many members', Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`m${i}`, 1]))],
+    ['a long list', { list: Array.from({ length: limits.bodyBytesMax }, () => 1) }],
+    ['one character too many', { a: 'x'.repeat(limits.bodyBytesMax - 5), b: {} }],
+  ])('leaves to others: %s', (_name, given) => {
+    expect(new RequestWriter().writeCopy(given, { depth: 1 })).toBeNull();
   });
 });
 
