@@ -16,6 +16,7 @@ const canonicalName = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
  * as long as looking (bench row `micro`).
  */
 const usualName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]+$/;
+const labelCharsMax = 63;
 /** What encodes another label than itself: IDNA's prefix, and then Punycode. */
 const encodedLabel = /^xn--/;
 const nonAscii = /\P{ASCII}/u;
@@ -29,7 +30,8 @@ const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 export function parseHost(text: string): string | null {
   // Four times the limit leaves room for what IDNA shortens, and no more work than that for what it does not.
   if (text.length > 4 * limits.domainCharsMax) return null;
-  if (usualName.test(text)) return isCanonical(text) ? text : null;
+  // A usual name that is no longer than a label may be has none that is too long.
+  if (usualName.test(text)) return text.length <= labelCharsMax || isCanonical(text) ? text : null;
   const host = text.replace(portAtEnd, '');
   if (host.startsWith('[')) {
     const address = bracketedIpv6.test(host) ? domainToASCII(host) : '';
