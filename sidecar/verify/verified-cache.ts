@@ -48,13 +48,20 @@ export function verifiedCache(
     // What a token was parsed into grows with the token.
     sizeCalculation: ({ token }) => token.length,
   });
+  // The one that was found last, and nothing remembered since: it is the most recently used one already.
+  // Agents come with one token again and again, and one of another passport differs soon.
+  let last: Remembered | null = null;
   return {
     find: (token) => {
+      if (last !== null && last.token === token) return last.passport;
       const remembered = byKey.get(token.slice(-keyChars));
-      return remembered !== undefined && remembered.token === token ? remembered.passport : null;
+      if (remembered === undefined || remembered.token !== token) return null;
+      last = remembered;
+      return remembered.passport;
     },
     remember: (token, passport) => {
       assert(token.length > keyChars, 'a token that verified is longer than its signature');
+      last = null;
       byKey.set(token.slice(-keyChars), { token, passport });
     },
     get size() {

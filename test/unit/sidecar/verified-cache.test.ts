@@ -58,6 +58,16 @@ describe('the cache of verified passports', () => {
     expect(cache.find(token)).toBe(passport);
   });
 
+  it('answers for none with what it found last, once another has its place', () => {
+    const cache = verifiedCache(10);
+    const other = `x${token}`;
+    const otherPassport = { ...passport, tokenHash: 'of the other' };
+    cache.remember(token, passport);
+    expect([cache.find(token), cache.find(token), cache.find(other)]).toEqual([passport, passport, null]);
+    cache.remember(other, otherPassport);
+    expect([cache.find(token), cache.find(other), cache.find(token)]).toEqual([null, otherPassport, null]);
+  });
+
   it('answers for neither of two tokens with what it knows of the other, though they end alike', () => {
     const cache = verifiedCache(10);
     const other = `x${token}`;
