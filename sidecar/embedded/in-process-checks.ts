@@ -65,17 +65,16 @@ export class InProcessChecks {
     return new Promise((resolve, reject) => {
       // Read once: all until the call returns is one moment.
       const nowMs = this.#core.clock.monotonic();
-      const requestId = this.#newRequestId(nowMs);
       this.#unanswered++;
-      const pending = new PendingCheck(requestId, resolve, reject, this.#onAnswered);
+      const pending = new PendingCheck(this.#core, resolve, reject, this.#onAnswered);
       try {
         pending.watch(options, lateAnswer);
         const read = readCheck(check, this.#core.writer);
-        const head = this.#admit(gateId ?? parseGateChoice(read.call.request), requestId);
+        const head = this.#admit(gateId ?? parseGateChoice(read.call.request), pending);
         this.#decide(head, read, pending, nowMs);
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
-        pending.settle(refusalOf(error, requestId));
+        pending.settle(refusalOf(error, pending.requestId));
       }
     });
   }
@@ -83,7 +82,7 @@ export class InProcessChecks {
   /** Each is decided and recorded as if it came alone, in order (contract §16). */
   askBatch(gateId: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
     return new Promise((resolve, reject) => {
-      const requestId = this.#newRequestId(this.#core.clock.monotonic());
+      const requestId = newRequestId(this.#core);
       const size = Array.isArray(checks) ? checks.length : 0;
       this.#unanswered += size;
       const pending = new Pending<Results>(resolve, reject, () => this.#noteAnswered(size));
@@ -97,14 +96,14 @@ export class InProcessChecks {
       };
       try {
         pending.watch(options, (): Results => checks.map(lateAnswer));
-        const head = this.#admit(gateId, requestId);
+        const head = this.#admit(gateId, { requestId });
         parseCheckBatch({ checks });
         if (this.#unanswered > embeddedLimits.checksWaitingMax) throw new ApiError('overloaded');
         const items = checks.map((check) => this.#itemOf(check, head));
         new ChecksInOrder(this.#core, {
           read: () => ({
             items,
-            onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, requestId))),
+            onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, head))),
           }),
           requestId,
           responder: pending,
@@ -133,17 +132,12 @@ export class InProcessChecks {
     if (this.#unanswered === 0) this.#whenIdle();
   }
 
-  #newRequestId(nowMs: MonotonicMillis): RequestId {
-    const { clock, random } = this.#core;
-    return random.newId('req', clock.now(nowMs));
-  }
-
   /** The program around it is trusted, as a peer without a key is (contract §15). */
-  #admit(gateId: string | null, requestId: RequestId): OpenRequestHead {
+  #admit(gateId: string | null, asked: Pick<OpenRequestHead, 'requestId'>): OpenRequestHead {
     const { following, enforcer } = this.#core;
     if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
     refuseWhereDisowned(following.mustNotServe);
-    return enforcer.admitPeer(gateId, requestId);
+    return new PeerHead(enforcer.admitPeer(gateId), gateId, asked);
   }
 
   #decide(head: OpenRequestHead, check: CanonicalCheck, pending: PendingCheck, nowMs: MonotonicMillis): void {
@@ -183,23 +177,53 @@ export class InProcessChecks {
   }
 }
 
-class PendingCheck extends Pending<Decision> implements CheckResponder {
-  readonly #requestId: RequestId;
+/** No decision shows the id of its request, so it is made for errors alone. */
+class PeerHead implements OpenRequestHead {
+  readonly caller: OpenRequestHead['caller'];
+  readonly gateId: string | null;
+  readonly authorization = null;
+  readonly #asked: Pick<OpenRequestHead, 'requestId'>;
 
   constructor(
-    requestId: RequestId,
+    caller: OpenRequestHead['caller'],
+    gateId: string | null,
+    asked: Pick<OpenRequestHead, 'requestId'>,
+  ) {
+    this.caller = caller;
+    this.gateId = gateId;
+    this.#asked = asked;
+  }
+
+  get requestId(): RequestId {
+    return this.#asked.requestId;
+  }
+}
+
+class PendingCheck extends Pending<Decision> implements CheckResponder {
+  readonly #core: Core;
+  #requestId: RequestId | null = null;
+
+  constructor(
+    core: Core,
     resolve: (decision: Decision) => void,
     reject: (reason: unknown) => void,
     onSettled: () => void,
   ) {
     super(resolve, reject, onSettled);
-    this.#requestId = requestId;
+    this.#core = core;
+  }
+
+  get requestId(): RequestId {
+    this.#requestId ??= newRequestId(this.#core);
+    return this.#requestId;
   }
 
   reply(reply: CheckReply): void {
-    this.settle(outcomeOf(reply, this.#requestId));
+    this.settle(outcomeOf(reply, this));
   }
 }
+
+const newRequestId = ({ clock, random }: Core): RequestId => random.newId('req', clock.now());
 
 const lateAnswer = (): Decision => unavailable('timeout', details.timeout);
 
@@ -224,8 +248,11 @@ function readCheck(
 }
 
 /** The enforcer answers with one of the two. */
-const outcomeOf = (reply: CheckReply, requestId: RequestId): Decision | AgentTrustError =>
-  'answer' in reply ? (reply.answer as Decision) : refusalOf(reply.error, requestId);
+const outcomeOf = (
+  reply: CheckReply,
+  asked: Pick<OpenRequestHead, 'requestId'>,
+): Decision | AgentTrustError =>
+  'answer' in reply ? (reply.answer as Decision) : refusalOf(reply.error, asked.requestId);
 
 /** As a client of the sidecar would tell it (docs/integrations/guards.md). */
 function refusalOf(error: ApiError, requestId: RequestId): Unavailable | AgentTrustError {

@@ -107,10 +107,10 @@ export interface Enforcer {
     nowMs?: UnixMillis,
   ): OpenRequestHead & { readonly caller: Caller };
   /**
-   * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode, and
-   * without a gate the mode is `live`.
+   * As `admit`, for a peer that is trusted without a key (contract §15), and returns as whom it asks: the gate
+   * may be of either mode, and without a gate the mode is `live`.
    */
-  admitPeer(gateId: string | null, requestId: RequestId): OpenRequestHead;
+  admitPeer(gateId: string | null): OpenRequestHead['caller'];
   /**
    * The rest of `handle`, for a check that came in another form: `body` is what `POST check` takes, parsed.
    * `token`: what is known of its passport; null: it is looked up or verified. Never throws.
@@ -243,14 +243,14 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return { requestId, caller, gateId, authorization };
   }
 
-  admitPeer(gateId: string | null, requestId: RequestId): OpenRequestHead {
+  admitPeer(gateId: string | null): OpenRequestHead['caller'] {
     const { state } = this.#deps;
     this.#refuseWithoutState();
     refuseSuspended(state);
-    if (gateId === null) return { requestId, caller: { mode: 'live' }, gateId, authorization: null };
+    if (gateId === null) return peers.live;
     const gate = state.gate(gateId);
     if (gate === null) throw new ApiError('gate_not_found');
-    return { requestId, caller: { mode: gate.mode }, gateId, authorization: null };
+    return peers[gate.mode];
   }
 
   #refuseWithoutState(): void {
@@ -550,7 +550,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   answerDecision(open: OpenRequest): void {
     const { permit } = open;
-    const reply = permit ?? replyOf(attemptOf(open), open.requestId);
+    const reply = permit ?? replyOf(open);
     this.#decisions.count(reply.decision);
     this.#reply(open, reply);
   }
@@ -564,7 +564,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const { decision, nowMs } = attemptOf(open);
     this.#decisions.count(decision);
     const answered = { attestationId: null, approval, redacted: null, nowMs };
-    this.#reply(open, new DecisionReply(decision, answered, open.requestId), true);
+    this.#reply(open, new DecisionReply(decision, answered, open), true);
   }
 
   #answerFirst(open: OpenRequest, first: FirstPermit): void {
@@ -592,10 +592,14 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 }
 
+const peers = { live: { mode: 'live' }, test: { mode: 'test' } } as const;
+
 const attemptOf = (open: OpenRequest): Attempt =>
   must(open.attempt, 'a request that is answered or waits was decided');
-const replyOf = (attempt: Attempt, requestId: RequestId): DecisionReply =>
-  new DecisionReply(attempt.decision, attempt, requestId);
+const replyOf = (open: OpenRequest): DecisionReply => {
+  const attempt = attemptOf(open);
+  return new DecisionReply(attempt.decision, attempt, open);
+};
 const needOf = ({ decision, view, request }: Attempt) => ({
   view: must(view, 'only a passport lacks units'),
   need: permitCharge(request, decision.amountMicroUsd),

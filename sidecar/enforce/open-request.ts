@@ -54,6 +54,7 @@ export interface Waiting {
 
 /** What is known of a request before its body. */
 export interface OpenRequestHead {
+  /** May be made when it is asked for, where hardly anybody asks. */
   readonly requestId: RequestId;
   readonly caller: Pick<Caller, 'mode'>;
   /**
@@ -69,7 +70,6 @@ export interface OpenRequestHead {
  * A request from its body to its answer. It owns its record itself: two closures for each would be garbage.
  */
 export class OpenRequest implements AnswerableRequest, RecordOwner {
-  readonly requestId: RequestId;
   readonly responder: CheckResponder;
   readonly openedAtMs: MonotonicMillis;
   readonly caller: OpenRequestHead['caller'];
@@ -91,6 +91,7 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
   permit: DecisionReply | null = null;
   place = -1;
   readonly #answerer: Answerer;
+  readonly #head: OpenRequestHead;
 
   constructor(
     answerer: Answerer,
@@ -98,13 +99,17 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
     responder: CheckResponder,
     openedAtMs: MonotonicMillis,
   ) {
-    this.requestId = head.requestId;
     this.responder = responder;
     this.openedAtMs = openedAtMs;
     this.caller = head.caller;
     this.authorization = head.authorization;
     this.gateId = head.gateId;
     this.#answerer = answerer;
+    this.#head = head;
+  }
+
+  get requestId(): RequestId {
+    return this.#head.requestId;
   }
 
   onWritten(): void {

@@ -66,11 +66,7 @@ export class PlainPermits {
       outcome: this.#outcomeOf(gate, permissionKey, decision),
     };
     spool.appendParts(record, open);
-    open.permit = new DecisionReply(
-      decision,
-      { attestationId, approval: null, redacted: null, nowMs },
-      open.requestId,
-    );
+    open.permit = new DecisionReply(decision, { attestationId, approval: null, redacted: null, nowMs }, open);
     return true;
   }
 

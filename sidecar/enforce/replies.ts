@@ -30,15 +30,20 @@ export interface AnswerReply extends Reply {
 /** Nearly every answer is one of these, and each of its readers takes one of its forms: made when read. */
 export class DecisionReply implements AnswerReply {
   readonly status = 200;
-  readonly requestId: RequestId;
   readonly decision: Decision;
   readonly #answered: Answered;
+  readonly #about: { readonly requestId: RequestId };
   #body: string | null = null;
 
-  constructor(decision: Decision, answered: Answered, requestId: RequestId) {
-    this.requestId = requestId;
+  /** `about`: the request that is answered. */
+  constructor(decision: Decision, answered: Answered, about: { readonly requestId: RequestId }) {
     this.decision = decision;
     this.#answered = answered;
+    this.#about = about;
+  }
+
+  get requestId(): RequestId {
+    return this.#about.requestId;
   }
 
   get body(): string {

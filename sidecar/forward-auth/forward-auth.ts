@@ -73,7 +73,8 @@ export class ForwardAuth {
   #admit(head: RequestHead, key: string, gateId: string, requestId: RequestId): OpenRequestHead {
     const { enforcer } = this.#deps;
     if (key !== '') return enforcer.admit({ authorization: `Bearer ${key}` }, gateId, requestId);
-    if (this.#trustsLoopback && isLoopback(head.remoteAddress)) return enforcer.admitPeer(gateId, requestId);
+    if (this.#trustsLoopback && isLoopback(head.remoteAddress))
+      return { requestId, caller: enforcer.admitPeer(gateId), gateId, authorization: null };
     throw new ApiError('unauthorized', {
       message: 'Send an API key with the scope enforcement:check in the header X-Agent-Trust-Key.',
     });

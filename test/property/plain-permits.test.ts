@@ -255,7 +255,7 @@ class World {
     const { decision, request: decided, mayBePending, gate } = attempt;
     if (needsRun(decision, decided, mayBePending)) return null;
     recordDecision(this.deps, opened, attempt);
-    const { body } = new DecisionReply(decision, attempt, opened.requestId);
+    const { body } = new DecisionReply(decision, attempt, opened);
     const isPlainPermit = decision.outcome === 'PERMIT' && gate !== null && gate.pii === null;
     return { body, isPlainPermit };
   }

@@ -32,7 +32,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
         },
         admitPeer: () => {
           how = 'peer';
-          return admitted;
+          return admitted.caller;
         },
         ask: never,
       },
@@ -96,7 +96,7 @@ describe('a question', () => {
           admit: () => {
             throw new Error('a peer needs no key');
           },
-          admitPeer: () => admitted,
+          admitPeer: () => admitted.caller,
           ask: (_head, _body, to, outcome) => void asked.push([outcome, to]),
         },
         verifier: { known: () => known, verify: (_token, report) => void verifying.push(report) },
