@@ -228,9 +228,9 @@ export class Stream implements StreamListener, Worker {
       // Its client waits no longer, like one whose connection was closed before its request was read.
       if (momentMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
       refuseWhereDisowned(mustNotServe());
-      const { gateId, ...asked } = readFrame(named, writer);
-      const head = enforcer.admit({ authorization: this.#authorization }, gateId, requestId, nowMs);
-      const frame = new Frame(this, { id, bytes: bytes.byteLength, ...asked });
+      const asked = readFrame(named, writer);
+      const head = enforcer.admit({ authorization: this.#authorization }, asked.gateId, requestId, nowMs);
+      const frame = new Frame(this, asked, { id, bytes: bytes.byteLength });
       this.#unansweredIds.add(id);
       frame.open = enforcer.begin(head, frame, arrivedAtMs);
       this.#verify(frame);
@@ -317,7 +317,11 @@ class Frame implements Responder {
   isAnswered = false;
   readonly #stream: Stream;
 
-  constructor(stream: Stream, { id, bytes, check, body }: Pick<Frame, 'id' | 'bytes' | 'check' | 'body'>) {
+  constructor(
+    stream: Stream,
+    { check, body }: Pick<FrameCheck, 'check' | 'body'>,
+    { id, bytes }: Pick<Frame, 'id' | 'bytes'>,
+  ) {
     this.#stream = stream;
     this.id = id;
     this.bytes = bytes;
