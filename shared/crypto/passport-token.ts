@@ -12,7 +12,9 @@ export interface OpenToken {
   readonly token: string;
   /** Names the key; whether such a key exists is for the keyset to say. */
   readonly kid: string;
-  /** What the signature is over: header and payload as they stand in the token. */
+  /** What the signature is over: header and payload as they stand in the token. ASCII. */
+  readonly signedText: string;
+  /** The same as bytes, made anew each time that it is asked for. */
   readonly signingInput: Uint8Array;
   /** 64 bytes. */
   readonly signature: Uint8Array;
@@ -46,7 +48,28 @@ export function openPassportToken(token: string): OpenToken | null {
   if (signature === null || signature.length !== signatureBytes) return null;
   const payload = decodeJson(token.slice(headerEnd + 1, payloadEnd));
   if (payload === null) return null;
-  return { token, kid, signingInput: asciiBytes(token.slice(0, payloadEnd)), signature, payload };
+  return new Opened({ token, kid, signedText: token.slice(0, payloadEnd), signature, payload });
+}
+
+/** Whoever has the signature checked elsewhere takes the text, and bytes of it would be garbage here. */
+class Opened implements OpenToken {
+  readonly token: string;
+  readonly kid: string;
+  readonly signedText: string;
+  readonly signature: Uint8Array;
+  readonly payload: JsonObject;
+
+  constructor({ token, kid, signedText, signature, payload }: Omit<OpenToken, 'signingInput'>) {
+    this.token = token;
+    this.kid = kid;
+    this.signedText = signedText;
+    this.signature = signature;
+    this.payload = payload;
+  }
+
+  get signingInput(): Uint8Array {
+    return asciiBytes(this.signedText);
+  }
 }
 
 /**

@@ -235,7 +235,7 @@ class QueueingVerifier implements PassportVerifier {
       publicKey = must(decodeBase64url(key.key.publicKey), 'a key of the keyset is base64url');
       this.#keyBytes.set(key.key, publicKey);
     }
-    return { signingInput: open.signingInput, signature: open.signature, publicKey };
+    return { signedText: open.signedText, signature: open.signature, publicKey };
   }
 
   #admit(miss: Miss, signatureIsValid: boolean): void {

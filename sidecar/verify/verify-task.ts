@@ -2,9 +2,10 @@ import type { Ed25519, Verifier } from '../../shared/crypto/ed25519.ts';
 import { assert } from '../../shared/errors/assert.ts';
 import { verifyLimits } from './limits.ts';
 
-/** One signature to check, as plain bytes. */
+/** One signature to check. */
 export interface VerifyJob {
-  readonly signingInput: Uint8Array;
+  /** ASCII; as bytes it is what was signed. */
+  readonly signedText: string;
   /** 64 bytes. */
   readonly signature: Uint8Array;
   /** 32 bytes. */
@@ -25,18 +26,18 @@ const headBytes = lengthBytes + signatureBytes + publicKeyBytes;
 export function packTask(jobs: readonly VerifyJob[]): Uint8Array<ArrayBuffer> {
   assert(jobs.length <= verifyLimits.verifyBatchMax, 'a task holds at most one batch');
   let size = 0;
-  for (const job of jobs) size += headBytes + job.signingInput.length;
-  const packed = new Uint8Array(size);
-  const view = new DataView(packed.buffer);
+  for (const job of jobs) size += headBytes + job.signedText.length;
+  const packed = Buffer.allocUnsafeSlow(size);
   let at = 0;
-  for (const { signingInput, signature, publicKey } of jobs) {
+  for (const { signedText, signature, publicKey } of jobs) {
     assert(signature.length === signatureBytes, 'a signature has 64 bytes');
     assert(publicKey.length === publicKeyBytes, 'a public key has 32 bytes');
-    view.setUint32(at, signingInput.length, true);
+    packed.writeUInt32LE(signedText.length, at);
     packed.set(signature, at + lengthBytes);
     packed.set(publicKey, at + lengthBytes + signatureBytes);
-    packed.set(signingInput, at + headBytes);
-    at += headBytes + signingInput.length;
+    // The text itself: bytes of it would be written there, and then be garbage.
+    packed.write(signedText, at + headBytes, 'latin1');
+    at += headBytes + signedText.length;
   }
   return packed;
 }

@@ -7,10 +7,10 @@ import { isValidAt, type VerifyJob } from '../../sidecar/verify/verify-task.ts';
 const signer = chooseEd25519().signer(new Uint8Array(32).fill(9));
 
 function job(options: { readonly isValid: boolean }): VerifyJob {
-  const signingInput = new Uint8Array([1, 2, 3]);
-  const signature = signer.sign(signingInput).slice();
+  const signedText = 'header.claims';
+  const signature = signer.sign(Buffer.from(signedText)).slice();
   if (!options.isValid) signature[40] = (signature[40] ?? 0) ^ 1;
-  return { signingInput, signature, publicKey: signer.publicKey };
+  return { signedText, signature, publicKey: signer.publicKey };
 }
 
 describe('the verification threads', () => {

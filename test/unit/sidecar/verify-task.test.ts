@@ -17,7 +17,7 @@ const signer = ed25519.signer(new Uint8Array(32).fill(7));
 function jobFor(message: Uint8Array, options: { readonly spoil: boolean }): VerifyJob {
   const signature = signer.sign(message).slice();
   if (options.spoil) signature[0] = (signature[0] ?? 0) ^ 1;
-  return { signingInput: message, signature, publicKey: signer.publicKey };
+  return { signedText: Buffer.from(message).toString('latin1'), signature, publicKey: signer.publicKey };
 }
 
 describe('a verification task', () => {
