@@ -1,3 +1,5 @@
+import { limits } from '../model/limits.ts';
+
 /** RFC 4648 §5 without padding, the only base64 this service writes. */
 export const encodeBase64url = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
@@ -12,4 +14,18 @@ export function decodeBase64url(text: string): Uint8Array | null {
   // it.
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : null;
+}
+
+/** A token in full. */
+const scratch = Buffer.allocUnsafeSlow(limits.tokenBytesMax);
+
+/**
+ * As `decodeBase64url`, for what is read at once and not kept: the next call writes over these bytes. What is
+ * as long as the claims of a passport comes from a pool otherwise, and keeps 8 KiB of it for as long as
+ * anything else in there is used.
+ */
+export function readBase64url(text: string): Uint8Array | null {
+  if (text.length > scratch.length) return decodeBase64url(text);
+  const length = scratch.write(text, 'base64url');
+  return scratch.toString('base64url', 0, length) === text ? scratch.subarray(0, length) : null;
 }

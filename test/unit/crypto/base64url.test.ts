@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeBase64url, encodeBase64url } from '../../../shared/crypto/base64url.ts';
+import { decodeBase64url, encodeBase64url, readBase64url } from '../../../shared/crypto/base64url.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import { codePoint } from '../../support/arbitrary-text.ts';
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -49,4 +51,20 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeNull();
     },
   );
+
+  it('is read at once as it is read to be kept, whatever the text', () => {
+    const usual = fc.uint8Array({ maxLength: 200 }).map(encodeBase64url);
+    const spoilt = fc
+      .tuple(usual, fc.string({ unit: fc.constantFrom(...alphabet, '=', '+', '/', 'é', 'Ł'), maxLength: 2 }))
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(fc.oneof(usual, spoilt, fc.string({ unit: codePoint })), (text) => {
+        expect(readBase64url(text)).toEqual(decodeBase64url(text));
+      }),
+      { numRuns: 500 },
+    );
+    const longest = encodeBase64url(new Uint8Array((limits.tokenBytesMax / 4) * 3).fill(7));
+    for (const text of [longest, `${longest}AAAA`, `${longest}=`])
+      expect(readBase64url(text)).toEqual(decodeBase64url(text));
+  });
 });

@@ -101,6 +101,27 @@ describe('openPassportToken', () => {
     expect(openPassportToken(withHeader(header))).toBeNull();
   });
 
+  it('reads each header for itself, whatever the one before it was', () => {
+    const headers = [
+      good,
+      { ...good, kid: 'key-2' },
+      { ...good, alg: 'none' },
+      { ...good, crit: ['exp'] },
+      { kid: 'key-1', typ: good.typ, alg: good.alg },
+    ].map((header) => part(header));
+    const spelled = fc.oneof(
+      fc.constantFrom(...headers, ''),
+      fc.tuple(fc.constantFrom(...headers), fc.nat(40)).map(([header, cut]) => header.slice(0, -cut)),
+    );
+    const kids = ['key-1', 'key-2', undefined, undefined, 'key-1'];
+    fc.assert(
+      fc.property(fc.array(spelled, { maxLength: 10 }), (sequence) => {
+        for (const header of sequence)
+          expect(openPassportToken(signParts(header, payloadPart))?.kid).toBe(kids[headers.indexOf(header)]);
+      }),
+    );
+  });
+
   it('refuses HS256 with the public key as secret', async () => {
     for (const secret of [
       signer.publicKey,
