@@ -6,11 +6,18 @@ import type { VerifiedPassport } from './facts.ts';
 
 /**
  * Does everything about a passport that depends on its token alone, once for each token. Only for claims
- * whose signature verified; the rest is what VerifiedPassport says of it.
+ * whose signature verified; the rest is what VerifiedPassport says of it. `permissions`: a set of those of
+ * the claims, where there is one already.
  */
 export function compilePassport(
   claims: PassportClaims,
-  { keyId, tokenHash, digests }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'>,
+  {
+    keyId,
+    tokenHash,
+    digests,
+    permissions = new Set(claims.permissions),
+  }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
+    Partial<Pick<VerifiedPassport, 'permissions'>>,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
@@ -20,7 +27,7 @@ export function compilePassport(
     agentId: claims.agentId,
     mode: claims.mode,
     trustTier: claims.trustTier,
-    permissions: new Set(claims.permissions),
+    permissions,
     notBeforeS: claims.notBeforeS,
     expiresAtS: claims.expiresAtS,
     allowedDomains: allowedDomains === null ? null : compileDomains(allowedDomains),

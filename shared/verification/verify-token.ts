@@ -1,10 +1,10 @@
 import { sha256Hex } from '../crypto/content-hash.ts';
-import { digestWordsOf } from '../crypto/id-digest.ts';
 import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
 import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { TokenRefusal, VerifiedPassport } from '../decision/facts.ts';
 import { parsePassportClaims } from '../wire/passport-claims.ts';
+import { digestsOf, ownerOf, permissionSetOf } from './common-parts.ts';
 
 export interface RefusedToken {
   readonly kind: 'refused';
@@ -46,14 +46,19 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
   if (!signatureIsValid) return refused('passport_signature_invalid');
   const claims = parsePassportClaims(opened.open.payload);
   if (claims === null) return refused('passport_malformed');
+  const owner = ownerOf(claims);
+  const { issuerId, accountId } = owner;
   return {
     kind: 'verified',
-    passport: compilePassport(claims, {
-      keyId: opened.open.kid,
-      tokenHash: sha256Hex(opened.open.token),
-      // In the order of `digestAt`.
-      digests: digestWordsOf(claims.passportId, claims.issuerId, claims.accountId),
-    }),
+    passport: compilePassport(
+      { ...claims, issuerId, accountId },
+      {
+        keyId: opened.open.kid,
+        tokenHash: sha256Hex(opened.open.token),
+        digests: digestsOf(claims.passportId, owner),
+        permissions: permissionSetOf(claims.permissions),
+      },
+    ),
   };
 }
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { digestCount, digestWordsOf, idDigest, readDigests } from '../../../shared/crypto/id-digest.ts';
+import { codePoint } from '../../support/arbitrary-text.ts';
 
 const id = 'pass_00000000000000000000000001';
 
@@ -19,6 +21,14 @@ describe('the digest of an id', () => {
     expect(digestCount('')).toBe(0);
     expect(digestWordsOf(id, other).subarray(4)).toEqual(digestWordsOf(other));
     expect(readDigests('')).toHaveLength(0);
+  });
+
+  it('has the words of its bytes, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: codePoint }), (text) => {
+        expect(digestWordsOf(text)).toEqual(readDigests(idDigest(text)));
+      }),
+    );
   });
 
   it.each([
