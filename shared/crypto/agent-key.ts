@@ -1,4 +1,4 @@
-import { decodeBase64url, encodeBase64url } from './base64url.ts';
+import { decodeBase64url, encodeBase64url, readBase64url } from './base64url.ts';
 import { isAcceptablePublicKey } from './ed25519-checks.ts';
 
 /** How an agent's own key pair is written (contract §3). */
@@ -13,6 +13,16 @@ export const renderPublicKey = (publicKey: Uint8Array): string => publicPrefix +
  * logged.
  */
 export const renderPrivateKey = (seed: Uint8Array): string => privatePrefix + encodeBase64url(seed);
+
+/**
+ * As `renderPublicKey` of these bytes, which are given in base64url. Null where `parsePublicKey` would not
+ * read the result.
+ */
+export function publicKeyOf(x: string): string | null {
+  const bytes = readBase64url(x);
+  // What was read back alike is what would be written.
+  return bytes !== null && isAcceptablePublicKey(bytes) ? publicPrefix + x : null;
+}
 
 /**
  * The 32 raw bytes. Null for another form, length or encoding, and for a key of small order, which everybody

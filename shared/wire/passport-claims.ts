@@ -1,5 +1,5 @@
-import { parsePublicKey, renderPublicKey } from '../crypto/agent-key.ts';
-import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
+import { parsePublicKey, publicKeyOf } from '../crypto/agent-key.ts';
+import { encodeBase64url } from '../crypto/base64url.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
 import type { Constraints } from '../model/constraints.ts';
@@ -106,10 +106,7 @@ function renderAgentKey(publicKey: string) {
 function readAgentKey(value: unknown): string | null {
   const jwk = isObject(value) ? value['jwk'] : null;
   if (!isObject(jwk) || jwk['kty'] !== 'OKP' || jwk['crv'] !== 'Ed25519') return null;
-  const bytes = typeof jwk['x'] === 'string' ? decodeBase64url(jwk['x']) : null;
-  if (bytes === null) return null;
-  const publicKey = renderPublicKey(bytes);
-  return parsePublicKey(publicKey) === null ? null : publicKey;
+  return typeof jwk['x'] === 'string' ? publicKeyOf(jwk['x']) : null;
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { parsePublicKey, renderPrivateKey, renderPublicKey } from '../../../shared/crypto/agent-key.ts';
+import {
+  parsePublicKey,
+  publicKeyOf,
+  renderPrivateKey,
+  renderPublicKey,
+} from '../../../shared/crypto/agent-key.ts';
 import { bytesOf, smallOrderKeys } from '../../support/ed25519-edge-cases.ts';
 import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 
@@ -32,9 +37,20 @@ describe('agent keys', () => {
       renderPublicKey(Uint8Array.from([...publicKey, 0])),
     ];
     for (const other of others) expect(parsePublicKey(other), other).toBeNull();
+    for (const other of others)
+      expect(publicKeyOf(other.replace('ed25519:', '')), other).toBe(
+        other === text.replace('ed25519:', '') ? text : null,
+      );
+  });
+
+  it('are written from base64url as from bytes', () => {
+    const text = renderPublicKey(publicKey);
+    expect(publicKeyOf(text.slice('ed25519:'.length))).toBe(text);
   });
 
   it.each(smallOrderKeys)('are refused when everybody can sign for them: %s', (hex) => {
-    expect(parsePublicKey(renderPublicKey(bytesOf(hex)))).toBeNull();
+    const text = renderPublicKey(bytesOf(hex));
+    expect(parsePublicKey(text)).toBeNull();
+    expect(publicKeyOf(text.slice('ed25519:'.length))).toBeNull();
   });
 });
