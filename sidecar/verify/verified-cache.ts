@@ -10,6 +10,12 @@ import { verifyLimits } from './limits.ts';
  */
 const keyChars = 12;
 
+/**
+ * Where to look for a token. A signature can be copied under another payload: whoever finds something
+ * under it compares the whole token.
+ */
+export const tokenKey = (token: string): string => token.slice(-keyChars);
+
 interface Remembered {
   readonly token: string;
   readonly passport: VerifiedPassport;
@@ -54,7 +60,7 @@ export function verifiedCache(
   return {
     find: (token) => {
       if (last !== null && last.token === token) return last.passport;
-      const remembered = byKey.get(token.slice(-keyChars));
+      const remembered = byKey.get(tokenKey(token));
       if (remembered === undefined || remembered.token !== token) return null;
       last = remembered;
       return remembered.passport;
@@ -62,7 +68,7 @@ export function verifiedCache(
     remember: (token, passport) => {
       assert(token.length > keyChars, 'a token that verified is longer than its signature');
       last = null;
-      byKey.set(token.slice(-keyChars), { token, passport });
+      byKey.set(tokenKey(token), { token, passport });
     },
     get size() {
       return byKey.size;

@@ -10,7 +10,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
 import { verifyLimits } from './limits.ts';
 import type { VerifyPool } from './pool.ts';
-import type { VerifiedCache } from './verified-cache.ts';
+import { tokenKey, type VerifiedCache } from './verified-cache.ts';
 import { isValidAt, type VerifyJob } from './verify-task.ts';
 
 /**
@@ -82,6 +82,8 @@ export interface VerifierDeps {
 /** A token whose signature nobody knows yet, and everybody who asked for it meanwhile. */
 interface Miss {
   readonly opened: OpenedToken;
+  /** `tokenKey` of it. */
+  readonly key: string;
   readonly waiters: ReportOutcome[];
   readonly queuedAtMs: MonotonicMillis;
 }
@@ -97,10 +99,14 @@ class QueueingVerifier implements PassportVerifier {
   readonly #deps: VerifierDeps;
   readonly #queueMax: number;
   readonly #deadlineMs: number;
-  /** Queued and in flight, by token: the same token is never checked twice at once. */
+  /**
+   * Queued and in flight, by `tokenKey`: the same token is not checked twice at once. By whole tokens, each
+   * would be hashed from its first character to its last. Of two tokens with one key, which nobody has who
+   * did not copy a signature, only the first is found here: copies of the other are checked one by one.
+   */
   readonly #misses = new Map<string, Miss>();
   #queue: Miss[] = [];
-  #tasksInFlight = 0;
+  readonly #inFlight = new Set<readonly Miss[]>();
   #turnIsScheduled = false;
   #isClosed = false;
   readonly #counts = { hits: 0, misses: 0, refusedUnverified: 0, shed: 0, failed: 0, waiting: 0 };
@@ -130,7 +136,9 @@ class QueueingVerifier implements PassportVerifier {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const miss of [...this.#misses.values()]) this.#report(miss, unavailable);
+    for (const batch of [this.#queue, ...this.#inFlight]) {
+      for (const miss of batch) this.#report(miss, unavailable);
+    }
     this.#queue = [];
     await this.#deps.pool.close();
   }
@@ -138,7 +146,9 @@ class QueueingVerifier implements PassportVerifier {
   /** The outcome where it is known at once; null: `report` waits for it. */
   #enqueue(token: string, report: ReportOutcome): TokenOutcome | null {
     if (this.#isClosed) return unavailable;
-    const asked = this.#misses.get(token);
+    const key = tokenKey(token);
+    const found = this.#misses.get(key);
+    const asked = found?.opened.open.token === token ? found : undefined;
     const opened = asked?.opened ?? openToken(token, this.#deps.keys());
     if (opened.kind === 'refused') {
       this.#counts.refusedUnverified++;
@@ -149,15 +159,15 @@ class QueueingVerifier implements PassportVerifier {
       return overloaded;
     }
     this.#counts.waiting++;
-    if (asked === undefined) this.#queueMiss(token, opened, report);
+    if (asked === undefined) this.#queueMiss(key, opened, report);
     else asked.waiters.push(report);
     return null;
   }
 
-  #queueMiss(token: string, opened: OpenedToken, report: ReportOutcome): void {
-    const miss: Miss = { opened, waiters: [report], queuedAtMs: this.#deps.clock.monotonic() };
+  #queueMiss(key: string, opened: OpenedToken, report: ReportOutcome): void {
+    const miss: Miss = { opened, key, waiters: [report], queuedAtMs: this.#deps.clock.monotonic() };
     this.#counts.misses++;
-    this.#misses.set(token, miss);
+    if (!this.#misses.has(key)) this.#misses.set(key, miss);
     this.#queue.push(miss);
     this.#scheduleTurn();
   }
@@ -175,12 +185,12 @@ class QueueingVerifier implements PassportVerifier {
   #dispatch(): void {
     const [first] = this.#queue;
     if (first === undefined) return;
-    if (this.#deps.inlineWhenAlone && this.#queue.length === 1 && this.#tasksInFlight === 0) {
+    if (this.#deps.inlineWhenAlone && this.#queue.length === 1 && this.#inFlight.size === 0) {
       this.#queue = [];
       this.#checkInline(first);
       return;
     }
-    while (this.#tasksInFlight < this.#deps.pool.capacity) {
+    while (this.#inFlight.size < this.#deps.pool.capacity) {
       const batch = this.#nextBatch();
       if (batch.length === 0) return;
       void this.#run(batch);
@@ -206,7 +216,7 @@ class QueueingVerifier implements PassportVerifier {
 
   /** Never rejects: every way a task can end settles its tokens. */
   async #run(batch: readonly Miss[]): Promise<void> {
-    this.#tasksInFlight++;
+    this.#inFlight.add(batch);
     const watch = setTimeout(() => this.#giveUpOn(batch), this.#deadlineMs);
     try {
       const valid = await this.#deps.pool.verify(batch.map((miss) => this.#jobOf(miss)));
@@ -217,7 +227,7 @@ class QueueingVerifier implements PassportVerifier {
       this.#fail(batch, error);
     } finally {
       clearTimeout(watch);
-      this.#tasksInFlight--;
+      this.#inFlight.delete(batch);
       this.#dispatch();
     }
   }
@@ -260,7 +270,7 @@ class QueueingVerifier implements PassportVerifier {
   #report(miss: Miss, outcome: TokenOutcome): void {
     const waiters = miss.waiters.splice(0);
     if (waiters.length === 0) return;
-    this.#misses.delete(miss.opened.open.token);
+    if (this.#misses.get(miss.key) === miss) this.#misses.delete(miss.key);
     this.#counts.waiting -= waiters.length;
     if (outcome.kind === 'unavailable') this.#counts.failed += waiters.length;
     for (const report of waiters) report(outcome);

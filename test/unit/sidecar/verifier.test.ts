@@ -147,6 +147,24 @@ describe('the verifier', () => {
     expect(asked.map(told)).toEqual(['verified', 'verified', 'verified']);
   });
 
+  it('answers each of two tokens under way for itself, though they end alike', async () => {
+    const { pool, cache, verifier } = setUp();
+    const token = service.token();
+    const other = service.token({ permissions: ['admin:*'] });
+    const forged = other.slice(0, other.lastIndexOf('.')) + token.slice(token.lastIndexOf('.'));
+    const asked = [forged, token, forged, token].map((each) => ask(verifier, each));
+    expect(verifier.counts.waiting).toBe(4);
+    await turn();
+    // The one that came second is found under nobody's name, and checked as often as it is asked for.
+    expect(pool.tasks.map(({ jobs }) => jobs)).toEqual([3]);
+    pool.tasks[0]?.finish();
+    await until(() => asked.every(({ calls }) => calls === 1), { what: 'four outcomes' });
+    const signature = 'passport_signature_invalid';
+    expect(asked.map(told)).toEqual([signature, 'verified', signature, 'verified']);
+    expect(cache.find(token)).not.toBeNull();
+    expect([cache.find(forged), verifier.counts.waiting]).toEqual([null, 0]);
+  });
+
   it('gathers tokens while every thread is busy, at most a batch in a task', async () => {
     const { pool, verifier } = setUp({ capacity: 1 });
     ask(verifier, service.token());
