@@ -67,7 +67,9 @@ interface InstallOptions {
   readonly controlPlaneSettings?: Readonly<Record<string, string>>;
   /** As taskset(1) takes a list of cores. Default: the measured one, or the other one. */
   readonly sidecarCores?: string;
-  /** As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one. */
+  /**
+   * As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one.
+   */
   readonly controlPlaneCores?: string;
   /** Beside a measured sidecar, it has the same priority as everything else. Default false. */
   readonly isControlPlaneHurried?: boolean;

@@ -54,7 +54,9 @@ interface Peak {
   readonly sustained: number;
 }
 
-/** P15: p99 over p50 at half of the sustained peak, open loop, while the gate is changed ten times a second. */
+/**
+ * P15: p99 over p50 at half of the sustained peak, open loop, while the gate is changed ten times a second.
+ */
 export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const seconds = isQuick ? 2 : 6;
   const base = {

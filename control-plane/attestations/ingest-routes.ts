@@ -1,10 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Counter, Histogram } from 'prom-client';
-import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseAttestationBatch } from '../../shared/wire/attestation-batch.ts';
+import { firstTimeMs, parseAttestationBatch } from '../../shared/wire/attestation-batch.ts';
 import { callerOf } from '../http/caller.ts';
 import { readUncheckedJson } from '../http/json-body.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -71,9 +70,8 @@ export function ingestRoutes(
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);
         // Records come in the order of their decisions, so the first is the oldest.
-        const oldest =
-          appended > 0 ? batch.items.map(decidedAt).find((time) => !Number.isNaN(time)) : undefined;
-        if (oldest !== undefined) lag.observe(Math.max(0, deps.clock.now() - oldest) / 1_000);
+        const oldest = appended > 0 ? firstTimeMs(batch.items) : null;
+        if (oldest !== null) lag.observe(Math.max(0, deps.clock.now() - oldest) / 1_000);
         for (const { seq, reason, count } of voided) {
           ingested.inc({ outcome: 'void' }, count);
           deps.logger.error({ ...where, last_seq: seq, count, reason }, 'a sidecar lost records');
@@ -112,7 +110,3 @@ export function ingestRoutes(
     );
   };
 }
-
-/** When the record was decided, Unix milliseconds; NaN for a run of given-up numbers, which was not. */
-const decidedAt = (item: unknown): number =>
-  isJsonObject(item) && typeof item['timestamp_ms'] === 'number' ? item['timestamp_ms'] : Number.NaN;

@@ -189,6 +189,19 @@ function recordOf(
 export const isSharedParts = (value: unknown): value is object =>
   isObject(value) && 'chains' in value && !('id' in value);
 
+/** When the first record of a batch was decided, in whatever form it came; null: it has none. */
+export function firstTimeMs(items: readonly unknown[]): number | null {
+  for (const item of items) {
+    const { timestamp_ms }: { readonly timestamp_ms?: unknown } = Array.isArray(item)
+      ? shortRecordOf(item as unknown as RecordRow)
+      : isObject(item)
+        ? item
+        : {};
+    if (isUnixMillis(timestamp_ms)) return timestamp_ms;
+  }
+  return null;
+}
+
 /** What is wrong with one of them is the fault of each record that names it. */
 export interface ReadParts {
   readonly chains: readonly (ReadChain | Malformed)[];

@@ -107,8 +107,8 @@ export interface Enforcer {
     nowMs?: UnixMillis,
   ): OpenRequestHead & { readonly caller: Caller };
   /**
-   * As `admit`, for a peer that is trusted without a key (contract §15), and returns as whom it asks: the gate
-   * may be of either mode, and without a gate the mode is `live`.
+   * As `admit`, for a peer that is trusted without a key (contract §15), and returns as whom it asks: the
+   * gate may be of either mode, and without a gate the mode is `live`.
    */
   admitPeer(gateId: string | null): OpenRequestHead['caller'];
   /**

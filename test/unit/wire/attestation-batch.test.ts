@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
 import {
+  firstTimeMs,
   isSharedParts,
   parseAttestationBatch,
   parseBatchItem,
@@ -10,7 +11,7 @@ import {
 import { renderSpooledRecord } from '../../../shared/wire/spooled-record.ts';
 import { anySpooledRecord, refusedToken } from '../../support/arbitrary-spooled-record.ts';
 import { sampleId } from '../../support/sample-chains.ts';
-import { spooledRecord } from '../../support/spooled-record.ts';
+import { shortened, spooledRecord } from '../../support/spooled-record.ts';
 
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 
@@ -269,6 +270,26 @@ describe('a short record', () => {
     const others = [{}, short, [], [parts], spooledRecord(), { ...spooledRecord(), chains: [] }, null, []];
     expect(isSharedParts(parts)).toBe(true);
     expect(others.filter(isSharedParts)).toEqual([]);
+  });
+});
+
+describe('firstTimeMs', () => {
+  const record = spooledRecord({ timestamp_ms: 7 });
+  const [parts, row] = shortened([record]);
+
+  it.each([
+    ['a row behind its parts', [parts, row, spooledRecord()]],
+    ['a whole record', [record, row]],
+    ['a short record that names its members', [{ ...record, chain: 0, outcome: 0 }]],
+    ['a record behind numbers that were given up', [{ void: 'damaged', count: 2 }, row]],
+    ['a record behind what is none', [null, [], 'x', [null, null, null, '7'], row]],
+  ])('is that of %s', (_what, items) => {
+    expect(firstTimeMs(items)).toBe(7);
+  });
+
+  it('is null where there is no record', () => {
+    expect(firstTimeMs([])).toBeNull();
+    expect(firstTimeMs([parts, { void: 'damaged', count: 2 }])).toBeNull();
   });
 });
 
