@@ -192,12 +192,9 @@ export const isSharedParts = (value: unknown): value is object =>
 /** When the first record of a batch was decided, in whatever form it came; null: it has none. */
 export function firstTimeMs(items: readonly unknown[]): number | null {
   for (const item of items) {
-    const { timestamp_ms }: { readonly timestamp_ms?: unknown } = Array.isArray(item)
-      ? shortRecordOf(item as unknown as RecordRow)
-      : isObject(item)
-        ? item
-        : {};
-    if (isUnixMillis(timestamp_ms)) return timestamp_ms;
+    const record: unknown = Array.isArray(item) ? shortRecordOf(item as unknown as RecordRow) : item;
+    const timeMs = isObject(record) ? record['timestamp_ms'] : null;
+    if (isUnixMillis(timeMs)) return timeMs;
   }
   return null;
 }

@@ -74,7 +74,7 @@ test('says of a target that its row has no figure for that it was not measured',
   expect(verdicts).toMatchObject([{ target: 'P1', figure: null, status: 'not measured' }]);
 });
 
-test('keeps the cores awake for each row that does not want them left alone, and only as long', async () => {
+test('keeps the cores awake while a row runs, unless the row lets them sleep', async () => {
   const options = observed();
   const seen: boolean[] = [];
   const run = async () => {
