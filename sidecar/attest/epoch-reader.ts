@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { isRecordRow, shortRecordOf } from '../../shared/wire/spooled-record.ts';
 import type {
@@ -164,6 +165,7 @@ export class EpochReader {
       const { position, stop } = takeFrames(this.#window, start, this.#windowBytes, at, batch, refused);
       at = position;
       if (stop === 'batch is full') return at;
+      if (stop === 'step is done') await nextTurn();
       if (stop === 'incomplete') this.#windowSegment = null;
       if (stop === 'damaged' || (stop === 'incomplete' && !isCutByWindow)) {
         at = await this.#passDamage(segment, stop, at);
@@ -273,9 +275,11 @@ export class EpochReader {
   }
 }
 
-type Stop = 'window is read' | 'batch is full' | 'incomplete' | 'damaged';
+type Stop = 'window is read' | 'step is done' | 'batch is full' | 'incomplete' | 'damaged';
 
-/** Takes the frames between `first` and `bytes` in the window; the first is at `from`. */
+/**
+ * Takes the frames between `first` and `bytes` in the window, as many as one step may; the first is at `from`.
+ */
 function takeFrames(
   window: Buffer,
   first: number,
@@ -288,6 +292,10 @@ function takeFrames(
   let start = first;
   let stop: Stop = 'window is read';
   while (start < bytes) {
+    if (start - first >= attestLimits.spoolStepBytes) {
+      stop = 'step is done';
+      break;
+    }
     const end = frameEnd(window, start, bytes);
     if (end < 0) {
       stop = end === incomplete ? 'incomplete' : 'damaged';

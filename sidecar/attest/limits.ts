@@ -32,6 +32,11 @@ export const attestLimits = {
   /** The shipper reads the spool in steps of this size: few calls for a batch, and little is read twice. */
   spoolReadBytes: 512 * 1024,
   /**
+   * The shipper makes way for requests after so much of what it has read, and the frame that it is in: 0.1 ms
+   * of an event loop on which every millisecond is seen in the waiting times of others.
+   */
+  spoolStepBytes: 48 * 1024,
+  /**
    * How often a part of the spool that cannot be read is tried, over some 5 s, before it stops holding up all
    * later records.
    */
