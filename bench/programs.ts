@@ -107,9 +107,12 @@ function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** proc(5): the fields from the third one on. The name before them may hold spaces. */
-function statOf(pid: number | 'self'): readonly string[] {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+/**
+ * proc(5): the fields from the third one on. The name before them may hold spaces. `of`: a process, or a
+ * thread as `<pid>/task/<tid>`.
+ */
+function statOf(of: number | string): readonly string[] {
+  const stat = readFileSync(`/proc/${of}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
@@ -151,11 +154,15 @@ const chrt = 'chrt';
 
 /**
  * Lets a program run at once whenever it is ready, whatever else has its core, and says whether the system
- * allows it (to root). Its threads have this class too, so that none of them comes before another.
+ * allows it (to root). Its threads have this class too, so that none of them comes before another, but for
+ * those that the program itself has put behind the others (setpriority(2)).
  */
 export function goFirst(pid: number): boolean {
   try {
-    execFileSync(chrt, ['--all-tasks', '--rr', '--pid', '1', String(pid)], { stdio: 'ignore' });
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      if (Number(statOf(`${pid}/task/${thread}`)[16]) > 0) continue;
+      execFileSync(chrt, ['--rr', '--pid', '1', thread], { stdio: 'ignore' });
+    }
     return true;
   } catch {
     return false;

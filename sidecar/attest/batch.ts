@@ -51,7 +51,8 @@ export class BatchBuilder {
   /** Something was there that did not fit: the next batch need not wait. */
   isFull = false;
 
-  readonly #bytes = Buffer.allocUnsafe(limits.ingestBodyBytesMax);
+  /** Shared with the thread that sends them. */
+  readonly #bytes = Buffer.from(new SharedArrayBuffer(limits.ingestBodyBytesMax));
   /** Behind the last item. */
   #end = itemsAt;
   #itemCount = 0;

@@ -1,10 +1,10 @@
-import { StringDecoder } from 'node:string_decoder';
-import { Pool } from 'undici';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
 import {
   type DecisionTimes,
   decisionTimesHeader,
@@ -30,6 +30,8 @@ import {
   parseSignedSnapshot,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
+import { callerThread } from './caller-thread.ts';
+import type { Answer, Call } from './http-caller.ts';
 import { replicaLimits } from './limits.ts';
 import { Reach } from './reach.ts';
 
@@ -141,6 +143,7 @@ export interface ControlPlaneClientOptions {
   readonly decisionTimes?: () => DecisionTimes | null;
   /** Learns from every call. Default: nobody shares what this one finds. */
   readonly reach?: Reach;
+  readonly logger: Logger;
 }
 
 /** Answers that are read whole, but are never larger. */
@@ -148,51 +151,34 @@ const smallAnswerBytesMax = 1024 * 1024;
 
 export function controlPlaneClient(options: ControlPlaneClientOptions): ControlPlaneClient {
   const { sidecarId, clock } = options;
-  // Each call has its own deadline.
-  const poolOf = (connections: number): Pool =>
-    new Pool(options.origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
-  const pool = poolOf(replicaLimits.controlPlaneConnectionsMax);
-  const settling = poolOf(replicaLimits.settlementConnectionsMax);
-  const headers = {
-    authorization: `Bearer ${options.apiKey}`,
-    'user-agent': renderSidecarAgent(packageVersion),
-  };
+  const caller = callerThread({
+    origin: options.origin,
+    headers: {
+      authorization: `Bearer ${options.apiKey}`,
+      'user-agent': renderSidecarAgent(packageVersion),
+    },
+    logger: options.logger,
+  });
   let connection: ControlPlaneConnection | null = null;
 
   const { reach = new Reach(clock) } = options;
-  const call = async (request: Call): Promise<Answer> => {
+  const call = async ({ signal, ...request }: Request): Promise<Answer> => {
     const sentAtMs = clock.monotonic();
     try {
-      const answer = await attempt(request);
+      const answer = await caller.attempt({ ...usual, ...request }, signal);
       // The program may be there while its database is not: the same to whoever has to ask.
       if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') reach.noteAnswer();
       else reach.noteAway({ sentAtMs, canConnect: true });
       return answer;
     } catch (error) {
       // One that was ended by its own caller says nothing about the control plane.
-      if (request.signal?.aborted !== true) reach.noteAway({ sentAtMs, canConnect: !isRefused(error) });
+      if (signal?.aborted !== true) reach.noteAway({ sentAtMs, canConnect: !hasCode(error, 'ECONNREFUSED') });
       throw error;
     }
   };
 
-  const attempt = async (request: Call): Promise<Answer> => {
-    const timeIsOver = AbortSignal.timeout(request.timeMsMax ?? limits.internalCallMsMax);
-    const { statusCode, body } = await (request.by ?? pool).request({
-      method: request.body === undefined ? 'GET' : 'POST',
-      path: `/v1/sync/${request.path}`,
-      headers: {
-        ...headers,
-        ...request.headers,
-        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      body: request.body ?? null,
-      signal: request.signal === undefined ? timeIsOver : AbortSignal.any([request.signal, timeIsOver]),
-    });
-    return { status: statusCode, text: await readText(body, request.bytesMax ?? smallAnswerBytesMax) };
-  };
-
   /** For calls that have one good answer. */
-  const ask = async <T>(request: Call, parse: (text: string) => T | null): Promise<T> => {
+  const ask = async <T>(request: Request, parse: (text: string) => T | null): Promise<T> => {
     const answer = await call(request);
     const parsed = answer.status === 200 ? parse(answer.text) : null;
     if (parsed === null) throw errorOf(request.path, answer);
@@ -309,55 +295,30 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
           {
             path: 'settlements',
             body: JSON.stringify(body),
-            by: settling,
+            by: 'settlements',
             timeMsMax: replicaLimits.quotaCallMsMax,
           },
           parseSettlementAnswer,
         );
         return answers;
       }),
-    close: async () => {
-      await Promise.all([pool.destroy(), settling.destroy()]);
-    },
+    close: () => caller.close(),
   };
 }
 
-/** Nobody listens at the address. */
-const isRefused = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
-
-interface Call {
-  /** Below `/v1/sync/`. */
-  readonly path: string;
-  /** With a body it is a POST. */
-  readonly body?: string | Uint8Array;
-  /** Besides those of every call. */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly bytesMax?: number;
-  readonly timeMsMax?: number;
+/** A call, as far as it is not like most. */
+interface Request extends Pick<Call, 'path'>, Partial<Omit<Call, 'path'>> {
   /** Ends the call before its deadline does. */
   readonly signal?: AbortSignal;
-  /** Default: the connections of all calls that are not many. */
-  readonly by?: Pool;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
-async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
-  // Not put together as bytes: the C library keeps as much free memory as its largest block had.
-  const decoder = new StringDecoder('utf8');
-  let text = '';
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > bytesMax) throw new Error(`the control plane answers with more than ${bytesMax} bytes`);
-    text += decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-  }
-  return text + decoder.end();
-}
+const usual: Omit<Call, 'path'> = {
+  body: null,
+  headers: {},
+  bytesMax: smallAnswerBytesMax,
+  timeMsMax: limits.internalCallMsMax,
+  by: 'others',
+};
 
 function errorOf(path: string, answer: Answer): ControlPlaneError {
   // Without the query: a connection id is nobody's business.

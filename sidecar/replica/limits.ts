@@ -39,6 +39,8 @@ export const replicaLimits = {
    * waits for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.
    */
   settlementConnectionsMax: 25,
+  /** The thread that calls reports the end of a call's time within this, unless it hangs. */
+  callerGraceMs: secondMs,
   /** With a push the pull is the check behind it, and the proof that nothing was missed. */
   pullIntervalMs: secondMs,
   /**

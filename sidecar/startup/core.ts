@@ -96,6 +96,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     ...options.controlPlane,
     sidecarId,
     clock: time.machine,
+    logger,
     reach,
     decisionTimes: () => decisionTimes(),
   });

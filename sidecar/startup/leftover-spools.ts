@@ -65,6 +65,7 @@ async function shipFolder(
     apiKey: settings.SIDECAR_API_KEY,
     sidecarId: await sidecarIdOf(folder, { clock: systemClock, random }),
     clock: systemClock,
+    logger,
   });
   const spool = await openSpool({
     directory,

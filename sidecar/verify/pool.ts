@@ -1,8 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { packWorker } from './pack-worker.ts';
+import { workerFile } from '../../shared/runtime/worker-file.ts';
 import { packTask, type VerifyJob } from './verify-task.ts';
 
 /**
@@ -30,10 +29,7 @@ export interface VerifyPool {
  */
 const tasksPerThread = 2;
 
-const runsFromSource = import.meta.url.endsWith('.ts');
-const workerFile = runsFromSource
-  ? await packWorker(new URL('./verify-worker.ts', import.meta.url))
-  : fileURLToPath(new URL('./verify-worker.js', import.meta.url));
+const program = await workerFile(import.meta.url, 'verify-worker');
 
 /** `threads`: from 1; each is a core's worth of verifications. */
 export function verifyPool(options: { readonly threads: number; readonly logger: Logger }): VerifyPool {
@@ -72,7 +68,7 @@ export function verifyPool(options: { readonly threads: number; readonly logger:
 
 function startThreads(threads: number, logger: Logger): Piscina<Uint8Array, number> {
   const piscina = new Piscina<Uint8Array, number>({
-    filename: workerFile,
+    filename: program,
     name: 'verify',
     minThreads: threads,
     maxThreads: threads,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { trimDecisionCounts } from '../../control-plane/statistics/read-statistics.ts';
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { renderSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
@@ -168,6 +169,7 @@ describe('sidecars', () => {
       sidecarId,
       clock: api.deps.clock,
       decisionTimes: () => times,
+      logger: silentLogger,
     });
     await client.connect();
     const seen = async () => (await api.call({ url: '/v1/sidecars', key })).body.items;

@@ -332,6 +332,7 @@ describe('a sidecar that ships to a control plane', () => {
       apiKey: sidecarKey,
       sidecarId,
       clock: api.deps.clock,
+      logger: silentLogger,
     });
     await client.connect();
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 4_000 });
@@ -407,7 +408,13 @@ describe('a sidecar that ships to a control plane', () => {
     await until(async () => (await expectSoundStore(api)).includes(records[5]?.id ?? ''), {
       what: 'half is shipped',
     });
-    const successor = controlPlaneClient({ origin, apiKey: sidecarKey, sidecarId, clock: api.deps.clock });
+    const successor = controlPlaneClient({
+      origin,
+      apiKey: sidecarKey,
+      sidecarId,
+      clock: api.deps.clock,
+      logger: silentLogger,
+    });
     await successor.connect();
     await appendTurn(first.spool, records.slice(6));
     await until(() => first.shipper.state === 'superseded', { what: 'the older process is told' });

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
 import {
   type ControlPlaneClient,
   ControlPlaneError,
@@ -38,7 +39,13 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  client = controlPlaneClient({ origin: `http://127.0.0.1:${port}`, apiKey, sidecarId, clock: systemClock });
+  client = controlPlaneClient({
+    origin: `http://127.0.0.1:${port}`,
+    apiKey,
+    sidecarId,
+    clock: systemClock,
+    logger: silentLogger,
+  });
 });
 afterEach(async () => {
   await client.close();

@@ -153,7 +153,13 @@ async function startFollower(
   const file = snapshotFile(folder);
   const logger = silentLogger;
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
-  const client = controlPlaneClient({ origin: options.origin, apiKey: options.apiKey, sidecarId, clock });
+  const client = controlPlaneClient({
+    origin: options.origin,
+    apiKey: options.apiKey,
+    sidecarId,
+    clock,
+    logger,
+  });
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;

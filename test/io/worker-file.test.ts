@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { packWorker } from '../../sidecar/verify/pack-worker.ts';
+import { packWorker } from '../../shared/runtime/worker-file.ts';
 
 const source = new URL('../../sidecar/verify/verify-worker.ts', import.meta.url);
 

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = new URL('../../.build/', import.meta.url);
+
+/**
+ * The program of a thread, as Node.js takes it: `name` without its extension, beside the module that starts
+ * it, whose `import.meta.url` is `of`.
+ */
+export const workerFile = async (of: string, name: string): Promise<string> =>
+  of.endsWith('.ts') ? packWorker(new URL(`./${name}.ts`, of)) : fileURLToPath(new URL(`./${name}.js`, of));
 
 /**
  * For a program that runs from source, as tests and `npm run dev` do: packs the TypeScript of a thread into
@@ -21,7 +29,7 @@ export async function packWorker(source: URL): Promise<string> {
     target: 'node20',
   });
   const [{ contents = new Uint8Array() } = {}] = outputFiles;
-  const path = fileURLToPath(new URL('verify-worker.mjs', folder));
+  const path = fileURLToPath(new URL(`${basename(source.pathname, '.ts')}.mjs`, folder));
   // Other processes, and other threads of this one, may pack and read it now: it appears whole.
   const unfinished = `${path}.${randomUUID()}`;
   await mkdir(folder, { recursive: true });

@@ -1,0 +1,39 @@
+import { setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import { must } from '../../shared/errors/assert.ts';
+import { codeOf } from '../../shared/runtime/system-error.ts';
+import type { FromCaller, ToCaller } from './caller-messages.ts';
+import { httpCaller } from './http-caller.ts';
+
+// The whole program of the thread that talks HTTP to the control plane. Both sides run the same build: what
+// comes from there is of its type.
+const main = must(parentPort, 'this thread is started by caller-thread.ts');
+// On Linux this is of the thread alone. Where both want the only core, the one that decides comes first; a
+// larger step would make changes wait behind other programs.
+if (process.platform === 'linux') setPriority(1);
+const caller = httpCaller(workerData);
+const underWay = new Map<number, AbortController>();
+const tell = (news: FromCaller): void => main.postMessage(news);
+
+main.on('message', (message: ToCaller) => {
+  const { id } = message;
+  if (message.kind === 'cancel') {
+    underWay.get(id)?.abort();
+    return;
+  }
+  const ending = new AbortController();
+  underWay.set(id, ending);
+  caller
+    .attempt(message.call, ending.signal)
+    .then(
+      (answer) => tell({ kind: 'answered', id, answer }),
+      (error: unknown) =>
+        tell({
+          kind: 'failed',
+          id,
+          message: error instanceof Error ? error.message : String(error),
+          code: codeOf(error),
+        }),
+    )
+    .finally(() => underWay.delete(id));
+});

@@ -1,0 +1,78 @@
+import { StringDecoder } from 'node:string_decoder';
+import { Pool } from 'undici';
+import { replicaLimits } from './limits.ts';
+
+/** One call to the control plane, as it goes from thread to thread. */
+export interface Call {
+  /** Below `/v1/sync/`. */
+  readonly path: string;
+  /** With a body it is a POST. */
+  readonly body: string | Uint8Array | null;
+  /** Besides those of every call. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Of the answer. */
+  readonly bytesMax: number;
+  readonly timeMsMax: number;
+  /** Settlements have connections of their own: those that hang hold up nothing else. */
+  readonly by: 'settlements' | 'others';
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+export interface HttpCallerOptions {
+  /** Without `/v1`. */
+  readonly origin: string;
+  /** Of every call. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The connections to the control plane. Knows nothing of what is asked, and repeats nothing. */
+export interface HttpCaller {
+  /**
+   * Resolves to whatever HTTP answer there is. Rejects where there is none within the time of the call, where
+   * it is longer than it may be, and when `signal` ends it.
+   */
+  attempt(call: Call, signal: AbortSignal): Promise<Answer>;
+}
+
+export function httpCaller({ origin, headers }: HttpCallerOptions): HttpCaller {
+  // Each call has its own deadline.
+  const poolOf = (connections: number): Pool =>
+    new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
+  const pools = {
+    settlements: poolOf(replicaLimits.settlementConnectionsMax),
+    others: poolOf(replicaLimits.controlPlaneConnectionsMax),
+  };
+  return {
+    attempt: async (call, signal) => {
+      const { statusCode, body } = await pools[call.by].request({
+        method: call.body === null ? 'GET' : 'POST',
+        path: `/v1/sync/${call.path}`,
+        headers: {
+          ...headers,
+          ...call.headers,
+          ...(call.body === null ? {} : { 'content-type': 'application/json' }),
+        },
+        body: call.body,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(call.timeMsMax)]),
+      });
+      return { status: statusCode, text: await readText(body, call.bytesMax) };
+    },
+  };
+}
+
+async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
+  // Not put together as bytes: the C library keeps as much free memory as its largest block had.
+  const decoder = new StringDecoder('utf8');
+  let text = '';
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) throw new Error(`the control plane answers with more than ${bytesMax} bytes`);
+    text += decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+  }
+  return text + decoder.end();
+}

@@ -1,0 +1,162 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../shared/runtime/logger.ts';
+import { type CallerThread, callerThread } from '../../sidecar/replica/caller-thread.ts';
+import type { Call } from '../../sidecar/replica/http-caller.ts';
+import { until } from '../support/until.ts';
+
+const usual: Call = {
+  path: 'x',
+  body: null,
+  headers: {},
+  bytesMax: 1_000_000,
+  timeMsMax: 10_000,
+  by: 'others',
+};
+
+let server: Server;
+let origin: string;
+let folder: string;
+let callers: CallerThread[];
+let bodies: Buffer[];
+let requests: IncomingMessage[];
+let answer: (response: ServerResponse) => void;
+
+beforeEach(async () => {
+  bodies = [];
+  requests = [];
+  callers = [];
+  answer = (response) => void response.end('{}');
+  server = createServer((request, response) => {
+    requests.push(request);
+    // One that is broken off has no body.
+    buffer(request).then(
+      (body) => {
+        bodies.push(body);
+        answer(response);
+      },
+      () => undefined,
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  folder = await mkdtemp(join(tmpdir(), 'agent-trust-caller-'));
+});
+afterEach(async () => {
+  await Promise.all(callers.map((caller) => caller.close()));
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await rm(folder, { recursive: true });
+});
+
+function start(program?: string): CallerThread {
+  const caller = callerThread({
+    origin,
+    headers: { authorization: 'Bearer key' },
+    logger: silentLogger,
+    ...(program === undefined ? {} : { program }),
+  });
+  callers.push(caller);
+  return caller;
+}
+
+/** A thread that does this with each message. */
+async function programThat(statements: string): Promise<string> {
+  const path = join(folder, 'thread.mjs');
+  const text = `import { parentPort } from 'node:worker_threads';\nparentPort.on('message', ({ id, call }) => { ${statements} });\n`;
+  await writeFile(path, text);
+  return path;
+}
+
+describe('the thread that calls the control plane', () => {
+  it('sends bytes from shared memory as they are, and nothing of what lies beside them', async () => {
+    const bytes = Buffer.from(new SharedArrayBuffer(2 * 1024 * 1024));
+    for (let i = 0; i < bytes.length; i += 1) bytes[i] = i % 251;
+    const body = bytes.subarray(1_000, 1_800_000);
+    expect(await start().attempt({ ...usual, body })).toEqual({ status: 200, text: '{}' });
+    expect(bodies[0]?.equals(body)).toBe(true);
+  });
+
+  it('copies bytes that are not shared, so that they may change at once', async () => {
+    const bytes = Buffer.from('before what is sent after');
+    const sent = start().attempt({ ...usual, body: bytes.subarray(7, 19) });
+    bytes.fill(0);
+    await sent;
+    expect(bodies.map(String)).toEqual(['what is sent']);
+  });
+
+  it('brings back a text of any length with all of its characters', async () => {
+    const text = 'é€𐍈'.repeat(50_000);
+    answer = (response) => void response.end(text);
+    expect((await start().attempt(usual)).text).toBe(text);
+  });
+
+  it('tells the code of an error of the network', async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await expect(start().attempt(usual)).rejects.toMatchObject({ name: 'CallFailed', code: 'ECONNREFUSED' });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+
+  it('ends a call whose caller has ended it, also at the control plane', async () => {
+    answer = () => undefined;
+    const ending = new AbortController();
+    const call = start().attempt(usual, ending.signal);
+    await until(() => bodies.length === 1, { what: 'the control plane has the call' });
+    const isGone = new Promise((resolve) => requests[0]?.socket.once('close', resolve));
+    const reason = new Error('not wanted any more');
+    ending.abort(reason);
+    await expect(call).rejects.toBe(reason);
+    await isGone;
+  });
+
+  it('begins no call that was ended before', async () => {
+    await expect(start().attempt(usual, AbortSignal.abort(new Error('ended')))).rejects.toThrow('ended');
+    expect(requests).toEqual([]);
+  });
+
+  it('gives up a call within its time', async () => {
+    answer = () => undefined;
+    await expect(start().attempt({ ...usual, timeMsMax: 50 })).rejects.toThrow(/timeout/);
+  });
+
+  it('fails the calls of a thread that ends, and makes the next in another one', async () => {
+    const caller = start(
+      await programThat(
+        `if (call.path === 'end') process.exit(1);
+         else if (call.path !== 'silence') parentPort.postMessage({ kind: 'answered', id, answer: { status: 200, text: call.path } });`,
+      ),
+    );
+    const waiting = caller.attempt({ ...usual, path: 'silence' });
+    const ends = caller.attempt({ ...usual, path: 'end' });
+    await expect(waiting).rejects.toThrow('has ended');
+    await expect(ends).rejects.toThrow('has ended');
+    expect(await caller.attempt({ ...usual, path: 'next' })).toEqual({ status: 200, text: 'next' });
+  });
+
+  it('replaces a thread that does not keep the time of its calls', async () => {
+    const caller = start(
+      await programThat(
+        `if (call.path === 'hang') for (;;);
+         parentPort.postMessage({ kind: 'answered', id, answer: { status: 200, text: call.path } });`,
+      ),
+    );
+    await expect(caller.attempt({ ...usual, path: 'hang', timeMsMax: 100 })).rejects.toThrow('hangs');
+    expect(await caller.attempt({ ...usual, path: 'next' })).toEqual({ status: 200, text: 'next' });
+  });
+
+  it('fails what is under way when it is closed, and all that comes later', async () => {
+    answer = () => undefined;
+    const caller = start();
+    const call = caller.attempt(usual);
+    await until(() => bodies.length === 1, { what: 'the control plane has the call' });
+    const failure = expect(call).rejects.toThrow('were closed');
+    await caller.close();
+    await failure;
+    await expect(caller.attempt(usual)).rejects.toThrow('are closed');
+  });
+});
