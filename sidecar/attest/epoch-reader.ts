@@ -19,6 +19,7 @@ import {
   frameBytesMax,
   frameEnd,
   frameRecords,
+  frameZerosMax,
   incomplete,
   lastSeqOf,
 } from './spool-segment.ts';
@@ -41,7 +42,7 @@ export interface ReadPosition {
 /**
  * Reads the records of one epoch in order, through one window of constant size.
  *
- * Bytes that are no frame:
+ * Bytes that are no frame, but for up to `frameZerosMax` zeros at the end of a segment (spool-folder.ts):
  * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power
  *   cut stopped: no answer promised those records for longer than `fsyncMs`. They are passed over, with a
  *   warning, and the control plane is notified with the end of the epoch. The epoch is never written to
@@ -248,6 +249,8 @@ export class EpochReader {
     const { files, directory, logger } = this.#options;
     const rest = Buffer.allocUnsafe(segment.bytes - at.offset);
     await files.read(segment.file ?? segment.path, rest, rest.length, at.offset);
+    if (rest.length <= frameZerosMax && rest.every((byte) => byte === 0))
+      return { ...at, offset: segment.bytes };
     const length = findFrame(rest, 1, rest.length, at.seq - 1);
     const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
     const isTornEnd =

@@ -8,6 +8,10 @@ import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.
  * Writes the segments of one epoch. Each stays open until it is dropped: what is in it can then be shipped
  * whatever becomes of its name.
  *
+ * While a segment is written its file has the size of a full one, with a hole behind the last record, which
+ * takes no room on the disk. A write that made the file longer would have to wait, for milliseconds, whenever
+ * the file system is writing the old length to its journal.
+ *
  *     no segment ──write, probe──> writing ──full──> (next segment) ──endSegment──> no segment
  */
 export class EpochWriter {
@@ -21,6 +25,8 @@ export class EpochWriter {
   #segment: SpoolSegment | null = null;
   #file = -1;
   #identity: FileIdentity | null = null;
+  /** Of its file, as long as nothing is written behind that. */
+  #size = 0;
 
   constructor(options: {
     readonly files: SpoolFiles;
@@ -52,18 +58,17 @@ export class EpochWriter {
     const segment = this.#segment;
     if (segment === null) return isSameFile(this.#files.look(this.epoch.folder), this.#folder);
     const found = this.#files.look(segment.path);
-    return isSameFile(found, this.#identity) && found?.bytes === segment.bytes;
+    return isSameFile(found, this.#identity) && found?.bytes === Math.max(segment.bytes, this.#size);
   }
 
   /**
-   * Appends these bytes, whose first record has that number. Throws where not all of them are written:
-   * `endSegment` then.
+   * Writes these bytes behind the last ones; their first record has that number. Throws where not all of them
+   * are written: `endSegment` then.
    */
   write(bytes: Uint8Array, byteCount: number, firstSeq: number): void {
     const full = this.#segment;
     if (full !== null && full.bytes > 0 && full.bytes + byteCount > this.#segmentBytesMax) {
-      full.isEnded = true;
-      this.#segment = null;
+      this.#endAtLastRecord(full);
     }
     const segment = this.#segment ?? this.#create(firstSeq);
     this.#writeAt(bytes, byteCount, segment.bytes);
@@ -84,9 +89,7 @@ export class EpochWriter {
   endSegment(): void {
     const segment = this.#segment;
     if (segment === null) return;
-    this.#files.truncate(this.#file, segment.bytes);
-    segment.isEnded = true;
-    this.#segment = null;
+    this.#endAtLastRecord(segment);
     if (segment.bytes === 0) this.#commit.closeAfterSync(this.#file);
   }
 
@@ -100,6 +103,7 @@ export class EpochWriter {
       this.#writeAt(Buffer.alloc(attestLimits.spoolProbeBytes), attestLimits.spoolProbeBytes, 0);
     } finally {
       this.#files.truncate(this.#file, 0);
+      this.#size = 0;
     }
   }
 
@@ -114,9 +118,14 @@ export class EpochWriter {
    */
   async close(): Promise<void> {
     const segment = this.#segment;
-    this.#segment = null;
     if (segment !== null) {
-      segment.isEnded = true;
+      try {
+        this.#endAtLastRecord(segment);
+      } catch {
+        // Whoever reads it passes over the hole.
+        segment.isEnded = true;
+        this.#segment = null;
+      }
       if (segment.bytes === 0) this.release(segment);
     }
     await this.#commit.finish();
@@ -130,9 +139,26 @@ export class EpochWriter {
     const segment: SpoolSegment = { path, file, isEnded: false, firstSeq, bytes: 0 };
     this.#file = file;
     this.#segment = segment;
+    this.#makeLong(file);
     this.#identity = this.#files.look(path);
+    this.#size = this.#identity?.bytes ?? 0;
     this.#commit.createdFile();
     return segment;
+  }
+
+  /** A file system that refuses this only makes writes slower: each of them makes the file longer then. */
+  #makeLong(file: number): void {
+    try {
+      this.#files.truncate(file, this.#segmentBytesMax);
+    } catch {
+      // What has become of the file is looked at next.
+    }
+  }
+
+  #endAtLastRecord(segment: SpoolSegment): void {
+    this.#files.truncate(this.#file, segment.bytes);
+    segment.isEnded = true;
+    this.#segment = null;
   }
 
   #writeAt(bytes: Uint8Array, byteCount: number, position: number): void {

@@ -22,6 +22,11 @@ export interface SpoolFiles {
   /** Resolves when the content of the file would survive a power cut. */
   syncData(file: number): Promise<void>;
   /**
+   * The same for a file that another process has written. Rejects also where the kernel could not bring
+   * something of it to the disk before and has told nobody.
+   */
+  syncFile(path: string): Promise<void>;
+  /**
    * The descriptor must not be used from this call on. Whoever closes a removed file last waits until the
    * file system has freed its blocks: 5 to 10 ms for a full segment, so that is not done on the event loop.
    */
@@ -75,6 +80,14 @@ export const nodeFiles: SpoolFiles = {
   },
   syncData: (file) =>
     new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve()))),
+  async syncFile(path) {
+    const file = await open(path, 'r+');
+    try {
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+  },
   close: (file) => closeAsync(file),
 
   async syncFolder(path) {

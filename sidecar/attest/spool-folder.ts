@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { type EpochOrigin, isCertain, originFile, parseOrigin, thisMachine } from './epoch-origin.ts';
 import type { SpoolFiles } from './spool-files.ts';
-import { parseSegmentName, segmentName } from './spool-segment.ts';
+import { frameZerosMax, parseSegmentName, segmentName } from './spool-segment.ts';
 
 /**
  * How a spool lies on the disk:
@@ -74,12 +74,12 @@ export async function findEpochs(
     const epoch = epochFolderPattern.exec(name)?.[2];
     if (epoch === undefined) continue;
     const folder = join(directory, name);
-    const segments = await findSegments(files, folder);
+    const { segments, isOnDisk } = await findSegments(files, folder);
     const origin = await readOrigin(files, folder);
     const here = files.look(folder);
-    const certain = here !== null && isCertain(origin, { ...thisMachine(), ...here, is_sole: isSole });
+    const isFromHere = here !== null && isCertain(origin, { ...thisMachine(), ...here, is_sole: isSole });
     if (segments.length > 0 || origin !== null) {
-      epochs.push({ epoch, folder, segments, isLive: false, isCertain: certain });
+      epochs.push({ epoch, folder, segments, isLive: false, isCertain: isFromHere && isOnDisk });
     } else await removeEpochFolder(files, folder);
   }
   return epochs;
@@ -153,15 +153,56 @@ async function writeOrigin(
 export const segmentPath = (epoch: SpoolEpoch, firstSeq: number): string =>
   join(epoch.folder, segmentName(firstSeq));
 
-async function findSegments(files: SpoolFiles, folder: string): Promise<SpoolSegment[]> {
+interface FoundSegments {
+  readonly segments: SpoolSegment[];
+  /**
+   * False: the disk does not take what was written, or the kernel has noted that it did not. A record may then
+   * have become zeros, as which a hole is read.
+   */
+  readonly isOnDisk: boolean;
+}
+
+async function findSegments(files: SpoolFiles, folder: string): Promise<FoundSegments> {
   const segments: SpoolSegment[] = [];
+  let isOnDisk = true;
   for (const name of await files.list(folder)) {
     const firstSeq = parseSegmentName(name);
     if (firstSeq === null) continue;
     const path = join(folder, name);
-    const bytes = await files.size(path);
+    const size = await files.size(path);
+    // What the disk does not give back is for the reader to find.
+    const bytes = await findDataEnd(files, path, size).catch(() => size);
+    if (bytes < size && !(await isSynced(files, path))) isOnDisk = false;
     if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, bytes });
     else await files.removeFile(path);
   }
-  return segments;
+  return { segments, isOnDisk };
+}
+
+const isSynced = (files: SpoolFiles, path: string): Promise<boolean> =>
+  files.syncFile(path).then(
+    () => true,
+    () => false,
+  );
+
+/** A segment that was not full when its writer was killed takes 128 steps at most: some milliseconds. */
+const dataEndStepBytes = 64 * 1024;
+
+/**
+ * How far a segment can hold records: behind them a writer that was killed leaves a hole, which is read as
+ * zeros, to the end of the file. Up to `frameZerosMax` zeros are counted in, because a frame may end in them.
+ * Zeros with anything else behind them are left to the reader, which reports them as damage.
+ */
+async function findDataEnd(files: SpoolFiles, path: string, size: number): Promise<number> {
+  const step = Buffer.allocUnsafe(Math.min(dataEndStepBytes, size));
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - step.length);
+    const read = await files.read(path, step, end - start, start);
+    if (read < end - start) return size;
+    for (let at = read - 1; at >= 0; at--) {
+      if (step[at] !== 0) return Math.min(size, start + at + 1 + frameZerosMax);
+    }
+    end = start;
+  }
+  return 0;
 }

@@ -4,9 +4,9 @@ import { crc32c } from './crc32c.ts';
 import { attestLimits } from './limits.ts';
 
 /**
- * One file of the spool: frames one after the other, nothing before, between or behind them. Integers are
- * little-endian. What an older build has spooled was promised, so a build with another layout must still read
- * the earlier ones.
+ * One file of the spool: frames one after the other, nothing before or between them. Behind the last one a
+ * writer that was killed leaves zeros (epoch-writer.ts). Integers are little-endian. What an older build has
+ * spooled was promised, so a build with another layout must still read the earlier ones.
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
@@ -44,6 +44,8 @@ const frameHeaderBytes = 16;
 /** Where the first record of a block begins. */
 const blockRecordsAt = frameHeaderBytes + 4;
 const endBytes = 4;
+/** A frame ends with `}`, or with a u32 that is not 0. */
+export const frameZerosMax = endBytes - 1;
 const blockBit = 0x8000_0000;
 const sharingBit = 0x4000_0000;
 const u32 = 2 ** 32;

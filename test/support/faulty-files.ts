@@ -55,6 +55,7 @@ export function faultyFiles(fault: Fault): FaultyFiles {
     truncate: (file, length) => now('truncate', () => nodeFiles.truncate(file, length)),
     close: (file) => later('close', () => nodeFiles.close(file)),
     syncData: (file) => later('syncData', () => nodeFiles.syncData(file)),
+    syncFile: (path) => later('syncFile', () => nodeFiles.syncFile(path)),
     syncFolder: (path) => later('syncFolder', () => nodeFiles.syncFolder(path)),
     makeFolder: (path) => later('makeFolder', () => nodeFiles.makeFolder(path)),
     list: (path) => later('list', () => nodeFiles.list(path)),

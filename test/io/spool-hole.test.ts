@@ -1,0 +1,158 @@
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { Spool, SpoolOptions } from '../../sidecar/attest/spool.ts';
+import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
+import {
+  appendTurn,
+  copyOfDisk,
+  openTestSpool,
+  readOlderEpochs,
+  type TemporaryFolder,
+  temporarySpoolFolder,
+} from '../support/spooled.ts';
+import { spooledRecord } from '../support/spooled-record.ts';
+import { until } from '../support/until.ts';
+
+const segmentBytesMax = 10_000;
+
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporarySpoolFolder();
+});
+afterEach(() => folder.remove());
+
+async function play(
+  turns: number,
+  options: Partial<SpoolOptions> = {},
+): Promise<{ readonly spool: Spool; readonly records: readonly SpooledRecord[] }> {
+  const spool = await openTestSpool(folder.path, { segmentBytesMax, ...options });
+  const records: SpooledRecord[] = [];
+  for (let turn = 0; turn < turns; turn += 1) {
+    const added = [spooledRecord(), spooledRecord()];
+    expect(await appendTurn(spool, added)).toEqual(['written', 'written']);
+    records.push(...added);
+  }
+  return { spool, records };
+}
+
+const segmentsOf = (disk: TemporaryFolder): string[] =>
+  readdirSync(disk.path, { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.seg'))
+    .sort()
+    .map((name) => join(disk.path, name));
+
+/** As a killed writer leaves it. */
+const withHole = (path: string): void => truncateSync(path, statSync(path).size + 100_000);
+
+describe('the file of a segment', () => {
+  it('is as long as a full one while it is written, and takes no more of the disk than its records', async () => {
+    const { spool } = await play(1, { segmentBytesMax: 4 * 1024 * 1024 });
+    const [path = ''] = segmentsOf(folder);
+    const { size, blocks } = statSync(path);
+    expect(size).toBe(4 * 1024 * 1024);
+    expect(blocks * 512).toBeLessThan(64 * 1024);
+    expect(spool.bytes).toBe(spool.epochs[0]?.segments[0]?.bytes);
+    await spool.close();
+  });
+
+  it('ends with its last record when it is full, and when the spool is closed', async () => {
+    const { spool } = await play(12, { segmentBytesMax: 4_000 });
+    const segments = must(spool.epochs[0], 'it is live').segments;
+    expect(segments.length).toBeGreaterThan(2);
+    await spool.close();
+    for (const { path, bytes } of segments) expect(statSync(path).size).toBe(bytes);
+  });
+
+  it('is found out to be cut off or made longer while it is written', async () => {
+    for (const size of [0, segmentBytesMax - 1, segmentBytesMax + 1]) {
+      const { spool } = await play(1);
+      truncateSync(segmentsOf(folder).at(-1) ?? '', size);
+      await until(() => spool.state === 'adrift', { what: 'it is noticed' });
+      await spool.close();
+      folder.remove();
+      folder = temporarySpoolFolder();
+    }
+  });
+
+  it('is appended to where the file system does not make it longer', async () => {
+    const files: SpoolFiles = {
+      ...nodeFiles,
+      truncate: (file, length) => {
+        if (length === segmentBytesMax) throw new Error('EOPNOTSUPP');
+        nodeFiles.truncate(file, length);
+      },
+    };
+    const { spool, records } = await play(12, { files });
+    expect(spool.state).toBe('open');
+    const [path = ''] = segmentsOf(folder);
+    expect(statSync(path).size).toBeLessThanOrEqual(segmentBytesMax);
+    const disk = copyOfDisk(folder);
+    await spool.close();
+    expect(await readOlderEpochs(disk.path)).toMatchObject([{ items: records, damagedPlaces: 0 }]);
+    disk.remove();
+  });
+});
+
+describe('the hole that a killed writer leaves', () => {
+  it('is nothing: each record is read, and nothing is torn or damaged', async () => {
+    const { spool, records } = await play(12);
+    const disk = copyOfDisk(folder);
+    await spool.close();
+    expect(statSync(segmentsOf(disk).at(-1) ?? '').size).toBe(segmentBytesMax);
+    expect(await readOlderEpochs(disk.path)).toEqual([{ firstSeq: 1, items: records, damagedPlaces: 0 }]);
+    disk.remove();
+  });
+
+  it('leaves an end certain, unless the disk has not taken what was written', async () => {
+    const { spool } = await play(2);
+    await spool.close();
+    withHole(segmentsOf(folder)[0] ?? '');
+    const isCertain = async (files: SpoolFiles): Promise<boolean | undefined> => {
+      const next = await openTestSpool(folder.path, { files });
+      const older = next.epochs.find(({ isLive }) => !isLive);
+      await next.close();
+      return older?.isCertain;
+    };
+    const failing: SpoolFiles = { ...nodeFiles, syncFile: () => Promise.reject(new Error('EIO')) };
+    expect(await isCertain(failing)).toBe(false);
+    expect(await isCertain(nodeFiles)).toBe(true);
+  });
+
+  it('begins behind what a torn write has left, which is reported', async () => {
+    const { spool, records } = await play(3);
+    const disk = copyOfDisk(folder);
+    await spool.close();
+    const [path = ''] = segmentsOf(disk);
+    const content = readFileSync(path);
+    const end = must(spool.epochs[0]?.segments[0], 'one segment').bytes;
+    content.fill(0, end - 100);
+    writeFileSync(path, content);
+    expect(await readOlderEpochs(disk.path)).toEqual([
+      { firstSeq: 1, items: records.slice(0, -2), damagedPlaces: 0 },
+    ]);
+    disk.remove();
+  });
+
+  it('is none where records follow: zeros between them are damage, and the numbers are given up', async () => {
+    const { spool, records } = await play(3, { segmentBytesMax: 100_000 });
+    const disk = copyOfDisk(folder);
+    const end = must(spool.epochs[0]?.segments[0], 'one segment').bytes;
+    await spool.close();
+    const [path = ''] = segmentsOf(disk);
+    const content = readFileSync(path);
+    content.fill(0, Math.round(end / 3) + 8, Math.round((end * 2) / 3) - 8);
+    writeFileSync(path, content);
+    const [found] = await readOlderEpochs(disk.path);
+    expect(found?.damagedPlaces).toBe(1);
+    expect(found?.items).toEqual([
+      ...records.slice(0, 2),
+      { void: 'damaged', count: 2 },
+      ...records.slice(4),
+    ]);
+    disk.remove();
+  });
+});
