@@ -8,10 +8,8 @@ import { httpCaller } from './http-caller.ts';
 // The whole program of the thread that talks HTTP to the control plane. Both sides run the same build: what
 // comes from there is of its type.
 const main = must(parentPort, 'this thread is started by caller-thread.ts');
-// On Linux this is of the thread alone. Where both want the only core, the one that decides comes first; a
-// larger step would make changes wait behind other programs.
-if (process.platform === 'linux') setPriority(1);
 const caller = httpCaller(workerData);
+standBehindDecisions();
 const underWay = new Map<number, AbortController>();
 const tell = (news: FromCaller): void => main.postMessage(news);
 
@@ -37,3 +35,16 @@ main.on('message', (message: ToCaller) => {
     )
     .finally(() => underWay.delete(id));
 });
+
+/**
+ * Where both want the only core, the thread that decides comes first. A larger step would make changes wait
+ * behind other programs. Only on Linux is this of the thread alone.
+ */
+function standBehindDecisions(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(1);
+  } catch {
+    // A sandbox may forbid the call: the threads are equals then.
+  }
+}

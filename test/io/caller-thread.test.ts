@@ -1,7 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -72,6 +73,16 @@ async function programThat(statements: string): Promise<string> {
   await writeFile(path, text);
   return path;
 }
+
+/** Of all threads of this process: proc(5), the 19th field of `stat`. */
+const nicenesses = (): number[] =>
+  readdirSync('/proc/self/task').map((thread) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+  });
+
+const count = (numbers: readonly number[], wanted: number): number =>
+  numbers.filter((each) => each === wanted).length;
 
 describe('the thread that calls the control plane', () => {
   it('sends bytes from shared memory as they are, and nothing of what lies beside them', async () => {
@@ -147,6 +158,13 @@ describe('the thread that calls the control plane', () => {
     );
     await expect(caller.attempt({ ...usual, path: 'hang', timeMsMax: 100 })).rejects.toThrow('hangs');
     expect(await caller.attempt({ ...usual, path: 'next' })).toEqual({ status: 200, text: 'next' });
+  });
+
+  it.runIf(process.platform === 'linux')('is one step of niceness behind this one', async () => {
+    const before = nicenesses();
+    await start().attempt(usual);
+    const own = getPriority();
+    expect(count(nicenesses(), own + 1)).toBe(count(before, own + 1) + 1);
   });
 
   it('fails what is under way when it is closed, and all that comes later', async () => {
