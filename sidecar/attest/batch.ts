@@ -60,8 +60,8 @@ export class BatchBuilder {
   readonly #starts = new Uint32Array(limits.ingestRecordsMax);
   readonly #ends = new Uint32Array(limits.ingestRecordsMax);
   readonly #seqs = new Float64Array(limits.ingestRecordsMax);
-  /** The shared parts among the items, and the first number of the frame that each was copied from. */
-  #shared: { readonly start: number; readonly end: number; readonly frameSeq: number }[] = [];
+  /** The shared parts among the items: each record refers to the last ones before it. */
+  #shared: { readonly start: number; readonly end: number }[] = [];
 
   get isEmpty(): boolean {
     return this.#itemCount === 0;
@@ -87,8 +87,8 @@ export class BatchBuilder {
    */
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
     const start = records.startOf(from);
-    const { partsStart, partsEnd, firstSeq } = records;
-    const hasParts = partsEnd === partsStart || this.#shared.at(-1)?.frameSeq === firstSeq;
+    const { partsStart, partsEnd } = records;
+    const hasParts = partsEnd === partsStart || this.#endsWithParts(source, partsStart, partsEnd);
     const partsBytes = hasParts ? 0 : partsEnd - partsStart + 1;
     const room = this.#bytes.length - envelopeEnd.length - this.#end - 1 - partsBytes;
     let end = Math.min(to, from + this.#starts.length - this.#itemCount);
@@ -99,7 +99,7 @@ export class BatchBuilder {
       this.#separate();
       const partsAt = this.#end;
       this.#end += source.copy(this.#bytes, partsAt, partsStart, partsEnd);
-      this.#shared.push({ start: partsAt, end: this.#end, frameSeq: firstSeq });
+      this.#shared.push({ start: partsAt, end: this.#end });
     }
     this.#separate();
     const shift = this.#end - start;
@@ -162,6 +162,16 @@ export class BatchBuilder {
     this.#bytes.write(head, start);
     const end = this.#end + this.#bytes.write(envelopeEnd, this.#end);
     return this.#bytes.subarray(start, end);
+  }
+
+  /**
+   * Frames that follow each other often share the same parts, and a frame that was cut by the end of a step
+   * does with itself: then they stand in the batch once.
+   */
+  #endsWithParts(source: Buffer, partsStart: number, partsEnd: number): boolean {
+    const last = this.#shared.at(-1);
+    if (last === undefined || last.end - last.start !== partsEnd - partsStart) return false;
+    return source.compare(this.#bytes, last.start, last.end, partsStart, partsEnd) === 0;
   }
 
   /** Where an item was added, another one may follow. */

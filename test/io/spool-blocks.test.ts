@@ -223,6 +223,33 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
+  it('stand behind one copy of their parts where blocks that follow each other share the same', async () => {
+    const [one, other] = [spooledRecord(), spooledRecord({ gate_id: sampleId('gate', 7) })];
+    const turns = [[one], [one], [one], [other], [one]].map((turn) =>
+      turn.map((record) => ({ ...record, id: spooledRecord().id })),
+    );
+    const spool = await openTestSpool(folder.path);
+    for (const turn of turns) await appendBacklog(spool, turn);
+    const reader = readerOf(spool);
+    reader.position = await reader.fill(batch, new Set());
+    const body = Buffer.from(batch.body(source));
+    expect(parseBody(body).records).toEqual(turns.flat());
+    const { records }: { records: object[] } = JSON.parse(body.toString());
+    expect(records.map((item) => 'chains' in item)).toEqual([
+      true,
+      false,
+      false,
+      false,
+      true,
+      false,
+      true,
+      false,
+    ]);
+    for (const [index, record] of turns.flat().entries())
+      expect(JSON.parse(must(batch.recordText(index + 1), 'it is there'))).toEqual(record);
+    await spool.close();
+  });
+
   it('take less than two fifths of the room of whole ones', async () => {
     const records = Array.from({ length: 100 }, () => spooledRecord());
     const spool = await openTestSpool(folder.path);
