@@ -5,7 +5,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
-import { ControlPlaneError } from '../replica/control-plane-client.ts';
+import { ControlPlaneError } from '../replica/control-plane-error.ts';
 import { enforceLimits } from './limits.ts';
 import { ServiceRate } from './service-rate.ts';
 

@@ -5,11 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import {
-  type ControlPlaneClient,
-  ControlPlaneError,
-  controlPlaneClient,
-} from '../../sidecar/replica/control-plane-client.ts';
+import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneError } from '../../sidecar/replica/control-plane-error.ts';
 import { numbered } from '../support/model-service.ts';
 import { until } from '../support/until.ts';
 

@@ -10,7 +10,7 @@ import {
   settlements,
   type UnsentSettlement,
 } from '../../../sidecar/enforce/settlements.ts';
-import { ControlPlaneError } from '../../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const none: SettlementAnswer = { kind: 'none', may_change: false };
