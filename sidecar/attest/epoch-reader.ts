@@ -281,7 +281,8 @@ export class EpochReader {
 type Stop = 'window is read' | 'step is done' | 'batch is full' | 'incomplete' | 'damaged';
 
 /**
- * Takes the frames between `first` and `bytes` in the window, as many as one step may; the first is at `from`.
+ * Takes the frames between `first` and `bytes` in the window, as many as one step may; the first is at
+ * `from`.
  */
 function takeFrames(
   window: Buffer,

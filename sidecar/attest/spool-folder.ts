@@ -156,8 +156,8 @@ export const segmentPath = (epoch: SpoolEpoch, firstSeq: number): string =>
 interface FoundSegments {
   readonly segments: SpoolSegment[];
   /**
-   * False: the disk does not take what was written, or the kernel has noted that it did not. A record may then
-   * have become zeros, as which a hole is read.
+   * False: the disk does not take what was written, or the kernel has noted that it did not. A record may
+   * then have become zeros, as which a hole is read.
    */
   readonly isOnDisk: boolean;
 }

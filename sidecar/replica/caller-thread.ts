@@ -77,7 +77,8 @@ class Caller implements CallerThread {
       this.#thread ??= this.#start();
       const thread = this.#thread;
       const id = ++this.#lastId;
-      // Two timers, because a process that was stopped finds its timers due before the answers that have come.
+      // Two timers, because a process that was stopped finds its timers due before the answers that have
+      // come.
       let timer = setTimeout(() => {
         timer = setTimeout(() => this.#abandon(thread), replicaLimits.callerGraceMs);
       }, call.timeMsMax);
