@@ -11,6 +11,7 @@ const entryPoints = [
   'deploy/agent-trust.ts',
   'control-plane/signing/sign-worker.ts',
   'sidecar/threads/thread-worker.ts',
+  'sidecar/replica/caller-worker.ts',
   'sidecar/verify/verify-worker.ts',
 ];
 
