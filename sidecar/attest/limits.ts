@@ -32,8 +32,8 @@ export const attestLimits = {
   /** The shipper reads the spool in steps of this size: few calls for a batch, and little is read twice. */
   spoolReadBytes: 512 * 1024,
   /**
-   * The shipper makes way for requests after so much of what it has read, and the frame that it is in: 0.1 ms
-   * of an event loop on which every millisecond is seen in the waiting times of others.
+   * The shipper makes way for requests after so much of what it has read, and the frame that it is in: a
+   * tenth of what it reads at once, which took up to a millisecond.
    */
   spoolStepBytes: 48 * 1024,
   /**

@@ -70,6 +70,15 @@ export interface FileIdentity {
 export const isSameFile = (one: FileIdentity | null, other: FileIdentity | null): boolean =>
   one !== null && other !== null && one.device === other.device && one.inode === other.inode;
 
+async function syncPath(path: string): Promise<void> {
+  const of = await open(path, 'r');
+  try {
+    await of.sync();
+  } finally {
+    await of.close();
+  }
+}
+
 export const nodeFiles: SpoolFiles = {
   create: (path) => openSync(path, 'w+', 0o600),
   write: (file, bytes, length, position) => writeSync(file, bytes, 0, length, position),
@@ -80,24 +89,10 @@ export const nodeFiles: SpoolFiles = {
   },
   syncData: (file) =>
     new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve()))),
-  async syncFile(path) {
-    const file = await open(path, 'r+');
-    try {
-      await file.datasync();
-    } finally {
-      await file.close();
-    }
-  },
+  syncFile: syncPath,
   close: (file) => closeAsync(file),
 
-  async syncFolder(path) {
-    const folder = await open(path, 'r');
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
-    }
-  },
+  syncFolder: syncPath,
   async makeFolder(path) {
     await mkdir(path, { recursive: true, mode: 0o700 });
   },
