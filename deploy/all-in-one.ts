@@ -6,13 +6,17 @@ import { givenSetting } from '../shared/runtime/setting-source.ts';
 import { Wrong } from '../shared/runtime/setting-values.ts';
 import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { teardown } from '../shared/runtime/teardown.ts';
-import { startSidecar } from '../sidecar/main.ts';
+import { type RunningSidecar, startSidecar } from '../sidecar/main.ts';
 import type { Running } from './run-until-signal.ts';
+
+/** A state of usual size is there within a second: who waits for longer wants to know for what. */
+const slowStateMs = 5_000;
 
 /**
  * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and
  * connects with a key that is made for it. Without DATABASE_URL the database is embedded too. Prints where
- * everything is. Throws, with everything stopped again, once the signal is aborted.
+ * everything is once the sidecar can decide. Throws, with everything stopped again, once the signal is
+ * aborted.
  */
 export async function startAllInOne(
   given: SettingValues,
@@ -40,7 +44,7 @@ export async function startAllInOne(
       bus: controlPlane.bus,
     });
     started.add('sidecar', () => sidecar.close());
-    extras.signal.throwIfAborted();
+    await firstState(sidecar, extras);
     process.stdout.write(welcome(settings, controlPlane));
     return {
       startDraining: () => {
@@ -53,6 +57,26 @@ export async function startAllInOne(
     await started.run();
     throw error;
   }
+}
+
+/**
+ * What is printed then is pasted at once, and a sidecar that listens may still be loading its state. Rejects
+ * once the signal is aborted.
+ */
+async function firstState(
+  { ready }: Pick<RunningSidecar, 'ready'>,
+  { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
+): Promise<void> {
+  const slow = setTimeout(
+    () => logger.warn({}, 'the sidecar has no state to decide on yet; its /readyz says why'),
+    slowStateMs,
+  );
+  const aborted = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  await Promise.race([ready, aborted]);
+  clearTimeout(slow);
+  signal.throwIfAborted();
 }
 
 /** For the person who has just started it: where things are, and a first decision to paste into a shell. */

@@ -28,6 +28,11 @@ export interface SidecarExtras {
 
 export interface RunningSidecar {
   readonly port: number;
+  /**
+   * Resolves when it, and each of its threads, has a state to decide on. Never rejects; does not resolve
+   * while the control plane is away, or refuses it, and there is no state from an earlier run.
+   */
+  readonly ready: Promise<void>;
   /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
   startDraining(): void;
   /**
@@ -130,7 +135,7 @@ async function startThreaded(
   const port = await soleUseOf(server, settings, logger);
   const threads = await startThreads({ settings, port, logger });
   started.add('listening threads', () => threads.close());
-  return { port, startDraining: () => threads.startDraining() };
+  return { port, ready: threads.ready, startDraining: () => threads.startDraining() };
 }
 
 /**

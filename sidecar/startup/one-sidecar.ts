@@ -25,6 +25,8 @@ export interface OneSidecarOptions extends CoreOptions {
 
 export interface OneSidecar {
   readonly port: number;
+  /** Resolves when it has a state to decide on, which may be never. */
+  readonly ready: Promise<void>;
   readonly metrics: Registry;
   /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
   startDraining(): void;
@@ -93,6 +95,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   };
   return {
     port: listening.port,
+    ready: following.ready,
     metrics,
     startDraining,
     close: () => {

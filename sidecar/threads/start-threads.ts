@@ -26,6 +26,8 @@ const closeMsMax = limits.drainMsMax + 2_000;
 const closeStartingMsMax = limits.drainMsMax / 2;
 
 export interface SidecarThreads {
+  /** Resolves when each has, or has had, a state to decide on. */
+  readonly ready: Promise<void>;
   startDraining(): void;
   close(): Promise<void>;
 }
@@ -66,10 +68,13 @@ export async function startThreads(options: {
   const startDraining = () => {
     for (const thread of threads) thread.startDraining();
   };
-  return { startDraining, close };
+  const ready = Promise.all(threads.map((thread) => thread.ready)).then(() => undefined);
+  return { ready, startDraining, close };
 }
 
 class SidecarThread {
+  readonly ready: Promise<void>;
+  #becomeReady: () => void = () => undefined;
   readonly #start: ThreadStart;
   readonly #metricsOfAll: () => Promise<string>;
   readonly #logger: Logger;
@@ -84,12 +89,18 @@ class SidecarThread {
     this.#start = start;
     this.#metricsOfAll = metricsOfAll;
     this.#logger = logger.child({ thread: start.index });
+    this.ready = new Promise((resolve) => {
+      this.#becomeReady = resolve;
+    });
   }
 
   /** Resolves when it listens; from then on it is started again whenever it ends by itself. */
   async start(): Promise<void> {
     const worker = startWorker(this.#start);
     this.#worker = worker;
+    worker.on('message', (message: ThreadReport) => {
+      if ('kind' in message && message.kind === 'ready') this.#becomeReady();
+    });
     answerQuestions(worker, (question) =>
       question === 'metrics_of_all' ? this.#metricsOfAll() : Promise.reject(new Error(question)),
     );
@@ -177,7 +188,7 @@ const listening = (worker: Worker): Promise<void> =>
     const onMessage = (message: ThreadReport): void => {
       if (!('kind' in message)) return;
       worker.off('message', onMessage);
-      if (message.kind === 'listening') resolve();
+      if (message.kind !== 'failed') resolve();
       else reject(message.isStartError ? new StartError(message.message) : new Error(message.message));
     };
     worker.on('message', onMessage);

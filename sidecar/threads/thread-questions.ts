@@ -11,11 +11,12 @@ export interface ThreadStart {
 }
 
 /**
- * What a thread reports once after its start: that it listens, or why it cannot. The class of an error does
- * not travel between threads.
+ * What a thread reports after its start: once that it listens, or why it cannot, and then once that it has a
+ * state to decide on. The class of an error does not travel between threads.
  */
 export type ThreadReport =
   | { readonly kind: 'listening' }
+  | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly message: string; readonly isStartError: boolean };
 
 /**

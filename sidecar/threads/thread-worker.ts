@@ -60,6 +60,7 @@ try {
     throw new Error(`a thread has no answer to ${question}`);
   });
   tell({ kind: 'listening' });
+  void sidecar.ready.then(() => tell({ kind: 'ready' }));
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   tell({ kind: 'failed', message, isStartError: error instanceof StartError });

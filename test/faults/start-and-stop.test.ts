@@ -9,8 +9,10 @@ import { type RunningControlPlane, startControlPlane } from '../../control-plane
 import { connect } from '../../control-plane/storage/connect.ts';
 import { advisoryLocks } from '../../control-plane/storage/locks.ts';
 import { startAllInOne } from '../../deploy/all-in-one.ts';
+import type { Running } from '../../deploy/run-until-signal.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
-import { type Environment, parseSettings } from '../../shared/runtime/settings.ts';
+import { type Environment, parseSettings, type SettingValues } from '../../shared/runtime/settings.ts';
+import { freePort } from '../support/free-port.ts';
 import { type TestDatabase, testDatabase, testDatabaseServer, waitingForLocks } from '../support/postgres.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -189,6 +191,82 @@ describe('startAllInOne', () => {
     expect(existsSync(join(folder.path, 'sidecar'))).toBe(false);
     folder.remove();
     await database.drop();
+  });
+
+  describe.each([1, 2])('while its sidecar of %i threads listens without a state', (threads) => {
+    let database: TestDatabase;
+    let folder: ReturnType<typeof temporaryFolder>;
+    let settings: SettingValues;
+    beforeEach(async () => {
+      database = await testDatabase({ isEmpty: true });
+      folder = temporaryFolder();
+      settings = parseSettings(['control-plane', 'sidecar'], {
+        DATABASE_URL: database.url,
+        MASTER_KEY: masterKey(1),
+        DATA_DIR: folder.path,
+        PORT: '0',
+        SIDECAR_PORT: String(await freePort()),
+        SIDECAR_THREADS: String(threads),
+      });
+      // Makes the tables.
+      const { signal } = new AbortController();
+      await (await startControlPlane(settings, { logger: silentLogger, signal })).close();
+    });
+    afterEach(async () => {
+      folder.remove();
+      await database.drop();
+    });
+
+    /** Its snapshot waits for a lock on what a start does not read, for as long as `work` takes. */
+    function startBehindLock(
+      work: (start: { isOver: boolean }) => Promise<void>,
+      signal: AbortSignal,
+    ): Promise<{ starting: Promise<Running> }> {
+      let isListening = false;
+      const logger: Logger = {
+        ...silentLogger,
+        info: (_, message) => {
+          isListening ||= message === 'sidecar is listening';
+        },
+        child: () => logger,
+      };
+      return database.sql.begin(async (tx) => {
+        await tx`LOCK TABLE gates`;
+        const starting = startAllInOne(settings, { logger, signal });
+        const start = { isOver: false };
+        const end = () => {
+          start.isOver = true;
+        };
+        starting.then(end, end);
+        const isWaiting = async () => isListening && (await waitingForLocks(database.sql)) >= threads;
+        await until(isWaiting, { what: 'it listens, and its snapshot waits for the lock' });
+        await work(start);
+        return { starting };
+      });
+    }
+
+    it('is not said to be ready, and decides from the moment that it is', async () => {
+      const readyz = () => fetch(`http://127.0.0.1:${settings.SIDECAR_PORT}/readyz`);
+      const { starting } = await startBehindLock(async (start) => {
+        expect((await readyz()).status).toBe(503);
+        expect(start.isOver).toBe(false);
+      }, new AbortController().signal);
+      const running = await starting;
+      // Each of its own connection, so that every thread gets some.
+      const answers = await Promise.all(Array.from({ length: 8 * threads }, readyz));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      await running.close();
+    });
+
+    it('ends on SIGTERM', async () => {
+      const ending = new AbortController();
+      const { starting } = await startBehindLock(
+        async () => ending.abort(new Error('told to end')),
+        ending.signal,
+      );
+      await expect(starting).rejects.toThrow('told to end');
+      await expect(fetch(`http://127.0.0.1:${settings.SIDECAR_PORT}/livez`)).rejects.toThrow('fetch failed');
+    });
   });
 });
 
