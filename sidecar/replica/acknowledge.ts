@@ -1,6 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /**
- * Tells the control plane at once what is applied: one call under way, and one more after it for all that
- * came meanwhile.
+ * Tells the control plane what is applied: one call under way, and one more after it for all that came
+ * meanwhile. Each call waits for the next turn of the event loop: requests that wait come first, and what
+ * else this turn applies goes with it.
  */
 export interface Acknowledger {
   soon(): void;
@@ -16,6 +19,7 @@ export function makeAcknowledger(send: () => Promise<void>): Acknowledger {
   const run = async () => {
     isUnderWay = true;
     while (isWanted) {
+      await nextTurn();
       isWanted = false;
       await send().catch(() => undefined);
     }

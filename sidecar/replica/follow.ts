@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
@@ -290,7 +291,7 @@ class Follower implements Following {
     const answer = await client.changes(replica.position, waitMs, this.#round.signal);
     if (this.#isStopped) return 0;
     this.#noteTime(answer, sentAtMs);
-    if (answer.snapshot_needed || !this.#applyAll(answer.entries)) {
+    if (answer.snapshot_needed || !(await this.#applyAll(answer.entries))) {
       this.#needsSnapshot = true;
       return 0;
     }
@@ -305,9 +306,14 @@ class Follower implements Following {
     return replicaLimits.pullIntervalMs;
   }
 
-  /** False: something came that cannot be applied, and only a snapshot helps. */
-  #applyAll(entries: readonly ChangeEntry[]): boolean {
-    for (const entry of entries) {
+  /**
+   * In turns of their own, so that requests come in between. False: something came that cannot be applied,
+   * and only a snapshot helps.
+   */
+  async #applyAll(entries: readonly ChangeEntry[]): Promise<boolean> {
+    for (const [index, entry] of entries.entries()) {
+      if (index % replicaLimits.changesPerTurnMax === 0) await nextTurn();
+      if (this.#isStopped) return true;
       const outcome = this.#apply(entry);
       if (outcome === 'gap' || outcome === 'refused') return false;
     }

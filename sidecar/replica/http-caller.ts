@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { Pool } from 'undici';
 import { replicaLimits } from './limits.ts';
@@ -55,13 +56,19 @@ export function httpCaller({ origin, headers }: HttpCallerOptions): HttpCaller {
           ...headers,
           ...call.headers,
           ...(call.body === null ? {} : { 'content-type': 'application/json' }),
+          ...(call.body instanceof Uint8Array && { 'content-length': String(call.body.byteLength) }),
         },
-        body: call.body,
+        body: call.body instanceof Uint8Array ? Readable.from(piecesOf(call.body)) : call.body,
         signal: AbortSignal.any([signal, AbortSignal.timeout(call.timeMsMax)]),
       });
       return { status: statusCode, text: await readText(body, call.bytesMax) };
     },
   };
+}
+
+function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.byteLength; at += replicaLimits.bodyPieceBytes)
+    yield body.subarray(at, at + replicaLimits.bodyPieceBytes);
 }
 
 async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {

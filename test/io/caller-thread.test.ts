@@ -1,14 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Socket } from 'node:net';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type CallerThread, callerThread } from '../../sidecar/replica/caller-thread.ts';
-import type { Call } from '../../sidecar/replica/http-caller.ts';
+import { type Call, httpCaller } from '../../sidecar/replica/http-caller.ts';
+import { replicaLimits } from '../../sidecar/replica/limits.ts';
 import { until } from '../support/until.ts';
 
 const usual: Call = {
@@ -83,6 +84,28 @@ const nicenesses = (): number[] =>
 
 const count = (numbers: readonly number[], wanted: number): number =>
   numbers.filter((each) => each === wanted).length;
+
+describe('a call', () => {
+  it('hands its bytes to the system in pieces, as one body of known length', async () => {
+    const written: number[] = [];
+    const write = Socket.prototype.write;
+    // Watched in this thread: from outside, pieces look like one.
+    const watch = vi.spyOn(Socket.prototype, 'write').mockImplementation(function (this: Socket, ...args) {
+      written.push(args[0].length);
+      return write.apply(this, args);
+    });
+    const caller = httpCaller({ origin, headers: {} });
+    const body = Buffer.alloc(5 * replicaLimits.bodyPieceBytes + 7, 'x');
+    const { status } = await caller.attempt({ ...usual, body }, new AbortController().signal);
+    watch.mockRestore();
+    expect(status).toBe(200);
+    expect(bodies).toEqual([body]);
+    expect(requests[0]?.headers).toMatchObject({ 'content-length': String(body.length) });
+    expect(requests[0]?.headers).not.toHaveProperty('transfer-encoding');
+    expect(written.filter((bytes) => bytes === replicaLimits.bodyPieceBytes)).toHaveLength(5);
+    expect(Math.max(...written)).toBe(replicaLimits.bodyPieceBytes);
+  });
+});
 
 describe('the thread that calls the control plane', () => {
   it('sends bytes from shared memory as they are, and nothing of what lies beside them', async () => {

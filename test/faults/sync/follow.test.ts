@@ -7,6 +7,7 @@ import { limits } from '../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../shared/model/signing-key.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
 import type { Change } from '../../../shared/wire/sync-schema.ts';
+import { replicaLimits } from '../../../sidecar/replica/limits.ts';
 import { expectWithin, medianOf, type Timed, timeUntil } from '../../support/time-promise.ts';
 import { until } from '../../support/until.ts';
 import { type Followed, type Push, startFollowed } from './set-up.ts';
@@ -106,6 +107,31 @@ describe('while the control plane is away', () => {
     expect(follower.replica.globalRevision).toBe(revision);
     expect(follower.following.status).toMatchObject({ lastProblem: null });
     expect(follower.following.status.stateAgeMs).toBeLessThan(limits.stateAgeL3MsMax);
+  });
+
+  it('is made up for in steps, between which requests have their turn', async () => {
+    service = await startFollowed('none');
+    const follower = await service.follow();
+    await follower.isUpToDate();
+    await service.goAway();
+    const changes = 5 * replicaLimits.changesPerTurnMax;
+    const firstRevision = follower.replica.globalRevision;
+    for (let change = 0; change < changes; change += 1) await revokeSomebody();
+    const perTurn: number[] = [];
+    let seenRevision = firstRevision;
+    let isWatching = true;
+    const look = () => {
+      const revision = follower.replica.globalRevision;
+      if (revision > seenRevision) perTurn.push(revision - seenRevision);
+      seenRevision = revision;
+      if (isWatching) setImmediate(look);
+    };
+    look();
+    await service.comeBack();
+    await until(() => seenRevision === firstRevision + changes, { what: 'all changes are in force' });
+    isWatching = false;
+    // By changes, and not by a snapshot, which would be one step.
+    expect(perTurn).toEqual(Array.from({ length: 5 }, () => replicaLimits.changesPerTurnMax));
   });
 
   it('starts when it comes back, if there is nothing on disk', async () => {
