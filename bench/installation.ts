@@ -71,6 +71,8 @@ interface InstallOptions {
    * As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one.
    */
   readonly controlPlaneCores?: string;
+  /** Where the control plane keeps its database. Default: beside the folder of the sidecar. */
+  readonly controlPlaneFolder?: string;
   /** Beside a measured sidecar, it has the same priority as everything else. Default false. */
   readonly isControlPlaneHurried?: boolean;
   /** Of the Node.js that runs the sidecar. */
@@ -105,6 +107,7 @@ async function installIn(
     controlPlaneSettings = {},
     sidecarCores = String(measured === 'sidecar' ? measuredCore : otherCore),
     controlPlaneCores = String(measured === 'sidecar' ? otherCore : measuredCore),
+    controlPlaneFolder = folder,
     nodeOptions = [],
     isControlPlaneHurried = false,
     seed = async () => undefined,
@@ -112,13 +115,13 @@ async function installIn(
 ): Promise<Installation> {
   const isSidecarMeasured = measured === 'sidecar';
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
-  chmodSync(folder, 0o711);
+  chmodSync(controlPlaneFolder, 0o711);
   const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
   const origin = `http://127.0.0.1:${await freePort()}`;
   const sidecarOrigin = `http://127.0.0.1:${await freePort()}`;
 
   const masterKey = randomBytes(32);
-  const dataDir = join(folder, 'control-plane');
+  const dataDir = join(controlPlaneFolder, 'control-plane');
   const startControlPlane = async () => {
     const isNice = isSidecarMeasured && !isControlPlaneHurried;
     const one = start({

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,17 +10,23 @@ import { addedUp, percentileMs } from './histogram.ts';
 import { type Installation, install } from './installation.ts';
 import type { LatencyTable } from './latency-table.ts';
 import { type Offered, offer } from './open-load.ts';
-import { findProgram, goFirst, peer, start } from './programs.ts';
+import { findProgram, goFirst, onMeasuredCore, peer, start } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
 import { summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { allShipped, benchGate } from './warm.ts';
 import { drive } from './wrk.ts';
 
-const changesPerSecond = 10;
+const changesPerSecondUsual = 10;
 /** One that takes longer than others keeps none from being made in time, unless so many do. */
 const changesUnderWayMax = 10;
 const shareOfPeak = 0.5;
+/**
+ * Before those that count, as long after the start as ten changes a second need for some minutes: the code
+ * that calls the control plane is compiled until then, for milliseconds at once on the core that is measured.
+ */
+const warmRounds = 6;
+const warmChangesPerSecond = 100;
 /** Of the requests, those for which the generator was away: from here on it measures itself. */
 const absentShareMax = 0.05;
 /** Of the time, what other programs have the core of the sidecar: p99 leaves one in a hundred to be late. */
@@ -69,8 +75,12 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     return { ...base, lines: [], plans: [], notes };
   }
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-latency-'));
+  const memoryFolder = hasRoomInMemory() ? mkdtempSync(join(memory, 'agent-trust-bench-latency-')) : null;
   // The generator never sleeps: it would leave nothing of its core to a control plane.
-  const installation = await install({ controlPlaneCores: String(measuredCore) });
+  const installation = await install({
+    controlPlaneCores: String(measuredCore),
+    ...(memoryFolder !== null && { controlPlaneFolder: memoryFolder }),
+  });
   try {
     const { gateId, passport, request } = await benchGate(installation);
     const sent: Sent = {
@@ -80,20 +90,43 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     };
     const scene: Scene = { installation, gateId, sent, folder, seconds, say };
     const hasPriority = goFirst(installation.sidecar.pid);
-    const peak = await peakOf(scene, isQuick ? 1 : 3);
-    const sustained = await offerRounds(scene, {
-      perSecond: Math.round(peak.sustained * shareOfPeak),
-      rounds: isQuick ? 2 : 5,
-    });
-    const bare = await offerToBareServer(scene, sustained.perSecond);
-    const answered = await offerRounds(
-      { ...scene, seconds: seconds / 2 },
-      { perSecond: Math.round(peak.answered * shareOfPeak), rounds: isQuick ? 1 : 2 },
-    );
-    return { ...base, ...resultOf({ sustained, bare, answered, peak, seconds, hasPriority }) };
+    // Changes of the gate are made in this process, and would take the generator's core for up to a
+    // millisecond each.
+    const measured = await onMeasuredCore(() => measure(scene, isQuick));
+    return { ...base, ...resultOf({ ...measured, seconds, hasPriority, isInMemory: memoryFolder !== null }) };
   } finally {
     await installation.stop();
-    rmSync(folder, { recursive: true, force: true });
+    for (const each of [folder, memoryFolder ?? folder]) rmSync(each, { recursive: true, force: true });
+  }
+}
+
+async function measure(scene: Scene, isQuick: boolean): Promise<Measured> {
+  const peak = await peakOf(scene, isQuick ? 1 : 3);
+  const perSecond = Math.round(peak.sustained * shareOfPeak);
+  await offerRounds(
+    { ...scene, say: () => undefined },
+    { perSecond, rounds: isQuick ? 1 : warmRounds, changesPerSecond: warmChangesPerSecond },
+  );
+  const sustained = await offerRounds(scene, { perSecond, rounds: isQuick ? 2 : 5 });
+  const bare = await offerToBareServer(scene, perSecond);
+  const answered = await offerRounds(
+    { ...scene, seconds: scene.seconds / 2 },
+    { perSecond: Math.round(peak.answered * shareOfPeak), rounds: isQuick ? 1 : 2 },
+  );
+  return { sustained, bare, answered, peak };
+}
+
+/** The file system of Linux that has no disk. */
+const memory = '/dev/shm';
+/** The records of a run take half of it, with the journal of the database. */
+const memoryBytesMin = 4 * 1024 ** 3;
+
+function hasRoomInMemory(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(memory);
+    return bavail * bsize >= memoryBytesMin;
+  } catch {
+    return false;
   }
 }
 
@@ -113,13 +146,17 @@ async function peakOf({ installation, gateId, sent, folder }: Scene, seconds: nu
 
 async function offerRounds(
   { installation, gateId, sent, folder, seconds, say }: Scene,
-  { perSecond, rounds }: { readonly perSecond: number; readonly rounds: number },
+  {
+    perSecond,
+    rounds,
+    changesPerSecond = changesPerSecondUsual,
+  }: { readonly perSecond: number; readonly rounds: number; readonly changesPerSecond?: number },
 ): Promise<AtRate> {
   const offered: Offered[] = [];
   let changes = 0;
   let changingMs = 0;
   for (let round = 0; round < rounds; round += 1) {
-    const changing = changeGate(installation, gateId);
+    const changing = changeGate(installation, gateId, changesPerSecond);
     const beganMs = performance.now();
     const streams = [{ requests: [sent], perSecond }];
     const [result] = await offer(streams, { folder, seconds, server: installation.sidecar });
@@ -147,6 +184,7 @@ async function offerToBareServer({ sent, folder, seconds }: Scene, perSecond: nu
     const [, port] = await server.find(/^port (\d+)$/m);
     goFirst(server.pid);
     const toServer = { ...sent, url: `http://127.0.0.1:${port}${new URL(url).pathname}` };
+    await drive({ ...toServer, scriptPath: join(folder, 'bare.lua') }, 2);
     const [offered] = await offer([{ requests: [toServer], perSecond }], { folder, seconds, server });
     return must(offered, 'there is one stream');
   } finally {
@@ -155,7 +193,11 @@ async function offerToBareServer({ sent, folder, seconds }: Scene, perSecond: nu
 }
 
 /** Changes the limit of the gate to and fro, and resolves to how often it did. */
-function changeGate(installation: Installation, gateId: string): { stop(): Promise<number> } {
+function changeGate(
+  installation: Installation,
+  gateId: string,
+  changesPerSecond: number,
+): { stop(): Promise<number> } {
   const stopping = new AbortController();
   // One that fails stays, for the end to see.
   const underWay = new Set<Promise<unknown>>();
@@ -217,14 +259,18 @@ function disturbanceOf({ rounds, changes, changesWanted }: AtRate): string | nul
     : null;
 }
 
-interface Result {
+interface Measured {
   readonly sustained: AtRate;
   /** Of a server that does next to nothing, at the same rate. */
   readonly bare: Offered;
   readonly answered: AtRate;
   readonly peak: Peak;
+}
+
+interface Result extends Measured {
   readonly seconds: number;
   readonly hasPriority: boolean;
+  readonly isInMemory: boolean;
 }
 
 function resultOf(
@@ -266,19 +312,23 @@ function resultOf(
   };
 }
 
-function notesOn({ sustained, answered, peak, seconds, hasPriority }: Result): readonly string[] {
+function notesOn({ sustained, answered, peak, seconds, hasPriority, isInMemory }: Result): readonly string[] {
   const changed = ({ changes, changesWanted }: AtRate) => `${changes} of ${Math.round(changesWanted)}`;
   return [
     `Open loop: ${sustained.rounds.length} rounds of ${seconds} s at half of the ${count(peak.sustained)} requests/s that can be sustained: as many as 64 connections in a closed loop were answered, by the time until their records were committed. A request that has to wait for a connection counts from the moment it was due, so that a pause of the server is charged for all that should have come meanwhile.`,
     'The bare server parses the same body, answers a constant as long as ours, and runs as the sidecar does: its times are what generator and machine add by themselves.',
     `The last line is half of the ${count(peak.answered)} requests/s that are answered while their records wait; ${changed(answered)} changes of the gate were made meanwhile. It has no target.`,
-    `The generator has a core alone, and never sleeps. Sidecar, control plane and PostgreSQL share the other one, where the sidecar comes first: ${
+    `The generator has a core alone, and never sleeps. Sidecar, control plane, PostgreSQL and what changes the gate share the other one, where the sidecar comes first: ${
       hasPriority
         ? 'it has the real-time class of Linux, so that it does not wait for a control plane that in production is on another machine.'
         : 'this could not be seen to, because it takes root, and the sidecar waits for them, which it does not in production.'
     } No loop keeps these cores awake: the kernel was seen to let such a loop go on for 4 ms after the sidecar had become ready.`,
+    `Before these came ${warmRounds} rounds that do not count, with ${warmChangesPerSecond} changes a second: until the code for a change is compiled, after some minutes of ten a second, Node.js compiles it on the core of the sidecar.`,
+    isInMemory
+      ? `The files of the database lie in memory (${memory}). On the disk, PostgreSQL and the kernel were seen to keep the core for 2.4 ms at once while they wrote, which in production is another machine's; the records of the sidecar are on the disk.`
+      : `The files of the database are on the disk, because ${memory} has no room for them: PostgreSQL and the kernel then keep the core for milliseconds while they write, which in production is another machine's.`,
     `For ${percent(meanOf(sustained.rounds, 'serverWaitedShare'))} of the time the main thread of the sidecar was ready and waited for its core, in waits of more than 0.1 ms. Its own other threads, such as those that collect garbage, explain that but for ${percent(meanOf(sustained.rounds, 'serverDisturbedShare'))}; above ${percent(disturbedShareMax)} the row is not judged.`,
     `The generator was away whenever it did not look at the clock for 0.3 ms: another program had its core, or it collected its garbage. ${percent(absentShare(sustained.rounds))} of the requests were due or under way then; above ${percent(absentShareMax)} the row is not judged. The first line is without these, whatever their times are. That leaves out more of the slow ones than of others, so the second line has all of them, each without that part of its time: the least that it can have taken.`,
-    `Meanwhile the limit of the gate is to be changed ${changesPerSecond} times a second at the control plane: ${changed(sustained)} changes were made.`,
+    `Meanwhile the limit of the gate is to be changed ${changesPerSecondUsual} times a second at the control plane: ${changed(sustained)} changes were made.`,
   ];
 }

@@ -154,14 +154,15 @@ const chrt = 'chrt';
 
 /**
  * Lets a program run at once whenever it is ready, whatever else has its core, and says whether the system
- * allows it (to root). Its threads have this class too, so that none of them comes before another, but for
- * those that the program itself has put behind the others (setpriority(2)).
+ * allows it (to root). So with all of its threads: those that the program itself has put behind the others
+ * (setpriority(2)) stay behind these, and before other programs. Left to wait for those, one of them was seen
+ * to hold a lock meanwhile for which the main thread waited 5 ms.
  */
 export function goFirst(pid: number): boolean {
   try {
     for (const thread of readdirSync(`/proc/${pid}/task`)) {
-      if (Number(statOf(`${pid}/task/${thread}`)[16]) > 0) continue;
-      execFileSync(chrt, ['--rr', '--pid', '1', thread], { stdio: 'ignore' });
+      const isBehind = Number(statOf(`${pid}/task/${thread}`)[16]) > 0;
+      execFileSync(chrt, ['--rr', '--pid', isBehind ? '1' : '2', thread], { stdio: 'ignore' });
     }
     return true;
   } catch {
