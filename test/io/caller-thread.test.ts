@@ -1,15 +1,18 @@
+import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type CallerThread, callerThread } from '../../sidecar/replica/caller-thread.ts';
 import { type Call, httpCaller } from '../../sidecar/replica/http-caller.ts';
 import { replicaLimits } from '../../sidecar/replica/limits.ts';
+import { sharedService } from '../support/shared-services.ts';
 import { until } from '../support/until.ts';
 
 const usual: Call = {
@@ -132,7 +135,10 @@ describe('the thread that calls the control plane', () => {
 
   it('tells the code of an error of the network', async () => {
     await new Promise((resolve) => server.close(resolve));
-    await expect(start().attempt(usual)).rejects.toMatchObject({ name: 'CallFailed', code: 'ECONNREFUSED' });
+    for (const body of [null, 'x', Buffer.alloc(3 * replicaLimits.bodyPieceBytes)]) {
+      const call = start().attempt({ ...usual, body });
+      await expect(call).rejects.toMatchObject({ name: 'CallFailed', code: 'ECONNREFUSED' });
+    }
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
 
@@ -158,6 +164,24 @@ describe('the thread that calls the control plane', () => {
     await expect(start().attempt({ ...usual, timeMsMax: 50 })).rejects.toThrow(/timeout/);
   });
 
+  it('makes the next calls where one was broken off in the middle of its bytes', async () => {
+    const caller = start();
+    const body = Buffer.alloc(limits.ingestBodyBytesMax, 'x');
+    const isHalf = new Promise<void>((resolve) => {
+      server.once('request', (request: IncomingMessage) => {
+        request.once('data', () => {
+          request.socket.destroy();
+          resolve();
+        });
+      });
+    });
+    const broken = expect(caller.attempt({ ...usual, body })).rejects.toThrow();
+    await isHalf;
+    await broken;
+    expect((await caller.attempt({ ...usual, body })).status).toBe(200);
+    expect(bodies.map((each) => each.equals(body))).toEqual([true]);
+  });
+
   it('fails the calls of a thread that ends, and makes the next in another one', async () => {
     const caller = start(
       await programThat(
@@ -181,6 +205,39 @@ describe('the thread that calls the control plane', () => {
     );
     await expect(caller.attempt({ ...usual, path: 'hang', timeMsMax: 100 })).rejects.toThrow('hangs');
     expect(await caller.attempt({ ...usual, path: 'next' })).toEqual({ status: 200, text: 'next' });
+  });
+
+  it('is not replaced where the whole process was stopped past the time of a call', async () => {
+    let answerFirst: () => void = () => undefined;
+    answer = (response) => {
+      if (bodies.length > 1) response.end('second');
+      else answerFirst = () => void response.end('first');
+    };
+    const timeMsMax = 1_000;
+    const module = join(await sharedService('programs'), 'sidecar/replica/caller-thread.js');
+    // Prints what became of two calls, and what was logged.
+    const program = `
+      import { callerThread } from ${JSON.stringify(module)};
+      const say = (what) => process.stdout.write(what + '\\n');
+      const error = (_, message) => say('logged: ' + message);
+      const caller = callerThread({ origin: '${origin}', headers: {}, logger: { error } });
+      const call = { path: 'x', body: 'x', headers: {}, bytesMax: 1_000, timeMsMax: ${timeMsMax}, by: 'others' };
+      for (const turn of [1, 2])
+        say(turn + ': ' + await caller.attempt(call).then(({ text }) => text, () => 'out of time'));
+      await caller.close();`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const printed = text(child.stdout);
+    await until(() => bodies.length === 1, { what: 'the first call is there' });
+    child.kill('SIGSTOP');
+    answerFirst();
+    const stoppedAtMs = performance.now();
+    const isLate = () => performance.now() - stoppedAtMs > timeMsMax + 2 * replicaLimits.callerGraceMs;
+    await until(isLate, { what: 'it is stopped for longer than a thread may take' });
+    child.kill('SIGCONT');
+    // Whether the answer or the end of the time comes first is open. The thread is the same one.
+    expect(await printed).toMatch(/^1: (?:first|out of time)\n2: second\n$/);
   });
 
   it.runIf(process.platform === 'linux')('is one step of niceness behind this one', async () => {
