@@ -5,7 +5,10 @@ import { parseDomainPattern, parseHost, parseUrlHost } from '../../../shared/wir
 
 describe('parseHost', () => {
   it('gives back what IDNA gives back, where it does not ask', () => {
-    const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?$/);
+    // One in 40,000 runs would hold a label such as `xn--bba`, which encodes something.
+    const label = fc
+      .stringMatching(/^[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?$/)
+      .filter((text) => !text.startsWith('xn--'));
     const end = fc.oneof(label, fc.stringMatching(/^[a-z]{1,70}$/), fc.constantFrom('0x7f', '1', 'xn--a'));
     const names = fc.tuple(fc.array(label, { minLength: 1, maxLength: 5 }), end);
     fc.assert(
