@@ -5,7 +5,7 @@ import { parseDomainPattern, parseHost, parseUrlHost } from '../../../shared/wir
 
 describe('parseHost', () => {
   it('gives back what IDNA gives back, where it does not ask', () => {
-    // One in 40,000 runs would hold a label such as `xn--bba`, which encodes something.
+    // One name in 40,000 would have a label such as `xn--bba`, which encodes something.
     const label = fc
       .stringMatching(/^[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?$/)
       .filter((text) => !text.startsWith('xn--'));
