@@ -76,12 +76,13 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
   }
   const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-latency-'));
   const memoryFolder = hasRoomInMemory() ? mkdtempSync(join(memory, 'agent-trust-bench-latency-')) : null;
-  // The generator never sleeps: it would leave nothing of its core to a control plane.
-  const installation = await install({
-    controlPlaneCores: String(measuredCore),
-    ...(memoryFolder !== null && { controlPlaneFolder: memoryFolder }),
-  });
+  let installation: Installation | null = null;
   try {
+    // The generator never sleeps: it would leave nothing of its core to a control plane.
+    installation = await install({
+      controlPlaneCores: String(measuredCore),
+      ...(memoryFolder !== null && { controlPlaneFolder: memoryFolder }),
+    });
     const { gateId, passport, request } = await benchGate(installation);
     const sent: Sent = {
       url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
@@ -95,8 +96,9 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     const measured = await onMeasuredCore(() => measure(scene, isQuick));
     return { ...base, ...resultOf({ ...measured, seconds, hasPriority, isInMemory: memoryFolder !== null }) };
   } finally {
-    await installation.stop();
-    for (const each of [folder, memoryFolder ?? folder]) rmSync(each, { recursive: true, force: true });
+    await installation?.stop();
+    rmSync(folder, { recursive: true, force: true });
+    if (memoryFolder !== null) rmSync(memoryFolder, { recursive: true, force: true });
   }
 }
 
@@ -118,7 +120,7 @@ async function measure(scene: Scene, isQuick: boolean): Promise<Measured> {
 
 /** The file system of Linux that has no disk. */
 const memory = '/dev/shm';
-/** The records of a run take half of it, with the journal of the database. */
+/** More than a run takes: 1.5 million records of 549 bytes, and a journal of one or two gigabytes. */
 const memoryBytesMin = 4 * 1024 ** 3;
 
 function hasRoomInMemory(): boolean {
@@ -184,6 +186,7 @@ async function offerToBareServer({ sent, folder, seconds }: Scene, perSecond: nu
     const [, port] = await server.find(/^port (\d+)$/m);
     goFirst(server.pid);
     const toServer = { ...sent, url: `http://127.0.0.1:${port}${new URL(url).pathname}` };
+    // Until it is compiled.
     await drive({ ...toServer, scriptPath: join(folder, 'bare.lua') }, 2);
     const [offered] = await offer([{ requests: [toServer], perSecond }], { folder, seconds, server });
     return must(offered, 'there is one stream');

@@ -67,6 +67,8 @@ async function firstState(
   { ready }: Pick<RunningSidecar, 'ready'>,
   { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
 ): Promise<void> {
+  // A signal that was aborted before tells nobody any more.
+  signal.throwIfAborted();
   const slow = setTimeout(
     () => logger.warn({}, 'the sidecar has no state to decide on yet; its /readyz says why'),
     slowStateMs,

@@ -221,12 +221,15 @@ describe('startAllInOne', () => {
     function startBehindLock(
       work: (start: { isOver: boolean }) => Promise<void>,
       signal: AbortSignal,
+      onListening: () => void = () => undefined,
     ): Promise<{ starting: Promise<Running> }> {
       let isListening = false;
       const logger: Logger = {
         ...silentLogger,
         info: (_, message) => {
-          isListening ||= message === 'sidecar is listening';
+          if (message !== 'sidecar is listening') return;
+          isListening = true;
+          onListening();
         },
         child: () => logger,
       };
@@ -238,8 +241,10 @@ describe('startAllInOne', () => {
           start.isOver = true;
         };
         starting.then(end, end);
-        const isWaiting = async () => isListening && (await waitingForLocks(database.sql)) >= threads;
-        await until(isWaiting, { what: 'it listens, and its snapshot waits for the lock' });
+        const isWaiting = async () => (await waitingForLocks(database.sql)) >= threads;
+        await until(async () => isListening && (signal.aborted || (await isWaiting())), {
+          what: 'it listens, and its snapshot waits for the lock',
+        });
         await work(start);
         return { starting };
       });
@@ -258,14 +263,21 @@ describe('startAllInOne', () => {
       await running.close();
     });
 
-    it('ends on SIGTERM', async () => {
+    it.each(['just before', 'while'])('ends on SIGTERM %s it waits', async (when) => {
       const ending = new AbortController();
+      const end = () => ending.abort(new Error('told to end'));
+      const livez = () => fetch(`http://127.0.0.1:${settings.SIDECAR_PORT}/livez`);
+      const isClosed = async () => (await livez().catch(() => null)) === null;
       const { starting } = await startBehindLock(
-        async () => ending.abort(new Error('told to end')),
+        async () => {
+          end();
+          // And not only when the state is there.
+          await until(isClosed, { what: 'it listens no more' });
+        },
         ending.signal,
+        when === 'just before' ? end : undefined,
       );
       await expect(starting).rejects.toThrow('told to end');
-      await expect(fetch(`http://127.0.0.1:${settings.SIDECAR_PORT}/livez`)).rejects.toThrow('fetch failed');
     });
   });
 });

@@ -99,8 +99,9 @@ describe('a call', () => {
     });
     const caller = httpCaller({ origin, headers: {} });
     const body = Buffer.alloc(5 * replicaLimits.bodyPieceBytes + 7, 'x');
-    const { status } = await caller.attempt({ ...usual, body }, new AbortController().signal);
-    watch.mockRestore();
+    const { status } = await caller
+      .attempt({ ...usual, body }, new AbortController().signal)
+      .finally(() => watch.mockRestore());
     expect(status).toBe(200);
     expect(bodies).toEqual([body]);
     expect(requests[0]?.headers).toMatchObject({ 'content-length': String(body.length) });
