@@ -311,6 +311,8 @@ class Follower implements Following {
    * and only a snapshot helps.
    */
   async #applyAll(entries: readonly ChangeEntry[]): Promise<boolean> {
+    // The first one that is asked for while messages are taken in is still that of the message.
+    if (entries.length > 0) await nextTurn();
     for (const [index, entry] of entries.entries()) {
       if (index % replicaLimits.changesPerTurnMax === 0) await nextTurn();
       if (this.#isStopped) return true;

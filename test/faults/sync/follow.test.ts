@@ -60,6 +60,27 @@ describe.each<{ push: Push }>([{ push: 'same process' }, { push: 'none' }])(
 );
 
 describe('without any push', () => {
+  it('a change is applied in a turn behind that of its message, and requests come in between', async () => {
+    service = await startFollowed('none');
+    let isInForce = () => false;
+    const atTheEndOfTheTurn: boolean[] = [];
+    const follower = await service.follow({
+      onChanges: ({ entries }) => {
+        // Behind all that the message itself has asked for in this turn.
+        if (entries.length > 0)
+          process.nextTick(() => setImmediate(() => atTheEndOfTheTurn.push(isInForce())));
+      },
+    });
+    await follower.isUpToDate();
+    for (let change = 1; change <= 3; change += 1) {
+      const next = follower.replica.globalRevision + 1;
+      isInForce = () => follower.replica.globalRevision >= next;
+      await revokeSomebody();
+      await until(isInForce, { what: 'the change is in force' });
+    }
+    expect(atTheEndOfTheTurn.slice(-3)).toEqual([false, false, false]);
+  });
+
   it('a change is in force within two seconds, though nothing wakes the long poll', async () => {
     service = await startFollowed('none');
     const follower = await service.follow();

@@ -10,8 +10,12 @@ import type { Bus } from '../../../shared/bus/bus.ts';
 import { redisBus } from '../../../shared/bus/redis.ts';
 import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
+import type { ChangesAnswer } from '../../../shared/wire/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
-import { controlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
+import {
+  type ControlPlaneClient,
+  controlPlaneClient,
+} from '../../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
 import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
@@ -35,7 +39,12 @@ export interface Followed {
   createGate(): Promise<GateId>;
   updateGate(gateId: GateId, body: object): Promise<void>;
   /** Another sidecar; with `folder` the same one again. */
-  follow(options?: { folder?: string; sidecarId?: SidecarId }): Promise<Follower>;
+  follow(options?: {
+    folder?: string;
+    sidecarId?: SidecarId;
+    /** Is called with each answer to a pull, before it is taken. */
+    onChanges?: (answer: ChangesAnswer) => void;
+  }): Promise<Follower>;
   /** Nobody listens on its port any more. */
   goAway(): Promise<void>;
   comeBack(changed?: Partial<Deps>): Promise<void>;
@@ -108,6 +117,7 @@ export async function startFollowed(push: Push): Promise<Followed> {
         origin,
         apiKey: sidecarKey,
         bus: busOf(),
+        onChanges: options.onChanges ?? (() => undefined),
       });
       followers.push(follower);
       return follower;
@@ -146,6 +156,7 @@ async function startFollower(
     readonly origin: string;
     readonly apiKey: string;
     readonly bus: Bus | null;
+    readonly onChanges: (answer: ChangesAnswer) => void;
   },
 ): Promise<Follower> {
   const { clock, random, ed25519 } = deps;
@@ -160,11 +171,18 @@ async function startFollower(
     clock,
     logger,
   });
+  const watched: ControlPlaneClient = Object.assign(Object.create(client), {
+    changes: async (...pull: Parameters<ControlPlaneClient['changes']>) => {
+      const answer = await client.changes(...pull);
+      options.onChanges(answer);
+      return answer;
+    },
+  });
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;
   const following = startFollowing({
-    ...{ replica, client, bus, file, time, catchUp, random, logger },
+    ...{ replica, client: watched, bus, file, time, catchUp, random, logger },
     freeMemory: () => void freed++,
   });
   let isReady = false;
