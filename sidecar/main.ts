@@ -13,6 +13,7 @@ import type { ServerPort } from './http/server.ts';
 import { startFromSettings } from './startup/from-settings.ts';
 import { shipLeftovers } from './startup/leftover-spools.ts';
 import { listen } from './startup/listen.ts';
+import { growYoungGenerationAtOnce } from './startup/young-generation.ts';
 import { startThreads } from './threads/start-threads.ts';
 
 export interface SidecarExtras {
@@ -68,6 +69,7 @@ async function startAll(
   started: Teardown,
 ): Promise<Omit<RunningSidecar, 'close'>> {
   const { logger } = extras;
+  growYoungGenerationAtOnce();
   const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
   started.add('lock of DATA_DIR', () => lock.release());
   const server = extras.server ?? (await chooseServer(process.env, settings.SIDECAR_HTTP));
