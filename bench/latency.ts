@@ -25,7 +25,7 @@ const shareOfPeak = 0.5;
  * Before those that count, as long after the start as ten changes a second need for some minutes: the code
  * that calls the control plane is compiled until then, for milliseconds at once on the core that is measured.
  */
-const warmRounds = 6;
+const warmRounds = 14;
 const warmChangesPerSecond = 100;
 /** Of the requests, those for which the generator was away: from here on it measures itself. */
 const absentShareMax = 0.05;
