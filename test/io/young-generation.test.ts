@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, test } from 'vitest';
-import { growYoungGenerationAtOnce } from '../../../../sidecar/startup/young-generation.ts';
+import { growYoungGenerationAtOnce } from '../../sidecar/startup/young-generation.ts';
 
 /** Both halves. */
 const fullBytes = 2 * 16 * 1024 * 1024;
