@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { coreSeconds, measuredCore } from './cores.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram } from './programs.ts';
+import { cpuSecondsOfTree, findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
@@ -27,7 +26,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
   const secondsEach = isQuick ? 1 : 3;
   const title = 'Requests with an idempotency key, settled before they are answered';
-  const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach };
+  const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
   if (findProgram('wrk') === null) {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
@@ -106,15 +105,16 @@ function sideOf(
   { clients, folder }: { readonly clients: number; readonly folder: string },
 ): Side {
   const scriptPath = join(folder, `${clients}.lua`);
+  const cpuSeconds = () => cpuSecondsOfTree(installation.controlPlane.pid);
   const permits = () => installation.sidecarMetric('agent_trust_sidecar_decisions_total{outcome="PERMIT"');
   return {
     name: nameOf(clients),
     measure: async (seconds) => {
       writeFileSync(scriptPath, script(installation, target));
-      const [permitsBefore, cpuBefore] = [await permits(), coreSeconds(measuredCore)];
+      const [permitsBefore, cpuBefore] = [await permits(), cpuSeconds()];
       await loadWith({ url: target.url, scriptPath, connections: clients, seconds });
       const permitted = (await permits()) - permitsBefore;
-      const cpu = coreSeconds(measuredCore) - cpuBefore;
+      const cpu = cpuSeconds() - cpuBefore;
       // What is on its way belongs to this measurement: the next begins with nothing.
       await idle(installation);
       return { perSecond: permitted / seconds, perCpuSecond: permitted / cpu, coresBusy: cpu / seconds };

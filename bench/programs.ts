@@ -117,6 +117,20 @@ function statOf(of: number | string): readonly string[] {
 }
 
 /**
+ * Processor seconds of a process and of all that it has started, directly or not, whether that runs or has
+ * ended.
+ */
+export function cpuSecondsOfTree(pid: number): number {
+  let hundredths = 0;
+  eachOfTree(pid, (one) => {
+    // Fields 16 and 17 are those of its children that have ended, and of theirs.
+    const [user, system, ofEndedUser, ofEndedSystem] = statOf(one).slice(11, 15).map(Number);
+    hundredths += (user ?? 0) + (system ?? 0) + (ofEndedUser ?? 0) + (ofEndedSystem ?? 0);
+  });
+  return hundredths / 100;
+}
+
+/**
  * Everything that this process starts from now on stays off the measured core, unless it is told otherwise.
  */
 export function leaveMeasuredCore(): void {

@@ -75,7 +75,10 @@ export interface Table {
   }[];
   /** What a reader must know to judge the figures. */
   readonly notes: readonly string[];
-  /** Load comes at a fixed rate, so that a side which does not keep its core busy is not disturbed. */
+  /**
+   * Load comes at a fixed rate, or from so few clients that they wait for more than a core: a side which does
+   * not keep its core busy is not disturbed.
+   */
   readonly isLoadFixed?: true;
   /** Figures of targets that are not about the ratio of two sides. */
   readonly judged?: readonly Judged[];
