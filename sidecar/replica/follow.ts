@@ -311,7 +311,7 @@ class Follower implements Following {
    * and only a snapshot helps.
    */
   async #applyAll(entries: readonly ChangeEntry[]): Promise<boolean> {
-    // The first one that is asked for while messages are taken in is still that of the message.
+    // What a message asks for by setImmediate still runs in the turn of that message: this waits for its end.
     if (entries.length > 0) await nextTurn();
     for (const [index, entry] of entries.entries()) {
       if (index % replicaLimits.changesPerTurnMax === 0) await nextTurn();
