@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
@@ -18,6 +19,7 @@ import { freePort } from '../support/free-port.ts';
 import { call, type Reply } from '../support/http-client.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
+import { youngGenerationBytes, youngGenerationBytesMax } from '../support/young-generation.ts';
 
 const extras = { logger: silentLogger };
 const random = systemRandom();
@@ -149,6 +151,12 @@ describe('startSidecar', () => {
     await expect(startSidecar(settings, extras)).rejects.toThrow(refusal);
     await expect(startSidecar({ ...settings, SIDECAR_THREADS: 2 }, extras)).rejects.toThrow(refusal);
     running.push(await startSidecar({ ...settings, SIDECAR_PORT: await freePort() }, extras));
+  });
+
+  it('lets the young generation of each of its threads have its full size at once', async () => {
+    setFlagsFromString('--semi-space-growth-factor=2');
+    running.push(await startSidecar(settingsWith({ SIDECAR_PORT: String(await freePort()) }), extras));
+    expect(await youngGenerationBytes()).toBe(youngGenerationBytesMax);
   });
 
   it('listens with one thread where the server cannot share a port', async () => {
