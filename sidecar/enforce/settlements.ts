@@ -42,7 +42,9 @@ interface SettlementCount {
  * call waits until it has its share of what was open when the last one was answered. A call costs the control
  * plane as much as some fifty settlements, and answered clients come again one by one: without this the
  * first few of them would leave alone. With one or two clients nothing waits, and nothing waits for a call
- * that takes much longer than others did.
+ * that takes much longer than others did. While the others are about to come again, a call takes no more than
+ * its share either: a large call would leave a small one, which is over long before the clients of the large
+ * one are back, and the control plane would have nothing to do until then.
  *
  *     queued ──call──> sent ──answer──> notified
  *       │ ^             └──no answer──> queued again, uncertain
@@ -186,17 +188,24 @@ class BatchedSettlements implements Settlements {
   #mayCall(): boolean {
     if (this.#callsInFlight === 0) return true;
     if (this.#callsInFlight >= enforceLimits.settlementCallsAtOnceMax) return false;
-    const share = Math.ceil(this.#openAtLastAnswer / enforceLimits.settlementCallsAtOnceMax);
-    if (this.#queue.size >= Math.min(share, limits.settlementsPerCallMax)) return true;
+    if (this.#queue.size >= this.#share) return true;
     // One that waits for a lock must not hold up those that do not need it.
     return this.#deps.clock.monotonic() - this.#lastSentAtMs > 2 * this.#usualCallMs;
+  }
+
+  /** What a call waits for, and takes, of those that were open when the last one was answered. */
+  get #share(): number {
+    const share = Math.ceil(this.#openAtLastAnswer / enforceLimits.settlementCallsAtOnceMax);
+    return Math.min(share, limits.settlementsPerCallMax);
   }
 
   /** False: nothing waits, or only look-ups whose permit is on its way. */
   #callNext(): boolean {
     const batch: Open[] = [];
+    const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
+    const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
     for (const open of this.#queue) {
-      if (batch.length >= limits.settlementsPerCallMax) break;
+      if (batch.length >= countMax) break;
       if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
       // Units are named by their holder: after it has changed, the next call carries those of the other.
       if (batch[0] !== undefined && batch[0].holder !== open.holder) continue;

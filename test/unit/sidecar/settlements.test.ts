@@ -140,6 +140,20 @@ describe('settlements', () => {
       expect(sent().slice(2)).toEqual(['g h i']);
     });
 
+    it('take no more than half of what was open, so that the next call has as much', async () => {
+      const { send, sent } = await withSixOpen();
+      for (const name of ['g', 'h', 'i', 'j', 'k']) send(name, long);
+      await pass(0);
+      expect(sent().slice(2)).toEqual(['g h i']);
+    });
+
+    it('travel together where more have come than were open', async () => {
+      const { send, sent } = await withSixOpen();
+      for (const name of ['g', 'h', 'i', 'j', 'k', 'l']) send(name, long);
+      await pass(0);
+      expect(sent().slice(2)).toEqual(['g h i j k l']);
+    });
+
     it('wait no longer than it is under way, however few they are', async () => {
       const { send, sent, calls } = await withSixOpen();
       send('g', long);
