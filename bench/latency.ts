@@ -325,7 +325,7 @@ function notesOn({ sustained, answered, peak, seconds, hasPriority, isInMemory }
       hasPriority
         ? 'it has the real-time class of Linux, so that it does not wait for a control plane that in production is on another machine.'
         : 'this could not be seen to, because it takes root, and the sidecar waits for them, which it does not in production.'
-    } No loop keeps these cores awake: the kernel was seen to let such a loop go on for 4 ms after the sidecar had become ready.`,
+    } Nothing keeps these cores awake: where that takes a loop, the kernel was seen to let it go on for 4 ms after the sidecar had become ready.`,
     `Before these came rounds that do not count, ${warmRounds} in a full run, with ${warmChangesPerSecond} changes a second: until the code for a change is compiled, after some minutes of ten a second, Node.js compiles it on the core of the sidecar.`,
     isInMemory
       ? `The files of the database lie in memory (${memory}). On the disk, PostgreSQL and the kernel were seen to keep the core for 2.4 ms at once while they wrote, which in production is another machine's; the records of the sidecar are on the disk.`

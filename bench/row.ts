@@ -25,7 +25,7 @@ export interface Row {
    * six with all rows.
    */
   readonly onlyByName?: 'always' | 'quick';
-  /** Nothing keeps its cores awake (awake.ts): a loop of the lowest priority would be in its way. */
+  /** Nothing keeps its cores awake (awake.ts): where that takes a loop, it would be in its way. */
   readonly mayCoresSleep?: true;
   /** Several tables where it asks the same of several things. */
   readonly run: (options: BenchOptions) => Promise<Measured | readonly Measured[]>;

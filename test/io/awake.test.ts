@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { afterEach, describe, it } from 'vitest';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keepAwake } from '../../bench/awake.ts';
 import { until } from '../support/until.ts';
 
@@ -17,12 +19,48 @@ const loopsOf = (pid: number): readonly string[] =>
     }
   });
 
-describe('a bench', () => {
-  let letSleep: () => void = () => undefined;
-  afterEach(() => letSleep());
+const isOpen = (path: string): boolean =>
+  readdirSync('/proc/self/fd').some((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path;
+    } catch {
+      // The one that the list was read through.
+      return false;
+    }
+  });
 
-  it('keeps a core awake at the lowest priority, until it says so', async () => {
-    letSleep = keepAwake([0]);
+describe('a bench', () => {
+  let folder = '';
+  let files = { driver: '', latency: '' };
+  let letSleep: () => void = () => undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'agent-trust-awake-'));
+    files = { driver: join(folder, 'current_driver'), latency: join(folder, 'cpu_dma_latency') };
+    writeFileSync(files.driver, 'none\n');
+  });
+  afterEach(() => {
+    letSleep();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('asks the kernel not to let cores sleep, until it says so', () => {
+    writeFileSync(files.driver, 'haltpoll\n');
+    letSleep = keepAwake([0], files);
+    expect([...readFileSync(files.latency)]).toEqual([0, 0, 0, 0]);
+    expect([isOpen(files.latency), loopsOf(process.pid)]).toEqual([true, []]);
+    letSleep();
+    letSleep = () => undefined;
+    expect(isOpen(files.latency)).toBe(false);
+  });
+
+  it('keeps a core awake by a loop where it may not ask', async () => {
+    writeFileSync(files.driver, 'haltpoll\n');
+    letSleep = keepAwake([0], { ...files, latency: join(folder, 'missing', 'file') });
+    await until(() => loopsOf(process.pid).length === 1, { what: 'one loop' });
+  });
+
+  it('keeps a core awake at the lowest priority where no driver would heed it, until it says so', async () => {
+    letSleep = keepAwake([0], files);
     await until(() => loopsOf(process.pid).length === 1, { what: 'one loop' });
     // proc(5): the policy is field 41; SCHED_IDLE is 5.
     const policyOf = (pid = '') => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38];
@@ -33,7 +71,7 @@ describe('a bench', () => {
 
   it('leaves no loop behind where it is killed', async () => {
     const url = new URL('../../bench/awake.ts', import.meta.url).href;
-    const script = `import { keepAwake } from '${url}'; keepAwake([0]); setInterval(() => {}, 1_000);`;
+    const script = `import { keepAwake } from '${url}'; keepAwake([0], ${JSON.stringify(files)}); setInterval(() => {}, 1_000);`;
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script]);
     const pid = child.pid ?? 0;
     await until(() => loopsOf(pid).length === 1, { what: 'its loop' });
