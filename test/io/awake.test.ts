@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -45,6 +53,7 @@ describe('a bench', () => {
 
   it('asks the kernel not to let cores sleep, until it says so', () => {
     writeFileSync(files.driver, 'haltpoll\n');
+    writeFileSync(files.latency, '');
     letSleep = keepAwake([0], files);
     expect([...readFileSync(files.latency)]).toEqual([0, 0, 0, 0]);
     expect([isOpen(files.latency), loopsOf(process.pid)]).toEqual([true, []]);
@@ -53,10 +62,11 @@ describe('a bench', () => {
     expect(isOpen(files.latency)).toBe(false);
   });
 
-  it('keeps a core awake by a loop where it may not ask', async () => {
+  it('keeps a core awake by a loop where there is nobody to ask, and makes no file', async () => {
     writeFileSync(files.driver, 'haltpoll\n');
-    letSleep = keepAwake([0], { ...files, latency: join(folder, 'missing', 'file') });
+    letSleep = keepAwake([0], files);
     await until(() => loopsOf(process.pid).length === 1, { what: 'one loop' });
+    expect(existsSync(files.latency)).toBe(false);
   });
 
   it('keeps a core awake at the lowest priority where no driver would heed it, until it says so', async () => {
