@@ -29,16 +29,13 @@ export function keepAwake(cores: readonly number[], files: IdleFiles = idleFiles
  * this process may not ask for it, and where no driver would heed it.
  */
 function forbidSleep({ driver, latency }: IdleFiles): (() => void) | null {
-  let wish: number | null = null;
   try {
     if (readFileSync(driver, 'utf8').trim() === 'none') return null;
     // Not 'w', which would make a file of this name where there is no such device, as in a container.
-    const opened = openSync(latency, 'r+');
-    wish = opened;
-    writeSync(opened, new Int32Array([0]));
-    return () => closeSync(opened);
+    const wish = openSync(latency, 'r+');
+    writeSync(wish, new Int32Array([0]));
+    return () => closeSync(wish);
   } catch {
-    if (wish !== null) closeSync(wish);
     return null;
   }
 }
