@@ -22,6 +22,7 @@ import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { hasCode } from '../shared/runtime/system-error.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
+import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
 import { decisionTurns } from './admission/decision-turns.ts';
 import { build } from './app.ts';
@@ -262,7 +263,9 @@ async function openDatabase(
   const sql = connect({ url });
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
-  await migrateAt(url);
+  await tellWhenSlow(migrateAt(url), () =>
+    logger.warn({}, 'the schema is not up to date yet: a migration takes long, here or on another replica'),
+  );
   return { sql, relocation: embedded?.relocation ?? null };
 }
 

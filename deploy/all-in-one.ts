@@ -6,11 +6,9 @@ import { givenSetting } from '../shared/runtime/setting-source.ts';
 import { Wrong } from '../shared/runtime/setting-values.ts';
 import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { teardown } from '../shared/runtime/teardown.ts';
+import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
 import { type RunningSidecar, startSidecar } from '../sidecar/main.ts';
 import type { Running } from './run-until-signal.ts';
-
-/** A state of usual size is there within a second: who waits for longer wants to know for what. */
-const slowStateMs = 5_000;
 
 /**
  * Control plane and one sidecar in this process: the sidecar listens to the control plane's own bus and
@@ -69,15 +67,12 @@ async function firstState(
 ): Promise<void> {
   // A signal that was aborted before tells nobody any more.
   signal.throwIfAborted();
-  const slow = setTimeout(
-    () => logger.warn({}, 'the sidecar has no state to decide on yet; its /readyz says why'),
-    slowStateMs,
-  );
   const aborted = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  await Promise.race([ready, aborted]);
-  clearTimeout(slow);
+  await tellWhenSlow(Promise.race([ready, aborted]), () =>
+    logger.warn({}, 'the sidecar has no state to decide on yet; its /readyz says why'),
+  );
   signal.throwIfAborted();
 }
 

@@ -119,6 +119,22 @@ describe('startControlPlane', () => {
     }
   });
 
+  it('says what it waits for where the schema takes long', async () => {
+    const messages: string[] = [];
+    const note = (_: unknown, message: string) => void messages.push(message);
+    await database.sql.begin(async (tx) => {
+      await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`;
+      const starting = start({}, { ...silentLogger, info: note, warn: note });
+      await until(() => messages.length > 0, { what: 'it says something' });
+      return { starting };
+    });
+    await until(() => messages.length > 1, { what: 'it goes on' });
+    expect(messages).toEqual([
+      'the schema is not up to date yet: a migration takes long, here or on another replica',
+      'control plane is listening',
+    ]);
+  });
+
   it('refuses a folder that another control plane holds', async () => {
     await start();
     await expect(start()).rejects.toThrow(`DATA_DIR ${folder.path} is in use by another control-plane`);

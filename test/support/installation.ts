@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
@@ -175,6 +175,23 @@ function answering(url: string, program: Program): Promise<void> {
     return (await call(url).catch(() => null))?.status === 200;
   };
   return until(isReady, { what: `a program that is ready: ${url}` }).catch((error: unknown) => {
-    throw new Error(`${error instanceof Error ? error.message : error}\n${program.output()}`);
+    const state = program.isRunning ? whereItIs(program.pid) : '';
+    throw new Error(`${error instanceof Error ? error.message : error}\n${program.output()}\n${state}`);
   });
+}
+
+/** What the kernel knows of each thread of a process that gives no sign of life. */
+function whereItIs(pid: number): string {
+  const tasks = `/proc/${pid}/task`;
+  const read = (thread: string, file: string) => {
+    try {
+      return readFileSync(join(tasks, thread, file), 'utf8').trim();
+    } catch {
+      return 'gone';
+    }
+  };
+  const lines = readdirSync(tasks).map((thread) =>
+    ['comm', 'wchan', 'syscall', 'schedstat'].map((file) => `${file} ${read(thread, file)}`).join(', '),
+  );
+  return lines.join('\n');
 }
