@@ -5,6 +5,7 @@ import { Type } from 'typebox';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
 import { textHash } from '../shared/crypto/content-hash.ts';
 import { digestWordsOf } from '../shared/crypto/id-digest.ts';
+import { numberText } from '../shared/crypto/number-text.ts';
 import { RequestWriter } from '../shared/crypto/request-writer.ts';
 import { check, listChecks } from '../shared/decision/check-set.ts';
 import { compileRateWindows, compileSpendWindows } from '../shared/decision/compile-windows.ts';
@@ -203,6 +204,11 @@ const tricks: readonly Trick[] = [
     },
   },
   {
+    name: 'numberText',
+    run: () => numberText(nextPrice()),
+    plain: { name: 'a price as the language writes it', run: () => `${nextPrice()}` },
+  },
+  {
     name: 'Random.newId',
     run: () => random.newId('att', nowMs),
     plain: { name: 'an id, character by character', run: () => plainId() },
@@ -250,6 +256,11 @@ const tricks: readonly Trick[] = [
     plain: { name: 'a map of whole tokens', run: () => plainVerified.get(arrivedToken()) },
   },
 ];
+
+/** As many as a shop has. */
+const prices = Array.from({ length: 1_000 }, (_, place) => ((place * 7_919) % 100_000) / 100);
+let pricesAsked = 0;
+const nextPrice = (): number => prices[pricesAsked++ % prices.length] ?? 0;
 
 const chance = randomBytes(16);
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';

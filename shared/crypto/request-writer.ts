@@ -1,6 +1,7 @@
 import { limits } from '../model/limits.ts';
 import { isPlain, quote, sortNames } from './canonical-json.ts';
 import type { JsonObject } from './json-object.ts';
+import { numberText } from './number-text.ts';
 
 /**
  * Writes the RFC 8785 form of parsed JSON and sees in the same walk that it is JSON that the service accepts
@@ -87,7 +88,7 @@ export class RequestWriter {
         if (this.#isPlain || isPlain(value)) return `"${value}"`;
         return value.isWellFormed() ? quote(value) : null;
       case 'number':
-        return Number.isFinite(value) ? `${value}` : null;
+        return Number.isFinite(value) ? numberText(value) : null;
       case 'boolean':
         return value ? 'true' : 'false';
       case 'object':
