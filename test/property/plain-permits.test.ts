@@ -311,7 +311,8 @@ it('gives the answers and the records of the general way, and takes every reques
     { numRuns: runs({ short: 30, long: 5_000 }) },
   );
   await Promise.all(worlds.map(({ leases }) => leases.stop()));
-  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.15);
+  // A fifth does; no less than a sixth did in 70 runs.
+  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.05);
 });
 
 it('remembers a bounded number of permissions of a gate, and records those it has forgotten as well', async () => {
