@@ -264,7 +264,10 @@ async function openDatabase(
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
   await tellWhenSlow(migrateAt(url), () =>
-    logger.warn({}, 'the schema is not up to date yet: a migration takes long, here or on another replica'),
+    logger.warn(
+      {},
+      'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
+    ),
   );
   return { sql, relocation: embedded?.relocation ?? null };
 }

@@ -130,7 +130,7 @@ describe('startControlPlane', () => {
     });
     await until(() => messages.length > 1, { what: 'it goes on' });
     expect(messages).toEqual([
-      'the schema is not up to date yet: a migration takes long, here or on another replica',
+      'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
       'control plane is listening',
     ]);
   });

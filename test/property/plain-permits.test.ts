@@ -308,11 +308,10 @@ it('gives the answers and the records of the general way, and takes every reques
       expect(short.traces).toEqual(general.traces);
       expect(short.records).toEqual(general.records);
     }),
-    { numRuns: runs({ short: 30, long: 5_000 }) },
+    { numRuns: runs({ short: 150, long: 5_000 }) },
   );
   await Promise.all(worlds.map(({ leases }) => leases.stop()));
-  // A fifth does; no less than a sixth did in 70 runs.
-  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.05);
+  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.15);
 });
 
 it('remembers a bounded number of permissions of a gate, and records those it has forgotten as well', async () => {

@@ -32,31 +32,22 @@ const pathOf = (segments: readonly string[]): string => `/${segments.join('/')}`
 const isPath = (path: string): boolean => pathProblem(path) === null;
 const requestPath = fc.array(written, { minLength: 1, maxLength: 4 }).map(pathOf).filter(isPath);
 
-/** The path of a route with its names filled in, which fits but for an empty name. */
-const filledIn = (route: string): fc.Arbitrary<string> =>
-  fc
-    .tuple(
-      ...route
-        .slice(1)
-        .split('/')
-        .map((each) => (each.startsWith(':') || each === '*' ? written : writingsOf(each))),
-    )
-    .map(pathOf);
-/** Eight paths, any or made to fit one of the routes: of those that are drawn blindly one in eight fits. */
-const requestPathsFor = (routes: readonly string[]): fc.Arbitrary<string[]> =>
-  fc.array(
-    fc.oneof(
-      requestPath,
-      fc
-        .constantFrom(...routes)
-        .chain(filledIn)
-        .filter(isPath),
-    ),
-    {
-      minLength: 8,
-      maxLength: 8,
-    },
+/** A path made for a route. It fits, unless a name was filled in with nothing. */
+const pathFor = (route: string): fc.Arbitrary<string> => {
+  const segments = route.slice(1).split('/');
+  const filledIn = segments.map((each) =>
+    each.startsWith(':') || each === '*' ? written : writingsOf(each),
   );
+  return fc
+    .tuple(...filledIn)
+    .map(pathOf)
+    .filter(isPath);
+};
+/** Half of them made for one of the routes: of those that are drawn blindly one in eight fits. */
+const requestPathsFor = (routes: readonly string[]): fc.Arbitrary<string[]> => {
+  const either = fc.oneof(requestPath, fc.constantFrom(...routes).chain(pathFor));
+  return fc.array(either, { minLength: 8, maxLength: 8 });
+};
 const routeAndPaths = routePath.chain((route) => fc.tuple(fc.constant(route), requestPathsFor([route])));
 const routesAndPaths = fc
   .uniqueArray(routePath, { minLength: 2, maxLength: 4 })

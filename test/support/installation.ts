@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
@@ -180,9 +180,10 @@ function answering(url: string, program: Program): Promise<void> {
   });
 }
 
-/** What the kernel knows of each thread of a process that gives no sign of life. */
+/** What Linux knows of each thread of a process that gives no sign of life; nothing on other systems. */
 function whereItIs(pid: number): string {
   const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return '';
   const read = (thread: string, file: string) => {
     try {
       return readFileSync(join(tasks, thread, file), 'utf8').trim();
