@@ -21,7 +21,7 @@ import { decisionJson, renderDecision } from '../shared/wire/decision.ts';
 import { parseHost } from '../shared/wire/domain.ts';
 import { closed, FreeForm } from '../shared/wire/fields.ts';
 import { shapeReader } from '../shared/wire/shape.ts';
-import { renderSpooledRecord } from '../shared/wire/spooled-record.ts';
+import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../shared/wire/sync.ts';
 import { plainRequest } from '../sidecar/embedded/plain-request.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
@@ -168,6 +168,15 @@ const passport: VerifiedPassport = {
 const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
 /** As each request brings it: the same text in a new string, of which nothing is known yet. */
 const arrivedToken = (): string => tokenBytes.toString('latin1');
+/** Of 64 connections at the peak. */
+const rowsOfTurn = 48;
+const turnBytes = Buffer.allocUnsafe(64 * 1024);
+const recordRow = (): string =>
+  renderRecordRow(
+    renderRowHead(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, [3, 4]),
+    0,
+    1,
+  );
 const writer = new RequestWriter();
 const verified = verifiedCache(10);
 verified.remember(arrivedToken(), passport);
@@ -244,6 +253,22 @@ const tricks: readonly Trick[] = [
     // Written, because a text is put together only then.
     run: () => frame.write(renderSpooledRecord(record)),
     plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
+  },
+  {
+    name: 'the rows of a turn, written at its end',
+    run: () => {
+      let rows = '';
+      for (let i = 0; i < rowsOfTurn; i++) rows += `${recordRow()},`;
+      return turnBytes.write(rows, 0, 'latin1');
+    },
+    plain: {
+      name: 'the same, each when it is made',
+      run: () => {
+        let end = 0;
+        for (let i = 0; i < rowsOfTurn; i++) end += turnBytes.write(`${recordRow()},`, end, 'latin1');
+        return end;
+      },
+    },
   },
   {
     name: 'one unit of five windows, by the view of the gate',

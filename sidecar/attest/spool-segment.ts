@@ -94,8 +94,13 @@ export interface RecordParts {
  */
 export class BlockWriter {
   readonly bytes: Buffer;
-  /** Behind the last record, or the last sealed block. */
+  /** Behind the last record that was written, or the last sealed block. */
   #end = 0;
+  /**
+   * Rows of the block that are not written yet, with the commas before them: ASCII. One call that writes all
+   * of them is cheaper than a call for each (bench row `micro`).
+   */
+  #rows = '';
   /** Blocks that were begun so far; the last one is being filled unless `#count` is 0. */
   #block = 0;
   #start = 0;
@@ -116,7 +121,7 @@ export class BlockWriter {
    * `partsFrameBytes`.
    */
   get length(): number {
-    return this.#end + this.#partsBytes;
+    return this.#end + this.#rows.length + this.#partsBytes;
   }
 
   /** For a record of any legal length. */
@@ -127,6 +132,8 @@ export class BlockWriter {
   /** Adds a record. `hasRoom`, and `seq` follows the one before. */
   add(seq: number, json: string): void {
     this.#beginRecord(seq);
+    this.#writeRows();
+    if (this.#count > 0) this.bytes[this.#end++] = comma;
     this.#end += this.bytes.write(json, this.#end);
     this.#endRecord();
   }
@@ -134,12 +141,10 @@ export class BlockWriter {
   /** The same for a record in parts. */
   addParts(seq: number, { head, chain, outcome }: RecordParts): void {
     this.#beginRecord(seq);
-    const json = renderRecordRow(
-      head,
-      this.#placeOf(chain, this.#chains),
-      this.#placeOf(outcome, this.#outcomes),
-    );
-    this.#end += this.bytes.write(json, this.#end, 'latin1');
+    const chainAt = this.#placeOf(chain, this.#chains);
+    const outcomeAt = this.#placeOf(outcome, this.#outcomes);
+    if (this.#count > 0) this.#rows += ',';
+    this.#rows += renderRecordRow(head, chainAt, outcomeAt);
     this.#endRecord();
   }
 
@@ -160,16 +165,22 @@ export class BlockWriter {
     )
       this.seal();
     if (this.#count === 0) this.#begin(seq);
-    else this.bytes[this.#end++] = comma;
   }
 
   #endRecord(): void {
-    this.#ends[this.#count++] = this.#end - this.#start - blockRecordsAt;
+    this.#ends[this.#count++] = this.#end + this.#rows.length - this.#start - blockRecordsAt;
+  }
+
+  #writeRows(): void {
+    if (this.#rows === '') return;
+    this.#end += this.bytes.write(this.#rows, this.#end, 'latin1');
+    this.#rows = '';
   }
 
   /** Completes the last block. Returns how many bytes there are. */
   seal(): number {
     if (this.#count === 0) return this.#end;
+    this.#writeRows();
     const { bytes } = this;
     const start = this.#start;
     const bits = blockBit + (this.#partsBytes > 0 ? sharingBit : 0);
@@ -187,6 +198,7 @@ export class BlockWriter {
 
   clear(): void {
     this.#end = 0;
+    this.#rows = '';
     this.#count = 0;
     this.#forgetParts();
   }

@@ -195,6 +195,7 @@ describe('a block with shared parts', () => {
     writer.clear();
     writer.addParts(2, parts('c', 1, 0));
     const again = writer.bytes.subarray(0, writer.seal());
+    expect(textsOf(again)).toEqual(['["c",0,0]']);
     expect(JSON.parse(partsOf(again))).toEqual({
       chains: [{ chain_id: 'pass_2' }],
       outcomes: [{ gate_id: 'gate_1' }],
