@@ -167,11 +167,15 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
  * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks
  * and its id, and needs no serializer.
  */
-export function decisionJson(decision: Decision, answered: Answered): string {
+export const decisionJson = (decision: Decision, answered: Answered): string =>
+  `{${decisionMembers(decision, answered)}`;
+
+/** The same behind its first brace, for an answer that has another member before them. */
+export function decisionMembers(decision: Decision, answered: Answered): string {
   if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
-    return JSON.stringify(renderDecision(decision, answered));
+    return JSON.stringify(renderDecision(decision, answered)).slice(1);
   const checks = checksJson(decision.evaluated);
-  return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}}`;
+  return `"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}}`;
 }
 
 /**

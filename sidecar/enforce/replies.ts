@@ -5,6 +5,7 @@ import {
   type Answered,
   type DecisionAnswer,
   decisionJson,
+  decisionMembers,
   renderDecision,
 } from '../../shared/wire/decision.ts';
 import type { Reply } from '../http/server.ts';
@@ -49,6 +50,11 @@ export class DecisionReply implements AnswerReply {
   get body(): string {
     this.#body ??= decisionJson(this.decision, this.#answered);
     return this.#body;
+  }
+
+  /** The body behind its first brace. */
+  get members(): string {
+    return decisionMembers(this.decision, this.#answered);
   }
 
   get answer(): DecisionAnswer {

@@ -9,6 +9,7 @@ import { streamLimits } from './limits.ts';
 /** A frame whose id is known, so that whatever else is wrong with it can be answered under that id. */
 export interface NamedFrame {
   readonly id: string;
+  readonly idJson: string;
   /** The frame as it came, unread but for its id. */
   readonly members: JsonObject;
   /** See RequestWriter. */
@@ -27,7 +28,8 @@ export function nameFrame(bytes: Buffer): NamedFrame {
       `id must be a string of 1 to ${streamLimits.frameIdCharsMax} characters, without lone surrogates.`,
     );
   }
-  return { id, members, isPlain };
+  // What is plain holds no character that JSON escapes.
+  return { id, idJson: isPlain ? `"${id}"` : JSON.stringify(id), members, isPlain };
 }
 
 /** What a frame asks, in the words of `POST /v1/gates/:id/check`. */

@@ -8,11 +8,12 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Enforcer } from '../enforce/enforce.ts';
 import type { OpenRequest } from '../enforce/open-request.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
+import { DecisionReply } from '../enforce/replies.ts';
 import type { TurnBudget, Turns, Worker } from '../enforce/turns.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import { streamLimits } from './limits.ts';
-import { type FrameCheck, nameFrame, readFrame } from './read-frame.ts';
+import { type FrameCheck, type NamedFrame, nameFrame, readFrame } from './read-frame.ts';
 
 /** Why the sidecar closes a stream: code and reason of the close frame (contract §16). */
 const closings = {
@@ -111,8 +112,8 @@ export class Stream implements StreamListener, Worker {
     const error = this.#refusalOf(bytes, isBinary);
     if (error !== null) {
       // Its id is read here, out of turn: there is no room to keep it until then.
-      const id = error.code === 'overloaded' || this.#isStopping ? idOf(bytes) : null;
-      this.#reply(id, enforcer.failure(error, newRequestId()));
+      const idJson = error.code === 'overloaded' || this.#isStopping ? idJsonOf(bytes) : 'null';
+      this.#reply(idJson, enforcer.failure(error, newRequestId()));
       return;
     }
     this.#unread.push({ bytes: Buffer.from(bytes), arrivedAtMs: clock.monotonic() });
@@ -142,6 +143,8 @@ export class Stream implements StreamListener, Worker {
   }
 
   step(budget: TurnBudget): boolean {
+    // Looked at once: what is answered in a step leaves behind it.
+    if (this.#isPaused) return false;
     const checksLeftMin = Math.max(0, budget.checks - streamLimits.framesPerStep);
     while (budget.checks > checksLeftMin && budget.bytes > 0) if (!this.#next(budget)) return false;
     return true;
@@ -149,7 +152,7 @@ export class Stream implements StreamListener, Worker {
 
   /** The next frame; false: there is none that could be read or decided now. */
   #next(budget: TurnBudget): boolean {
-    if (this.#isClosed || this.#isPaused) return false;
+    if (this.#isClosed) return false;
     const [next] = this.#read;
     if (next?.isVerified === true || next?.isAnswered === true) {
       this.#read.shift();
@@ -191,7 +194,7 @@ export class Stream implements StreamListener, Worker {
     if (this.#isClosed) return;
     this.#unansweredIds.delete(frame.id);
     this.#count(-frame.bytes);
-    this.#reply(frame.id, reply);
+    this.#reply(frame.idJson, reply);
     // One that its deadline has answered makes way for those behind it.
     if (this.#read.length > 0) this.#deps.turns.wants(this);
   }
@@ -218,27 +221,27 @@ export class Stream implements StreamListener, Worker {
     const momentMs = clock.monotonic();
     const nowMs = clock.now(momentMs);
     const requestId = newRequestId(nowMs);
-    let id: string | null = null;
+    let idJson = 'null';
     try {
       const named = nameFrame(bytes);
       if (this.#unansweredIds.has(named.id)) {
         throw invalidRequest('id', 'id is that of another frame that has no answer yet.');
       }
-      id = named.id;
+      idJson = named.idJson;
       // Its client waits no longer, like one whose connection was closed before its request was read.
       if (momentMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
       refuseWhereDisowned(mustNotServe());
       const asked = readFrame(named, writer);
       const head = enforcer.admit({ authorization: this.#authorization }, asked.gateId, requestId, nowMs);
-      const frame = new Frame(this, asked, { id, bytes: bytes.byteLength });
-      this.#unansweredIds.add(id);
+      const frame = new Frame(this, asked, named, bytes.byteLength);
+      this.#unansweredIds.add(named.id);
       frame.open = enforcer.begin(head, frame, arrivedAtMs);
       this.#verify(frame);
       if (frame.isVerified && this.#read.length === 0) this.#decide(frame, momentMs);
       else this.#read.push(frame);
     } catch (error) {
       this.#count(-bytes.byteLength);
-      this.#reply(id, enforcer.failure(error, requestId));
+      this.#reply(idJson, enforcer.failure(error, requestId));
     }
   }
 
@@ -267,11 +270,13 @@ export class Stream implements StreamListener, Worker {
     else enforcer.proceedRead(open, frame.check, frame.outcome, nowMs);
   }
 
-  #reply(id: string | null, { status, body }: Reply): void {
+  #reply(idJson: string, reply: Reply): void {
     if (this.#isClosed) return;
-    if (endsKey(status)) this.#isKeyEnded = true;
+    if (endsKey(reply.status)) this.#isKeyEnded = true;
     if (this.#answers.length === 0) queueMicrotask(this.#flushAnswers);
-    this.#answers.push(`{"id":${JSON.stringify(id)},${body.slice(1)}`);
+    // To cut a text that was just joined, V8 writes it out first: a second time for each decision.
+    const members = reply instanceof DecisionReply ? reply.members : reply.body.slice(1);
+    this.#answers.push(`{"id":${idJson},${members}`);
   }
 
   #flush(): void {
@@ -304,6 +309,7 @@ export class Stream implements StreamListener, Worker {
 /** A frame that was read, until it is answered. */
 class Frame implements Responder {
   readonly id: string;
+  readonly idJson: string;
   readonly bytes: number;
   /** See FrameCheck. */
   readonly check: FrameCheck['check'];
@@ -320,10 +326,12 @@ class Frame implements Responder {
   constructor(
     stream: Stream,
     { check, body }: Pick<FrameCheck, 'check' | 'body'>,
-    { id, bytes }: Pick<Frame, 'id' | 'bytes'>,
+    { id, idJson }: Pick<NamedFrame, 'id' | 'idJson'>,
+    bytes: number,
   ) {
     this.#stream = stream;
     this.id = id;
+    this.idJson = idJson;
     this.bytes = bytes;
     this.check = check;
     this.body = body;
@@ -342,11 +350,11 @@ class Frame implements Responder {
 /** 401: it is not known any more; 403: its account or its scopes have changed. */
 const endsKey = (status: number): boolean => status === 401 || status === 403;
 
-function idOf(bytes: Buffer): string | null {
+function idJsonOf(bytes: Buffer): string {
   try {
-    return nameFrame(bytes).id;
+    return nameFrame(bytes).idJson;
   } catch {
     // It has none: what is wrong with it does not matter where it is refused anyway.
-    return null;
+    return 'null';
   }
 }

@@ -80,3 +80,23 @@ it('a frame is read in one walk as it is read member by member', () => {
   );
   expect(usual).toBeGreaterThan(50);
 });
+
+it('the id of a frame is answered as JSON writes it, whatever characters it has', () => {
+  let plain = 0;
+  const ids = fc.oneof(
+    fc.string({ minLength: 1, maxLength: 8 }),
+    fc.string({ minLength: 1, maxLength: 8, unit: 'binary' }),
+    fc.constantFrom('"', '\\', '\n', '\u007f', '\u2028', '/', 'é', '😀'),
+  );
+  fc.assert(
+    fc.property(ids, fc.boolean(), (id, isEscaped) => {
+      const json = JSON.stringify(id);
+      const text = isEscaped ? json.replaceAll('/', '\\/') : json;
+      const named = nameFrame(Buffer.from(`{"id":${text}}`));
+      if (named.isPlain) plain++;
+      expect(named).toMatchObject({ id, idJson: json });
+    }),
+    { numRuns: runs({ short: 1_000, long: 30_000 }) },
+  );
+  expect(plain).toBeGreaterThan(50);
+});
