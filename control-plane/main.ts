@@ -263,9 +263,14 @@ async function openDatabase(
   const sql = connect({ url });
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
-  await tellWhenSlow(migrateAt(url), () =>
+  /** What is applied here; nothing while another replica is at it. */
+  let at: { readonly file: string; readonly step: number } | null = null;
+  const onStep = (file: string): void => {
+    at = { file, step: at?.file === file ? at.step + 1 : 1 };
+  };
+  await tellWhenSlow(migrateAt(url, onStep), (seconds) =>
     logger.warn(
-      {},
+      { seconds, ...at },
       'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
     ),
   );
@@ -273,13 +278,13 @@ async function openDatabase(
 }
 
 /** On a connection of its own, which waits for longer than requests do. */
-async function migrateAt(url: string): Promise<void> {
+async function migrateAt(url: string, onStep: (file: string) => void): Promise<void> {
   const sql = connect({
     ...{ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax },
     looksThroughTables: true,
   });
   try {
-    await migrate(sql);
+    await migrate(sql, undefined, onStep);
   } finally {
     await sql.end({ timeout: limits.databaseConnectMsMax / 1_000 });
   }

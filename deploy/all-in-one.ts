@@ -70,8 +70,8 @@ async function firstState(
   const aborted = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  await tellWhenSlow(Promise.race([ready, aborted]), () =>
-    logger.warn({}, 'the sidecar has no state to decide on yet; its /readyz says why'),
+  await tellWhenSlow(Promise.race([ready, aborted]), (seconds) =>
+    logger.warn({ seconds }, 'the sidecar has no state to decide on yet; its /readyz says why'),
   );
   signal.throwIfAborted();
 }

@@ -33,19 +33,29 @@ const ownMigrations = new URL('./migrations/', import.meta.url);
  * (`limits.databaseMigrationMsMax`). A file `….steps.sql` is applied step by step (see Migration). A
  * statement that cannot run inside a transaction has no place in a migration.
  *
+ * `onStep` is called with the name of a file whenever it is about to be applied, or its next step.
+ *
  * Throws MigrationError where an applied migration was changed or is missing here, or where a newer build has
  * been at work.
  */
-export async function migrate(sql: Database, directory: URL = ownMigrations): Promise<void> {
+export async function migrate(
+  sql: Database,
+  directory: URL = ownMigrations,
+  onStep: (file: string) => void = () => undefined,
+): Promise<void> {
   const known = await readMigrations(directory);
   let hasMore = true;
   while (hasMore) {
-    hasMore = await sql.begin((tx) => applyNext(tx, known));
+    hasMore = await sql.begin((tx) => applyNext(tx, known, onStep));
   }
 }
 
 /** Applies the first migration that is still missing. False: there was none. */
-async function applyNext(tx: Transaction, known: readonly Migration[]): Promise<boolean> {
+async function applyNext(
+  tx: Transaction,
+  known: readonly Migration[],
+  onStep: (file: string) => void,
+): Promise<boolean> {
   await tx`SELECT set_config('statement_timeout', ${`${limits.databaseMigrationMsMax}`}, true)`;
   await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`;
   // Only under the lock: two sessions that create the same table at once fail in spite of IF NOT EXISTS.
@@ -60,6 +70,7 @@ async function applyNext(tx: Transaction, known: readonly Migration[]): Promise<
   refuseForeignHistory(applied, known);
   const next = known[applied.length];
   if (next === undefined) return false;
+  onStep(next.name);
   const results = await tx.unsafe(next.text);
   if (next.isStepwise && hasReturned(results)) return true;
   await tx`INSERT INTO migrations (number, name, checksum) VALUES (${next.number}, ${next.name}, ${next.checksum})`;

@@ -23,7 +23,8 @@ describe('migrate', () => {
 
   const path = (name: string) => join(folder.path, 'migrations', name);
   const write = (name: string, text: string) => writeFileSync(path(name), text);
-  const run = () => migrate(database.sql, pathToFileURL(`${join(folder.path, 'migrations')}/`));
+  const run = (onStep?: (file: string) => void) =>
+    migrate(database.sql, pathToFileURL(`${join(folder.path, 'migrations')}/`), onStep);
   const applied = async () =>
     (await database.sql<{ name: string }[]>`SELECT name FROM migrations ORDER BY number`).map(
       (row) => row.name,
@@ -66,7 +67,10 @@ describe('migrate', () => {
     expect(await database.sql`SELECT x FROM second`).toEqual([{ x: 4 }]);
     expect(await applied()).toHaveLength(2);
     write('0003-third.steps.sql', `INSERT INTO first VALUES (8); ${step}`);
-    await run();
+    const steps: string[] = [];
+    await run((file) => void steps.push(file));
+    // The last step finds nothing to change.
+    expect(steps).toEqual(['0003-third.steps.sql', '0003-third.steps.sql']);
     expect(await database.sql`SELECT x FROM second`).toEqual([{ x: 5 }]);
     // Twice 7 and twice 8: the last step is the one that finds nothing to change.
     expect(await database.sql`SELECT x FROM first ORDER BY x`).toEqual([1, 7, 7, 8, 8].map((x) => ({ x })));

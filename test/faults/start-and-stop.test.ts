@@ -119,19 +119,35 @@ describe('startControlPlane', () => {
     }
   });
 
-  it('says what it waits for where the schema takes long', async () => {
-    const messages: string[] = [];
-    const note = (_: unknown, message: string) => void messages.push(message);
-    await database.sql.begin(async (tx) => {
-      await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`;
-      const starting = start({}, { ...silentLogger, info: note, warn: note });
-      await until(() => messages.length > 0, { what: 'it says something' });
-      return { starting };
+  it.each([
+    {
+      what: 'its turn',
+      block: `SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`,
+      facts: {},
+    },
+    {
+      what: 'a step of its own',
+      block: 'CREATE TABLE accounts ()',
+      facts: { file: '0001-foundation.sql', step: 1 },
+    },
+  ])('says that it waits for $what where the schema takes long', async ({ block, facts }) => {
+    const notes: [unknown, string][] = [];
+    const note = (about: unknown, message: string) => void notes.push([about, message]);
+    const rolledBack = new Error('rolled back');
+    const blocked = database.sql.begin(async (tx) => {
+      await tx.unsafe(block);
+      void start({}, { ...silentLogger, info: note, warn: note });
+      await until(() => notes.length > 0, { what: 'it says something' });
+      throw rolledBack;
     });
-    await until(() => messages.length > 1, { what: 'it goes on' });
-    expect(messages).toEqual([
-      'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
-      'control plane is listening',
+    await expect(blocked).rejects.toThrow(rolledBack);
+    await until(() => notes.length > 1 && running.length === 1, { what: 'it goes on' });
+    expect(notes).toEqual([
+      [
+        { seconds: 5, ...facts },
+        'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
+      ],
+      [expect.anything(), 'control plane is listening'],
     ]);
   });
 
