@@ -163,19 +163,24 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
   }
 }
 
-/**
- * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks
- * and its id, and needs no serializer.
- */
-export const decisionJson = (decision: Decision, answered: Answered): string =>
-  `{${decisionMembers(decision, answered)}`;
+/** The JSON text of `renderDecision`. */
+export function decisionJson(decision: Decision, answered: Answered): string {
+  const plain = plainMembers(decision, answered);
+  return plain === null ? JSON.stringify(renderDecision(decision, answered)) : `{${plain}`;
+}
 
 /** The same behind its first brace, for an answer that has another member before them. */
-export function decisionMembers(decision: Decision, answered: Answered): string {
-  if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
-    return JSON.stringify(renderDecision(decision, answered)).slice(1);
+export const decisionMembers = (decision: Decision, answered: Answered): string =>
+  plainMembers(decision, answered) ?? JSON.stringify(renderDecision(decision, answered)).slice(1);
+
+/**
+ * A PERMIT in which nothing was found is nothing but constants, its checks and its id, and needs no
+ * serializer. Null for any other decision.
+ */
+function plainMembers(decision: Decision, { attestationId }: Answered): string | null {
+  if (decision.outcome !== 'PERMIT' || decision.pii.length > 0) return null;
   const checks = checksJson(decision.evaluated);
-  return `"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}}`;
+  return `"decision":"PERMIT","reason":null,"attestation_id":"${attestationId}","constraints_evaluated":${checks}}`;
 }
 
 /**

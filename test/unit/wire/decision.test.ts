@@ -10,6 +10,7 @@ import {
   type Answered,
   type DecisionAnswer,
   decisionJson,
+  decisionMembers,
   renderDecision,
   renderFirstPermit,
   renderGateTest,
@@ -209,7 +210,9 @@ describe('decisionJson', () => {
     [redactedEmail, { ...answered, redacted }],
     [suspended, waiting],
   ])('writes what JSON.stringify writes: %#', (decision, with_) => {
-    expect(decisionJson(decision, with_)).toBe(JSON.stringify(renderDecision(decision, with_)));
+    const json = JSON.stringify(renderDecision(decision, with_));
+    expect(decisionJson(decision, with_)).toBe(json);
+    expect(decisionMembers(decision, with_)).toBe(json.slice(1));
   });
 
   it('remembers no list that can still change', () => {
