@@ -171,12 +171,12 @@ const arrivedToken = (): string => tokenBytes.toString('latin1');
 /** Of 64 connections at the peak. */
 const rowsOfTurn = 48;
 const turnBytes = Buffer.allocUnsafe(64 * 1024);
-const recordRow = (): string =>
-  renderRecordRow(
-    renderRowHead(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, [3, 4]),
-    0,
-    1,
-  );
+const leases = [3, 4];
+const rowHead = (): string =>
+  renderRowHead(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, leases);
+const plainRowHead = (): string =>
+  `"${record.id}","${record.request_hash}",${record.amount_micro_usd},${record.timestamp_ms},[${leases.join()}]`;
+const recordRow = (): string => renderRecordRow(rowHead(), 0, 1);
 const writer = new RequestWriter();
 const verified = verifiedCache(10);
 verified.remember(arrivedToken(), passport);
@@ -253,6 +253,14 @@ const tricks: readonly Trick[] = [
     // Written, because a text is put together only then.
     run: () => frame.write(renderSpooledRecord(record)),
     plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
+  },
+  {
+    name: 'renderRowHead',
+    run: () => turnBytes.write(rowHead(), 'latin1'),
+    plain: {
+      name: 'the same, with its leases by join()',
+      run: () => turnBytes.write(plainRowHead(), 'latin1'),
+    },
   },
   {
     name: 'the rows of a turn, written at its end',

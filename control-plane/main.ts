@@ -51,7 +51,7 @@ import { followDatabaseClock, readDatabaseClock } from './storage/database-clock
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
-import { migrate } from './storage/migrate.ts';
+import { migrate, type OnStep } from './storage/migrate.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
@@ -263,9 +263,9 @@ async function openDatabase(
   const sql = connect({ url });
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
-  /** What is applied here; nothing while another replica is at it. */
+  /** What was begun here last; null as long as another replica is at everything. */
   let at: { readonly file: string; readonly step: number } | null = null;
-  const onStep = (file: string): void => {
+  const onStep: OnStep = (file) => {
     at = { file, step: at?.file === file ? at.step + 1 : 1 };
   };
   await tellWhenSlow(migrateAt(url, onStep), (seconds) =>
@@ -278,13 +278,13 @@ async function openDatabase(
 }
 
 /** On a connection of its own, which waits for longer than requests do. */
-async function migrateAt(url: string, onStep: (file: string) => void): Promise<void> {
+async function migrateAt(url: string, onStep: OnStep): Promise<void> {
   const sql = connect({
     ...{ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax },
     looksThroughTables: true,
   });
   try {
-    await migrate(sql, undefined, onStep);
+    await migrate(sql, { onStep });
   } finally {
     await sql.end({ timeout: limits.databaseConnectMsMax / 1_000 });
   }

@@ -24,6 +24,14 @@ export class MigrationError extends StartError {
   override readonly name = 'MigrationError';
 }
 
+interface MigrateOptions {
+  readonly directory?: URL;
+  readonly onStep?: OnStep;
+}
+
+/** A file with that name is about to be applied, or its next step. */
+export type OnStep = (file: string) => void;
+
 const ownMigrations = new URL('./migrations/', import.meta.url);
 
 /**
@@ -33,15 +41,12 @@ const ownMigrations = new URL('./migrations/', import.meta.url);
  * (`limits.databaseMigrationMsMax`). A file `….steps.sql` is applied step by step (see Migration). A
  * statement that cannot run inside a transaction has no place in a migration.
  *
- * `onStep` is called with the name of a file whenever it is about to be applied, or its next step.
- *
  * Throws MigrationError where an applied migration was changed or is missing here, or where a newer build has
  * been at work.
  */
 export async function migrate(
   sql: Database,
-  directory: URL = ownMigrations,
-  onStep: (file: string) => void = () => undefined,
+  { directory = ownMigrations, onStep = () => undefined }: MigrateOptions = {},
 ): Promise<void> {
   const known = await readMigrations(directory);
   let hasMore = true;
@@ -51,11 +56,7 @@ export async function migrate(
 }
 
 /** Applies the first migration that is still missing. False: there was none. */
-async function applyNext(
-  tx: Transaction,
-  known: readonly Migration[],
-  onStep: (file: string) => void,
-): Promise<boolean> {
+async function applyNext(tx: Transaction, known: readonly Migration[], onStep: OnStep): Promise<boolean> {
   await tx`SELECT set_config('statement_timeout', ${`${limits.databaseMigrationMsMax}`}, true)`;
   await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.migrations})`;
   // Only under the lock: two sessions that create the same table at once fail in spite of IF NOT EXISTS.

@@ -32,7 +32,7 @@ export const renderRowHead = (
 ): string =>
   `"${id}","${requestHash}",${amountMicroUsd},${timestampMs},${took === undefined ? 'null' : `[${joined(took)}]`}`;
 
-/** As `join()`, which takes longer for the few leases of a request: 0.3 us for a row beside 0.37. */
+/** As `join()`, which takes longer for the few leases of a request (bench row `micro`). */
 function joined(numbers: readonly number[]): string {
   let text = '';
   for (let i = 0; i < numbers.length; i++) text += i === 0 ? numbers[i] : `,${numbers[i]}`;

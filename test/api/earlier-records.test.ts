@@ -37,7 +37,7 @@ beforeAll(async () => {
     if (Number(name.slice(0, 4)) > earlierMax) continue;
     copyFileSync(join(fileURLToPath(migrations), name), join(earlier, name));
   }
-  await migrate(database.sql, pathToFileURL(`${earlier}/`));
+  await migrate(database.sql, { directory: pathToFileURL(`${earlier}/`) });
   await fillAsBefore();
   await migrate(database.sql);
 });

@@ -25,7 +25,7 @@ beforeEach(async () => {
     if (Number(name.slice(0, 4)) > earlierMax) continue;
     copyFileSync(join(fileURLToPath(migrations), name), join(earlier, name));
   }
-  await migrate(database.sql, pathToFileURL(`${earlier}/`));
+  await migrate(database.sql, { directory: pathToFileURL(`${earlier}/`) });
   const { sql } = database;
   await sql`
     INSERT INTO accounts (account_id, name, plan, status, is_operator, created_at_ms)

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MigrationError, migrate } from '../../control-plane/storage/migrate.ts';
+import { MigrationError, migrate, type OnStep } from '../../control-plane/storage/migrate.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -23,8 +23,10 @@ describe('migrate', () => {
 
   const path = (name: string) => join(folder.path, 'migrations', name);
   const write = (name: string, text: string) => writeFileSync(path(name), text);
-  const run = (onStep?: (file: string) => void) =>
-    migrate(database.sql, pathToFileURL(`${join(folder.path, 'migrations')}/`), onStep);
+  const run = (onStep: OnStep = () => undefined) => {
+    const directory = pathToFileURL(`${join(folder.path, 'migrations')}/`);
+    return migrate(database.sql, { directory, onStep });
+  };
   const applied = async () =>
     (await database.sql<{ name: string }[]>`SELECT name FROM migrations ORDER BY number`).map(
       (row) => row.name,

@@ -53,7 +53,7 @@ export const dumpedTables = (dump: string): string[] => [
 /** Puts the dump into an empty database, with the schema of the version that it was taken from. */
 export async function restore(sql: Database, dump: string): Promise<void> {
   const applied = dump.match(/^INSERT INTO migrations /gm)?.length ?? 0;
-  await withFirstMigrations(applied, (folder) => migrate(sql, folder));
+  await withFirstMigrations(applied, (folder) => migrate(sql, { directory: folder }));
   await sql.begin(async (tx) => {
     // References are not checked row by row, so that the order of the tables does not matter.
     await tx`SET LOCAL session_replication_role = replica`;
