@@ -25,7 +25,6 @@ export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: bool
   handle: (body, responder) => {
     const { requestId } = evaluator;
     const checks = new ChecksInOrder(deps, {
-      body,
       read: (bytes) => {
         const { value } = parseUncheckedBody(bytes);
         const items = (bodies: readonly unknown[]) =>
@@ -48,8 +47,8 @@ export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: bool
       responder,
       onRefused: (error) => responder.reply(deps.enforcer.failure(error, requestId)),
     });
-    if (isBoxcar) checks.begin();
-    else checks.beginAtOnce();
+    if (isBoxcar) checks.begin(body);
+    else checks.beginAtOnce(body);
   },
 });
 

@@ -15,7 +15,6 @@ export const checkBatch = (deps: InOrderDeps, head: OpenRequestHead): LargeBody 
   handle: (body, responder) => {
     const { requestId } = head;
     new ChecksInOrder(deps, {
-      body,
       read: (bytes) => ({
         items: readBatch(deps, head, bytes),
         // The body of a decision is the decision, and the body of an error is `{ error }`.
@@ -27,7 +26,7 @@ export const checkBatch = (deps: InOrderDeps, head: OpenRequestHead): LargeBody 
       requestId,
       responder,
       onRefused: (error) => responder.reply(deps.enforcer.failure(error, requestId)),
-    }).begin();
+    }).begin(body);
   },
 });
 

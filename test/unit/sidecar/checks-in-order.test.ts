@@ -58,12 +58,11 @@ function ports() {
     const responder = { isAborted: false };
     const { body, ...others } = rest;
     new ChecksInOrder(deps, {
-      ...(body !== undefined && { body }),
       read: () => ({ items, onEnd: (replies) => ended.push(replies), ...others }),
       requestId,
       responder,
       onRefused: (error) => refusals.push((error as ApiError).code),
-    }).begin();
+    }).begin(body);
     return responder;
   };
   return { asked, answers, verifications, deps, ended, refusals, begin, pass };
@@ -114,7 +113,6 @@ describe('checks that came in one body', () => {
     const read: string[] = [];
     const body = Buffer.from('checks');
     new ChecksInOrder(deps, {
-      body,
       read: (bytes) => {
         read.push(String(bytes));
         return { items: [], onEnd: () => undefined };
@@ -122,7 +120,7 @@ describe('checks that came in one body', () => {
       requestId,
       responder: { isAborted: false },
       onRefused: () => undefined,
-    }).begin();
+    }).begin(body);
     // The server uses its memory again.
     body.fill(0);
     expect(read).toEqual([]);

@@ -1,0 +1,78 @@
+/**
+ * A program, for `node --expose-gc`: bodies with checks wait until they are in the old generation of V8, then
+ * their turns come. Prints how much memory the young generation leaves behind, and how much it was given.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { ChecksInOrder, type InOrderDeps } from '../../sidecar/enforce/checks-in-order.ts';
+import type { OpenRequest, OpenRequestHead } from '../../sidecar/enforce/open-request.ts';
+import { errorReply } from '../../sidecar/enforce/replies.ts';
+import { type TurnBudget, Turns } from '../../sidecar/enforce/turns.ts';
+
+const bodies = 100;
+const textChars = 50_000;
+/** One piece in memory. */
+const text = (n: unknown): string => Buffer.alloc(textChars, String(n)).toString('latin1');
+/** Nothing lives through two of them in the young generation. */
+const collectYoung = (): void => {
+  for (let n = 0; n < 2; n++) globalThis.gc?.({ type: 'minor' });
+};
+
+const requestId = 'req_01' as RequestId;
+const refused = errorReply(new ApiError('overloaded'), requestId);
+const deps: InOrderDeps = {
+  enforcer: {
+    begin: (_head, responder) => ({ responder }) as OpenRequest,
+    proceedRead: ({ responder }, { call }) => responder.reply({ ...refused, body: text(call.request['n']) }),
+    failure: () => refused,
+  },
+  verifier: { known: () => ({}) as VerifiedPassport, verify: () => undefined },
+  turns: new Turns(),
+  writer: new RequestWriter(),
+  clock: { now: () => 0 as UnixMillis, monotonic: () => 0 as MonotonicMillis },
+};
+
+const busy = {
+  isOver: false,
+  isQueued: false,
+  step: (budget: TurnBudget): boolean => {
+    budget.checks = 0;
+    return !busy.isOver;
+  },
+};
+deps.turns.wants(busy);
+let answeredChars = 0;
+for (let n = 0; n < bodies; n++) {
+  new ChecksInOrder(deps, {
+    read: () => ({
+      items: [
+        {
+          kind: 'check',
+          head: {} as OpenRequestHead,
+          check: { call: { passport: '', request: { n: text(n) } }, canonical: null },
+        },
+      ],
+      onEnd: (replies) => {
+        for (const { body } of replies) answeredChars += body.length;
+      },
+    }),
+    requestId,
+    responder: { isAborted: false },
+    onRefused: (error) => {
+      throw error;
+    },
+  }).begin();
+}
+// What the start has left must not be collected in between.
+globalThis.gc?.();
+collectYoung();
+const before = process.memoryUsage().heapUsed;
+busy.isOver = true;
+while (answeredChars < bodies * textChars) await nextTurn();
+collectYoung();
+const kept = process.memoryUsage().heapUsed - before;
+console.log(JSON.stringify({ kept, given: 2 * bodies * textChars }));
