@@ -8,10 +8,11 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Responder } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import type { Enforcer } from './enforce.ts';
+import type { KeptBody } from './kept-bodies.ts';
 import type { OpenRequestHead } from './open-request.ts';
 import type { CanonicalCheck } from './parse-body.ts';
 import type { CheckReply, CheckResponder } from './replies.ts';
-import type { KeptBody, TurnBudget, Turns, Worker } from './turns.ts';
+import type { TurnBudget, Turns, Worker } from './turns.ts';
 
 export interface InOrderDeps {
   readonly enforcer: Pick<Enforcer, 'begin' | 'proceedRead' | 'failure'>;

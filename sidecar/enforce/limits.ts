@@ -27,6 +27,10 @@ export const enforceLimits = {
   checksPerTurnMax: 32,
   /** Bodies of several checks that wait for their turn, together: as much as frames of streams may be. */
   keptBytesMax: 64 * 1024 * 1024,
+  /** Bodies of up to this length wait in places that are used again: a batch of 32 usual checks has 28 KB. */
+  keptPlaceBytes: 64 * 1024,
+  /** So many places are held for those who come: 4 MiB, for 64 callers at once. */
+  keptPlacesMax: 64,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],
 } as const;

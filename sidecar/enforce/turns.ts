@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { KeptBodies, type KeptBody } from './kept-bodies.ts';
 import { enforceLimits } from './limits.ts';
 
 /** What a turn of the event loop may still do; a step takes off what it costs. */
@@ -14,13 +14,6 @@ export interface Worker {
   isQueued: boolean;
   /** Does a step; false: there is nothing that it can do now. Decides no more than `budget.checks`. */
   step(budget: TurnBudget): boolean;
-}
-
-/** A body that waits for its turn. */
-export interface KeptBody {
-  readonly bytes: Buffer;
-  /** It waits no longer. To be called once. */
-  release(): void;
 }
 
 /**
@@ -41,7 +34,7 @@ export class Turns {
   readonly #ready: Worker[] = [];
   #budget = newBudget();
   #isScheduled = false;
-  #keptBytes = 0;
+  readonly #bodies = new KeptBodies();
   readonly #run = (): void => this.#turn();
 
   /** The worker has something to do. */
@@ -58,17 +51,9 @@ export class Turns {
     return true;
   }
 
-  /** Copies a body. Throws `overloaded` where as many bytes as may wait are waiting. */
+  /** A copy of a body, for a worker that waits; see KeptBodies. */
   keep(body: Buffer): KeptBody {
-    const { byteLength } = body;
-    if (this.#keptBytes + byteLength > enforceLimits.keptBytesMax) throw new ApiError('overloaded');
-    this.#keptBytes += byteLength;
-    return {
-      bytes: Buffer.from(body),
-      release: () => {
-        this.#keptBytes -= byteLength;
-      },
-    };
+    return this.#bodies.keep(body);
   }
 
   #turn(): void {

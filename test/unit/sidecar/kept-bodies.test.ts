@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { KeptBodies, type KeptBody } from '../../../sidecar/enforce/kept-bodies.ts';
+import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
+
+const { keptBytesMax, keptPlaceBytes, keptPlacesMax } = enforceLimits;
+
+const textOf = ({ bytes }: KeptBody): string => bytes.toString('latin1');
+const placeOf = ({ bytes: { buffer, byteOffset } }: KeptBody): unknown[] => [buffer, byteOffset];
+
+describe('bodies that wait for their turn', () => {
+  it('stay as they were, however long they are, whatever becomes of the bytes they were copied from', () => {
+    const bodies = new KeptBodies();
+    const lengths = [0, 1, keptPlaceBytes - 1, keptPlaceBytes, keptPlaceBytes + 1, 3 * keptPlaceBytes];
+    const kept = lengths.map((length) => {
+      const body = Buffer.alloc(length, `${length}`);
+      const copy = bodies.keep(body);
+      body.fill(0);
+      return copy;
+    });
+    expect(kept.map(textOf)).toEqual(
+      lengths.map((length) => Buffer.alloc(length, `${length}`).toString('latin1')),
+    );
+  });
+
+  it('have a place alone until they are released, and the next one has it then', () => {
+    const bodies = new KeptBodies();
+    const [one, other] = [bodies.keep(Buffer.from('one')), bodies.keep(Buffer.from('other'))];
+    expect([textOf(one), textOf(other)]).toEqual(['one', 'other']);
+    one.release();
+    const next = bodies.keep(Buffer.from('a longer one'));
+    expect([textOf(next), textOf(other)]).toEqual(['a longer one', 'other']);
+    expect(placeOf(next)).toEqual(placeOf(one));
+    next.release();
+    expect(textOf(bodies.keep(Buffer.from('short')))).toBe('short');
+  });
+
+  it('are bounded together, and what is released makes room', () => {
+    const bodies = new KeptBodies();
+    const half = Buffer.alloc(keptBytesMax / 2);
+    const first = bodies.keep(half);
+    bodies.keep(half);
+    expect(() => bodies.keep(Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'overloaded' }));
+    first.release();
+    expect(bodies.keep(half).bytes.byteLength).toBe(half.byteLength);
+  });
+
+  it('leave a bounded number of places behind, and none of a length that is not usual', () => {
+    const bodies = new KeptBodies();
+    const all = Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));
+    const long = bodies.keep(Buffer.alloc(keptPlaceBytes + 1));
+    for (const each of [...all, long]) each.release();
+    const known = new Set([...all, long].map(({ bytes }) => bytes.buffer));
+    const again = Array.from({ length: all.length + 1 }, () => bodies.keep(Buffer.from('x')));
+    expect(again.filter(({ bytes }) => known.has(bytes.buffer))).toHaveLength(keptPlacesMax);
+  });
+});
