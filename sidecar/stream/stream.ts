@@ -5,6 +5,7 @@ import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { PassingMap } from '../../shared/runtime/passing-map.ts';
 import type { Enforcer } from '../enforce/enforce.ts';
 import type { OpenRequest } from '../enforce/open-request.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
@@ -64,7 +65,8 @@ export class Stream implements StreamListener, Worker {
   readonly #unread: UnreadFrame[] = [];
   /** Read, and not decided yet: the passport of the first one is being verified. */
   readonly #read: Frame[] = [];
-  readonly #unansweredIds = new Set<string>();
+  /** Ids of frames that were read and have no answer yet. */
+  readonly #unansweredIds = new PassingMap<string, true>();
   /** Bytes of the frames without an answer, unread ones included. */
   #unansweredBytes = 0;
   /** Answers of this turn of the event loop, which leave together. */
@@ -234,7 +236,7 @@ export class Stream implements StreamListener, Worker {
       const asked = readFrame(named, writer);
       const head = enforcer.admit({ authorization: this.#authorization }, asked.gateId, requestId, nowMs);
       const frame = new Frame(this, asked, named, bytes.byteLength);
-      this.#unansweredIds.add(named.id);
+      this.#unansweredIds.set(named.id, true);
       frame.open = enforcer.begin(head, frame, arrivedAtMs);
       this.#verify(frame);
       if (frame.isVerified && this.#read.length === 0) this.#decide(frame, momentMs);

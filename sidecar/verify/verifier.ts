@@ -7,6 +7,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { PassingMap } from '../../shared/runtime/passing-map.ts';
 import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
 import { verifyLimits } from './limits.ts';
 import type { VerifyPool } from './pool.ts';
@@ -104,7 +105,7 @@ class QueueingVerifier implements PassportVerifier {
    * would be hashed from its first character to its last. Of two tokens with one key, which nobody has who
    * did not copy a signature, only the first is found here: copies of the other are checked one by one.
    */
-  readonly #misses = new Map<string, Miss>();
+  readonly #misses = new PassingMap<string, Miss>();
   #queue: Miss[] = [];
   readonly #inFlight = new Set<readonly Miss[]>();
   #turnIsScheduled = false;

@@ -1,6 +1,6 @@
 /**
- * A program, for `node --expose-gc`: bodies with checks wait until they are in the old generation of V8, then
- * their turns come. Prints how much memory the young generation leaves behind, and how much it was given.
+ * A program: bodies with checks wait until they are in the old generation of V8, then their turns come.
+ * Prints how much memory is left behind when the young generation is collected, and how much the checks had.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
@@ -12,15 +12,12 @@ import { ChecksInOrder, type InOrderDeps } from '../../sidecar/enforce/checks-in
 import type { OpenRequest, OpenRequestHead } from '../../sidecar/enforce/open-request.ts';
 import { errorReply } from '../../sidecar/enforce/replies.ts';
 import { type TurnBudget, Turns } from '../../sidecar/enforce/turns.ts';
+import { heapBytesWhenOld, heapBytesWithoutYoung } from './heap-bytes.ts';
 
 const bodies = 100;
 const textChars = 50_000;
 /** One piece in memory. */
 const text = (n: unknown): string => Buffer.alloc(textChars, String(n)).toString('latin1');
-/** Nothing lives through two of them in the young generation. */
-const collectYoung = (): void => {
-  for (let n = 0; n < 2; n++) globalThis.gc?.({ type: 'minor' });
-};
 
 const requestId = 'req_01' as RequestId;
 const refused = errorReply(new ApiError('overloaded'), requestId);
@@ -67,12 +64,8 @@ for (let n = 0; n < bodies; n++) {
     },
   }).begin();
 }
-// What the start has left must not be collected in between.
-globalThis.gc?.();
-collectYoung();
-const before = process.memoryUsage().heapUsed;
+const before = heapBytesWhenOld();
 busy.isOver = true;
 while (answeredChars < bodies * textChars) await nextTurn();
-collectYoung();
-const kept = process.memoryUsage().heapUsed - before;
+const kept = heapBytesWithoutYoung() - before;
 console.log(JSON.stringify({ kept, given: 2 * bodies * textChars }));
