@@ -10,13 +10,15 @@ export interface KeptBody {
 }
 
 /**
- * Copies of bodies that wait for their turn, bounded together. Those of a usual length are copied into places
- * that are used again and again: a buffer for each would be collected with the old generation of V8 alone,
- * because it has waited, and V8 collects that the sooner the more bytes its dead buffers hold. Under 64
- * callers with batches of 32 it did so five times a second.
+ * Copies of bodies that wait for their turn, bounded together. Some of those of a usual length are copied
+ * into places that are used again and again: a buffer for each would be collected with the old generation of
+ * V8 alone, because it has waited, and V8 collects that the sooner the more bytes its dead buffers hold.
+ * Under 64 callers with batches of 32 it did so five times a second. Who finds no place has a buffer of its
+ * own.
  */
 export class KeptBodies {
-  readonly #free: Buffer[] = [];
+  readonly #freePlaces: Buffer[] = [];
+  #places = 0;
   #bytes = 0;
 
   /** Throws `overloaded` where as many bytes as may wait are waiting. */
@@ -24,19 +26,23 @@ export class KeptBodies {
     const { byteLength } = body;
     if (this.#bytes + byteLength > enforceLimits.keptBytesMax) throw new ApiError('overloaded');
     this.#bytes += byteLength;
-    const isUsual = byteLength <= enforceLimits.keptPlaceBytes;
-    const place = isUsual ? this.#place() : Buffer.allocUnsafeSlow(byteLength);
-    body.copy(place);
+    const place = byteLength <= enforceLimits.keptPlaceBytes ? this.#takePlace() : null;
+    const bytes = place?.subarray(0, byteLength) ?? Buffer.allocUnsafeSlow(byteLength);
+    body.copy(bytes);
     return {
-      bytes: place.subarray(0, byteLength),
+      bytes,
       release: () => {
         this.#bytes -= byteLength;
-        if (isUsual && this.#free.length < enforceLimits.keptPlacesMax) this.#free.push(place);
+        if (place !== null) this.#freePlaces.push(place);
       },
     };
   }
 
-  #place(): Buffer {
-    return this.#free.pop() ?? Buffer.allocUnsafeSlow(enforceLimits.keptPlaceBytes);
+  #takePlace(): Buffer | null {
+    const free = this.#freePlaces.pop();
+    if (free !== undefined) return free;
+    if (this.#places === enforceLimits.keptPlacesMax) return null;
+    this.#places += 1;
+    return Buffer.allocUnsafeSlow(enforceLimits.keptPlaceBytes);
   }
 }

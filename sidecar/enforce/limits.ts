@@ -29,7 +29,7 @@ export const enforceLimits = {
   keptBytesMax: 64 * 1024 * 1024,
   /** Bodies of up to this length wait in places that are used again: a batch of 32 usual checks has 28 KB. */
   keptPlaceBytes: 64 * 1024,
-  /** So many places are held for those who come: 4 MiB, for 64 callers at once. */
+  /** Such places, made as they are needed and never given up: 4 MiB, for 64 callers at once. */
   keptPlacesMax: 64,
   /** Bounds of the histogram of decisions: from a warm decision, some 20 us, to beyond the deadline. */
   decisionBucketsMs: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500],

@@ -35,6 +35,6 @@ it('a map whose members come and go holds what a Map holds', () => {
     }),
     { numRuns: runs({ short: 30, long: 3_000 }) },
   );
-  // It was made anew many times.
+  // Often enough for it to be made anew many times.
   expect(sets).toBeGreaterThan(2_000);
 });

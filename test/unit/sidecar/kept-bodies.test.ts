@@ -44,13 +44,20 @@ describe('bodies that wait for their turn', () => {
     expect(bodies.keep(half).bytes.byteLength).toBe(half.byteLength);
   });
 
-  it('leave a bounded number of places behind, and none of a length that is not usual', () => {
+  it('have a bounded number of places; who finds none has as many bytes as it needs, and none for longer', () => {
     const bodies = new KeptBodies();
-    const all = Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));
-    const long = bodies.keep(Buffer.alloc(keptPlaceBytes + 1));
-    for (const each of [...all, long]) each.release();
-    const known = new Set([...all, long].map(({ bytes }) => bytes.buffer));
-    const again = Array.from({ length: all.length + 1 }, () => bodies.keep(Buffer.from('x')));
+    const keepMany = () =>
+      Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));
+    const all = keepMany();
+    const bytesOf = (kept: readonly KeptBody[]) =>
+      kept.map(({ bytes }) => bytes.buffer.byteLength).sort((one, other) => one - other);
+    const wanted = [...Array<number>(10).fill(2), ...Array<number>(keptPlacesMax).fill(keptPlaceBytes)];
+    expect(bytesOf(all)).toEqual(wanted);
+    expect(all.map(textOf)).toEqual(all.map((_, n) => `${n}`));
+    const known = new Set(all.map(({ bytes }) => bytes.buffer));
+    for (const each of all) each.release();
+    const again = keepMany();
+    expect(bytesOf(again)).toEqual(wanted);
     expect(again.filter(({ bytes }) => known.has(bytes.buffer))).toHaveLength(keptPlacesMax);
   });
 });
