@@ -13,6 +13,7 @@ import { echoRequestId } from './authzen/echo-request-id.ts';
 import { evaluate } from './authzen/evaluate.ts';
 import { checkBatch } from './enforce/check-batch.ts';
 import type { Enforcer } from './enforce/enforce.ts';
+import type { KeptBodies } from './enforce/kept-bodies.ts';
 import { refuseWhereDisowned } from './enforce/refuse-where-disowned.ts';
 import { type ErrorReply, errorReply, jsonReply, textReply } from './enforce/replies.ts';
 import type { Turns } from './enforce/turns.ts';
@@ -39,6 +40,7 @@ export interface SidecarAppDeps {
   readonly enforcer: Enforcer;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   readonly turns: Turns;
+  readonly bodies: KeptBodies;
   readonly writer: RequestWriter;
   readonly forwardAuth: ForwardAuthSettings;
   /** Of a gate, in their order. */

@@ -1,4 +1,4 @@
-/** Below this many members a map is made anew after so many were added. */
+/** A map with fewer members than this is made anew after so many additions. */
 const addedMin = 64;
 
 /**

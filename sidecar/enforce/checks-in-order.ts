@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Responder } from '../http/server.ts';
 import type { PassportVerifier, TokenOutcome } from '../verify/verifier.ts';
 import type { Enforcer } from './enforce.ts';
-import type { KeptBody } from './kept-bodies.ts';
+import type { KeptBodies, KeptBody } from './kept-bodies.ts';
 import type { OpenRequestHead } from './open-request.ts';
 import type { CanonicalCheck } from './parse-body.ts';
 import type { CheckReply, CheckResponder } from './replies.ts';
@@ -18,6 +18,8 @@ export interface InOrderDeps {
   readonly enforcer: Pick<Enforcer, 'begin' | 'proceedRead' | 'failure'>;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   readonly turns: Turns;
+  /** Where a body is kept that has to wait for its turn. */
+  readonly bodies: KeptBodies;
   /** For those who read checks. */
   readonly writer: RequestWriter;
   readonly clock: Clock;
@@ -104,11 +106,11 @@ export class ChecksInOrder implements Worker {
 
   /** `body` needs to last only as long as this takes. Without one, `read` looks at none. */
   begin(body: Buffer = noBytes): void {
-    const { turns } = this.#deps;
+    const { turns, bodies } = this.#deps;
     this.#unread = asItIs(body);
     if (turns.tryNow(this)) return;
     try {
-      this.#unread = turns.keep(body);
+      this.#unread = bodies.keep(body);
       turns.wants(this);
     } catch (error) {
       this.#options.onRefused(error);

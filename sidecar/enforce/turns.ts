@@ -1,5 +1,4 @@
 import { limits } from '../../shared/model/limits.ts';
-import { KeptBodies, type KeptBody } from './kept-bodies.ts';
 import { enforceLimits } from './limits.ts';
 
 /** What a turn of the event loop may still do; a step takes off what it costs. */
@@ -34,7 +33,6 @@ export class Turns {
   readonly #ready: Worker[] = [];
   #budget = newBudget();
   #isScheduled = false;
-  readonly #bodies = new KeptBodies();
   readonly #run = (): void => this.#turn();
 
   /** The worker has something to do. */
@@ -49,11 +47,6 @@ export class Turns {
     if (worker.step(this.#budget)) this.#queue(worker);
     this.#schedule();
     return true;
-  }
-
-  /** A copy of a body, for a worker that waits; see KeptBodies. */
-  keep(body: Buffer): KeptBody {
-    return this.#bodies.keep(body);
   }
 
   #turn(): void {

@@ -12,6 +12,7 @@ import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { type Shipper, startShipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { type Enforcer, enforcer as makeEnforcer } from '../enforce/enforce.ts';
+import { KeptBodies } from '../enforce/kept-bodies.ts';
 import { settlements as makeSettlements, type Settlements } from '../enforce/settlements.ts';
 import { Turns } from '../enforce/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
@@ -65,6 +66,7 @@ export interface Core {
   readonly spool: Spool;
   readonly shipper: Shipper;
   readonly turns: Turns;
+  readonly bodies: KeptBodies;
   readonly writer: RequestWriter;
   readonly ed25519: Ed25519;
   readonly clock: Clock;
@@ -187,6 +189,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     spool,
     shipper,
     turns: new Turns(),
+    bodies: new KeptBodies(),
     writer,
     ed25519,
     clock,

@@ -9,10 +9,12 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { ChecksInOrder, type InOrderDeps } from '../../sidecar/enforce/checks-in-order.ts';
+import { KeptBodies } from '../../sidecar/enforce/kept-bodies.ts';
 import type { OpenRequest, OpenRequestHead } from '../../sidecar/enforce/open-request.ts';
 import { errorReply } from '../../sidecar/enforce/replies.ts';
-import { type TurnBudget, Turns } from '../../sidecar/enforce/turns.ts';
+import { Turns } from '../../sidecar/enforce/turns.ts';
 import { heapBytesWhenOld, heapBytesWithoutYoung } from './heap-bytes.ts';
+import { keepBusy } from './keep-busy.ts';
 
 const bodies = 100;
 const textChars = 50_000;
@@ -29,19 +31,12 @@ const deps: InOrderDeps = {
   },
   verifier: { known: () => ({}) as VerifiedPassport, verify: () => undefined },
   turns: new Turns(),
+  bodies: new KeptBodies(),
   writer: new RequestWriter(),
   clock: { now: () => 0 as UnixMillis, monotonic: () => 0 as MonotonicMillis },
 };
 
-const busy = {
-  isOver: false,
-  isQueued: false,
-  step: (budget: TurnBudget): boolean => {
-    budget.checks = 0;
-    return !busy.isOver;
-  },
-};
-deps.turns.wants(busy);
+const busy = keepBusy(deps.turns);
 let answeredChars = 0;
 for (let n = 0; n < bodies; n++) {
   new ChecksInOrder(deps, {

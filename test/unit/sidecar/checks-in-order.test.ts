@@ -12,10 +12,12 @@ import {
   type InOrderDeps,
   type ReadChecks,
 } from '../../../sidecar/enforce/checks-in-order.ts';
+import { KeptBodies } from '../../../sidecar/enforce/kept-bodies.ts';
 import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
 import type { OpenRequest, OpenRequestHead } from '../../../sidecar/enforce/open-request.ts';
 import { type CheckReply, errorReply } from '../../../sidecar/enforce/replies.ts';
-import { type TurnBudget, Turns, type Worker } from '../../../sidecar/enforce/turns.ts';
+import { Turns } from '../../../sidecar/enforce/turns.ts';
+import { keepBusy } from '../../support/keep-busy.ts';
 
 const requestId = 'req_01' as RequestId;
 const head = {} as OpenRequestHead;
@@ -42,6 +44,7 @@ function ports() {
       verify: (_token, settle) => verifications.push(() => settle({ kind: 'overloaded' })),
     },
     turns: new Turns(),
+    bodies: new KeptBodies(),
     writer: new RequestWriter(),
     clock: { now: () => 0 as UnixMillis, monotonic: () => aheadMs as MonotonicMillis },
   };
@@ -75,20 +78,6 @@ const check = (n: unknown, passport = 'known'): CheckItem => ({
 });
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 const many = (count: number) => numbers(count).map((n) => check(n));
-
-/** Has all the time of the turns that there are. */
-const keepBusy = (turns: Turns): { isOver: boolean } => {
-  const busy = {
-    isOver: false,
-    isQueued: false,
-    step: (budget: TurnBudget): boolean => {
-      budget.checks = 0;
-      return !busy.isOver;
-    },
-  } satisfies Worker & { isOver: boolean };
-  turns.wants(busy);
-  return busy;
-};
 
 describe('checks that came in one body', () => {
   it('are decided a bounded number in each turn of the event loop', async () => {

@@ -44,7 +44,7 @@ describe('bodies that wait for their turn', () => {
     expect(bodies.keep(half).bytes.byteLength).toBe(half.byteLength);
   });
 
-  it('have a bounded number of places; who finds none has as many bytes as it needs, and none for longer', () => {
+  it('have a bounded number of places, and who finds none has a buffer of its own length', () => {
     const bodies = new KeptBodies();
     const keepMany = () =>
       Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));
