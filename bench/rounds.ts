@@ -1,5 +1,6 @@
 import { stolenSeconds as stolenSecondsOfCores } from './cores.ts';
 import { count } from './count.ts';
+import { crowdedReadNs, sharedCacheReadNs } from './shared-cache.ts';
 
 /** The two that the bench uses. */
 const coreCount = 2;
@@ -20,6 +21,12 @@ interface Figure {
   readonly coresBusy: number;
 }
 
+/** A figure, and in which state the machine was. */
+interface RoundFigure extends Figure {
+  /** See sharedCacheReadNs; read just before. */
+  readonly sharedReadNs: number;
+}
+
 /** One contestant. */
 export interface Side {
   readonly name: string;
@@ -35,7 +42,7 @@ export interface Summary {
 
 /** The figures of all sides in one round, by name. */
 interface Round {
-  readonly figures: ReadonlyMap<string, Figure>;
+  readonly figures: ReadonlyMap<string, RoundFigure>;
   /** Of the time of both cores, what the host gave to others while the worst off side was measured. */
   readonly stolenShare: number;
 }
@@ -49,6 +56,8 @@ interface RoundOptions {
   readonly say: (line: string) => void;
   /** Of all cores since the machine was started. Default: what Linux says. */
   readonly stolenSeconds?: () => number;
+  /** Default: sharedCacheReadNs. */
+  readonly sharedReadNs?: () => number;
 }
 
 /**
@@ -73,25 +82,34 @@ export async function interleaved(sides: readonly Side[], options: RoundOptions)
 
 async function measureRound(
   sides: readonly Side[],
-  { name, seconds, say, stolenSeconds = stolenSecondsOfCores }: RoundOptions & { readonly name: string },
+  {
+    name,
+    seconds,
+    say,
+    stolenSeconds = stolenSecondsOfCores,
+    sharedReadNs: readNs = sharedCacheReadNs,
+  }: RoundOptions & { readonly name: string },
 ): Promise<Round> {
-  const figures = new Map<string, Figure>();
+  const figures = new Map<string, RoundFigure>();
   let stolenShare = 0;
   for (const side of sides) {
+    const sharedReadNs = readNs();
     const [stolenBefore, beganMs] = [stolenSeconds(), performance.now()];
     const figure = await side.measure(seconds);
     const share = (stolenSeconds() - stolenBefore) / (coreCount * ((performance.now() - beganMs) / 1_000));
     stolenShare = Math.max(stolenShare, share);
-    figures.set(side.name, figure);
+    figures.set(side.name, { ...figure, sharedReadNs });
     const host = share > stolenShareMax ? `; the host took ${Math.round(share * 100)} % of the machine` : '';
+    const crowd =
+      sharedReadNs > crowdedReadNs ? `; the shared cache is crowded (${count(sharedReadNs)} ns)` : '';
     say(
-      `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}`,
+      `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}${crowd}`,
     );
   }
   return { figures, stolenShare };
 }
 
-export type Figures = ReadonlyMap<string, readonly Figure[]>;
+export type Figures = ReadonlyMap<string, readonly RoundFigure[]>;
 
 export function summary(figures: readonly number[]): Summary {
   const sorted = figures.toSorted((a, b) => a - b);

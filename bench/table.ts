@@ -1,5 +1,6 @@
 import { count } from './count.ts';
 import { type Figures, ratios, type Summary, summary } from './rounds.ts';
+import { crowdedReadNs } from './shared-cache.ts';
 import type { Judged } from './verdict.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
@@ -11,6 +12,8 @@ export interface TableLine {
   readonly perSecond: Summary;
   readonly perCpuSecond: Summary;
   readonly coresBusy: Summary;
+  /** How long a read took that goes to the shared cache, before each of its rounds (shared-cache.ts). */
+  readonly sharedReadNs: Summary;
   /** Ours divided by this side, round by round; null for our own line. */
   readonly versus: Versus | null;
 }
@@ -36,7 +39,7 @@ export function tableLine(
   ours: string,
 ): TableLine {
   const { name, does, doesNot, target } = side;
-  const of = (who: string, what: 'perSecond' | 'perCpuSecond' | 'coresBusy') =>
+  const of = (who: string, what: 'perSecond' | 'perCpuSecond' | 'coresBusy' | 'sharedReadNs') =>
     (figures.get(who) ?? []).map((figure) => figure[what]);
   const ratioBy = (what: 'perSecond' | 'perCpuSecond') => summary(ratios(of(ours, what), of(name, what)));
   return {
@@ -46,6 +49,7 @@ export function tableLine(
     perSecond: summary(of(name, 'perSecond')),
     perCpuSecond: summary(of(name, 'perCpuSecond')),
     coresBusy: summary(of(name, 'coresBusy')),
+    sharedReadNs: summary(of(name, 'sharedReadNs')),
     versus:
       target === null
         ? null
@@ -109,17 +113,20 @@ export function markdown(table: Table, machine: Machine): string {
     ...['side', `${table.unit} (spread)`, 'ours / this (spread)', 'target'],
     ...['per processor second', 'ours / this by processor', 'cores busy', 'does', 'does not'],
   ];
-  const rows = table.lines.map(({ side, versus, perSecond, perCpuSecond, coresBusy, does, doesNot }) => [
-    side,
-    spread(perSecond, count),
-    versus === null ? '' : `**${fixed(versus.ratio.median)}** (${range(versus.ratio, fixed)})`,
-    versus === null ? '' : targetCell(table, versus, coresBusy),
-    count(perCpuSecond.median),
-    versus === null ? '' : spread(versus.ratioByCpu, fixed),
-    fixed(coresBusy.median),
-    does,
-    doesNot,
-  ]);
+  const rows = table.lines.map((line) => {
+    const { side, versus, perSecond, perCpuSecond, coresBusy, does, doesNot } = line;
+    return [
+      side,
+      spread(perSecond, count),
+      versus === null ? '' : `**${fixed(versus.ratio.median)}** (${range(versus.ratio, fixed)})`,
+      targetCell(table, line),
+      count(perCpuSecond.median),
+      versus === null ? '' : spread(versus.ratioByCpu, fixed),
+      fixed(coresBusy.median),
+      does,
+      doesNot,
+    ];
+  });
   return [
     `# ${table.title}`,
     '',
@@ -138,36 +145,50 @@ export function markdown(table: Table, machine: Machine): string {
 }
 
 /** Below this, something else than the measured program was the limit. */
-export const coresBusyMin = 0.9;
+const coresBusyMin = 0.9;
 
-const disturbances = ({ lines, isLoadFixed }: Table): string[] =>
-  lines
-    .filter(({ coresBusy }) => isLoadFixed !== true && coresBusy.median < coresBusyMin)
+const hadNoCore = ({ coresBusy }: TableLine): boolean => coresBusy.median < coresBusyMin;
+const wasCrowded = ({ sharedReadNs }: TableLine): boolean => sharedReadNs.median > crowdedReadNs;
+
+function disturbances({ lines, isLoadFixed }: Table): string[] {
+  const notes = lines
+    .filter((line) => isLoadFixed !== true && hadNoCore(line))
     .map(
       ({ side, coresBusy }) =>
         `- **Disturbed**: ${side} had ${fixed(coresBusy.median)} of its core, so that its figure by the clock is too low. Other programs were running, or the load generator was the limit.`,
     );
+  const [ours] = lines;
+  if (ours === undefined) return notes;
+  const read = `A read that only the cache can answer which all cores share took ${spread(ours.sharedReadNs, count)} ns before each round of the first side.`;
+  return [
+    ...notes,
+    lines.some(wasCrowded)
+      ? `- **Disturbed**: ${read} Whoever else uses this host has taken that cache: what needs much memory is several times slower, and every side by another factor.`
+      : `- ${read}`,
+  ];
+}
 
-function targetCell(table: Table, { target, wanted, ratio }: Versus, theirs: Summary): string {
+function targetCell(table: Table, line: TableLine): string {
+  const { versus } = line;
+  if (versus === null) return '';
+  const { target, wanted, ratio } = versus;
   if (wanted === null) return target;
-  return `${target}: ${fixed(wanted)} ${verdict(table, { ratio, wanted }, theirs)}`;
+  const judge = () => (ratio.median >= wanted ? 'met' : '**missed**');
+  return `${target}: ${fixed(wanted)} ${disturbanceOf(table, line) === null ? judge() : '(disturbed, not judged)'}`;
 }
 
 /**
- * A side that did not have its core makes the ratio too good for us, so that nothing is said. Where we did
- * not have ours, the ratio is too bad: a target that is met all the same is met.
+ * Why the ratio of this line says nothing; null where it counts. A side that did not have its core makes the
+ * ratio too good for us. Where we did not have ours, it is too bad: a target that is met all the same is met.
+ * In a crowded cache it is either, by how much memory the sides need.
  */
-function verdict(
-  { lines, isLoadFixed }: Table,
-  { ratio, wanted }: { readonly ratio: Summary; readonly wanted: number },
-  theirs: Summary,
-): string {
-  const ours = lines[0]?.coresBusy.median ?? 0;
-  const isMet = ratio.median >= wanted;
-  const wasLimited = isLoadFixed !== true;
-  if (wasLimited && (theirs.median < coresBusyMin || (!isMet && ours < coresBusyMin)))
-    return '(disturbed, not judged)';
-  return isMet ? 'met' : '**missed**';
+export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): string | null {
+  const [ours = line] = lines;
+  const { side, versus } = line;
+  if (wasCrowded(ours) || wasCrowded(line)) return `beside ${side}: others had taken the shared cache`;
+  const isMet = versus !== null && versus.wanted !== null && versus.ratio.median >= versus.wanted;
+  const isDisturbed = isLoadFixed !== true && (hadNoCore(line) || (!isMet && hadNoCore(ours)));
+  return isDisturbed ? `beside ${side}: a side did not have its core` : null;
 }
 
 /** A bar per side, with its spread as a thin line. */

@@ -1,7 +1,7 @@
 import { count } from './count.ts';
 import type { LatencyTable } from './latency-table.ts';
 import { floorP99MsMax } from './latency-table.ts';
-import { coresBusyMin, type Table } from './table.ts';
+import { disturbanceOf, type Table } from './table.ts';
 import { isTargetName, type TargetName, targets } from './targets.ts';
 
 /** A figure that a target is about, where it is no ratio of two sides of a table. */
@@ -43,20 +43,14 @@ function isWorse(one: Verdict, other: Verdict): boolean {
   return targets[one.target].bound === 'at least' ? one.figure < other.figure : one.figure > other.figure;
 }
 
-function ratioVerdicts(table: Table): readonly Verdict[] {
-  const ours = table.lines[0]?.coresBusy.median ?? 0;
-  return table.lines.flatMap(({ side, versus, coresBusy }) => {
+const ratioVerdicts = (table: Table): readonly Verdict[] =>
+  table.lines.flatMap((line) => {
+    const { versus } = line;
     if (versus === null || !isTargetName(versus.target)) return [];
     const { target, ratio, ratioByCpu } = versus;
-    const isMet = ratio.median >= targets[target].wanted;
-    // A side that did not have its core makes the ratio too good for us. Where we did not have ours, it is
-    // too bad: a target that is met all the same is met.
-    const isDisturbed =
-      table.isLoadFixed !== true && (coresBusy.median < coresBusyMin || (!isMet && ours < coresBusyMin));
-    const disturbed = isDisturbed ? `beside ${side}: a side did not have its core` : null;
+    const disturbed = disturbanceOf(table, line);
     return [verdictOf(table.row, { target, figure: ratio.median, disturbed }, ratioByCpu.median)];
   });
-}
 
 function latencyVerdicts({ row, lines, floor }: LatencyTable): readonly Verdict[] {
   const isDisturbed = floor !== undefined && floor.p99Ms > floorP99MsMax;

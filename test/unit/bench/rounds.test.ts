@@ -18,21 +18,27 @@ async function measure(stolenByRound: readonly number[]) {
     seconds: 0,
     say: () => undefined,
     stolenSeconds: () => stolen,
+    sharedReadNs: () => 10 * (names.length + 1),
   });
   const of = (name: string) => (figures.get(name) ?? []).map(({ perSecond }) => perSecond);
-  return { names: names.join(''), a: of('a'), b: of('b') };
+  const readsOf = (name: string) => (figures.get(name) ?? []).map(({ sharedReadNs }) => sharedReadNs);
+  return { names: names.join(''), a: of('a'), b: of('b'), reads: { a: readsOf('a'), b: readsOf('b') } };
 }
 
 describe('the rounds of a row', () => {
   it('measure the sides in turns', async () => {
-    expect(await measure([])).toEqual({ names: 'abba', a: [1, 4], b: [2, 3] });
+    expect(await measure([])).toMatchObject({ names: 'abba', a: [1, 4], b: [2, 3] });
+  });
+
+  it('look at the shared cache before each measurement', async () => {
+    expect((await measure([])).reads).toEqual({ a: [10, 40], b: [20, 30] });
   });
 
   it('are measured again where the host took the machine, and all sides of a round are kept or none', async () => {
-    expect(await measure([1e3])).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect(await measure([1e3])).toMatchObject({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 
   it('end after half as many more, with those that lost least', async () => {
-    expect(await measure([1e9, 1e3, 1e6])).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect(await measure([1e9, 1e3, 1e6])).toMatchObject({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 });
