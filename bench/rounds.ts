@@ -101,7 +101,7 @@ async function measureRound(
     figures.set(side.name, { ...figure, sharedReadNs });
     const host = share > stolenShareMax ? `; the host took ${Math.round(share * 100)} % of the machine` : '';
     const crowd =
-      sharedReadNs > crowdedReadNs ? `; the shared cache is crowded (${count(sharedReadNs)} ns)` : '';
+      sharedReadNs > crowdedReadNs ? `; no room in the shared cache (${count(sharedReadNs)} ns)` : '';
     say(
       `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}${crowd}`,
     );

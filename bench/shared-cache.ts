@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * More than the cache of one core has, and a part of the one that all cores share, which other virtual machines
- * on the same host use too: nothing in Linux tells how much of it they leave.
+ * More than the cache of one core has, and a part of the one that all cores share. Other virtual machines on
+ * the same host use that one too, and nothing in Linux tells how much of it is left.
  */
 const bytesMax = 8 * 1_048_576;
 const shareOfCache = 1 / 4;

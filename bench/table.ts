@@ -163,7 +163,7 @@ function disturbances({ lines, isLoadFixed }: Table): string[] {
   return [
     ...notes,
     lines.some(wasCrowded)
-      ? `- **Disturbed**: ${read} Whoever else uses this host has taken that cache: what needs much memory is several times slower, and every side by another factor.`
+      ? `- **Disturbed**: ${read} That is as long as memory takes: others on this host have taken that cache, or it gives this machine little of it. What needs much memory is several times slower, each side by another factor.`
       : `- ${read}`,
   ];
 }
@@ -185,7 +185,7 @@ function targetCell(table: Table, line: TableLine): string {
 export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): string | null {
   const [ours = line] = lines;
   const { side, versus } = line;
-  if (wasCrowded(ours) || wasCrowded(line)) return `beside ${side}: others had taken the shared cache`;
+  if (wasCrowded(ours) || wasCrowded(line)) return `beside ${side}: there was no room in the shared cache`;
   const isMet = versus !== null && versus.wanted !== null && versus.ratio.median >= versus.wanted;
   const isDisturbed = isLoadFixed !== true && (hadNoCore(line) || (!isMet && hadNoCore(ours)));
   return isDisturbed ? `beside ${side}: a side did not have its core` : null;

@@ -56,7 +56,7 @@ describe('the verdict on a ratio', () => {
     expect(statusOf({ ...idle, perSecond: 0.4 }, idle, { isLoadFixed: true })).toBe('missed');
   });
 
-  it('is not given where others had taken the cache that all cores share', () => {
+  it('is not given where there was no room in the cache that all cores share', () => {
     for (const perSecond of [0.4, 0.6]) {
       expect(statusOf({ perSecond, sharedReadNs: 160 }, { perSecond: 1, sharedReadNs: 90 })).toBe(
         'not judged',
