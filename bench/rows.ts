@@ -101,7 +101,7 @@ export const rows: readonly Row[] = [
     name: 'threads',
     describe: 'two listening threads and one, on two cores',
     targets: ['P14'],
-    seconds: { full: 120, quick: 30 },
+    seconds: { full: 180, quick: 60 },
     onlyByName: 'quick',
     run: threads,
   },
