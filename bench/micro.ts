@@ -24,6 +24,7 @@ import { shapeReader } from '../shared/wire/shape.ts';
 import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../shared/wire/sync.ts';
 import { plainRequest } from '../sidecar/embedded/plain-request.ts';
+import { asciiOf } from '../sidecar/enforce/parse-body.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../sidecar/quota/held-window.ts';
 import { WindowTable } from '../sidecar/quota/window-table.ts';
@@ -226,6 +227,11 @@ const tricks: readonly Trick[] = [
     name: 'parseCheckBody',
     run: () => parseCheckBody(body),
     plain: { name: 'the compiled schema', run: () => readBody(body) },
+  },
+  {
+    name: 'a message that waits as text',
+    run: () => asciiOf(frame),
+    plain: { name: 'a copy of its bytes, and text later', run: () => asciiOf(Buffer.from(frame)) },
   },
   {
     name: 'parseRequestFacts',

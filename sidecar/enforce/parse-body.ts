@@ -116,12 +116,21 @@ export interface UncheckedBody {
   readonly isPlain: boolean;
 }
 
-export function parseUncheckedBody(body: Buffer): UncheckedBody {
+/** `body`: as it came, or its text where all of its characters are ASCII. */
+export function parseUncheckedBody(body: Buffer | string): UncheckedBody {
   if (body.length === 0) return { value: {}, isPlain: true };
-  const isAsciiBody = isAscii(body);
-  const text = isAsciiBody ? body.toString('latin1') : textOf(body);
-  return { value: readJsonText(text), isPlain: isAsciiBody && !text.includes('\\') };
+  if (typeof body === 'string') return parseAscii(body);
+  const text = asciiOf(body);
+  return text === null ? { value: readJsonText(textOf(body)), isPlain: false } : parseAscii(text);
 }
+
+const parseAscii = (text: string): UncheckedBody => ({
+  value: readJsonText(text),
+  isPlain: !text.includes('\\'),
+});
+
+/** The text of a body whose characters are all ASCII; null for any other. */
+export const asciiOf = (body: Buffer): string | null => (isAscii(body) ? body.toString('latin1') : null);
 
 /**
  * The decoding is strict, where Node's own would replace what is no UTF-8: the hash in the record must be of

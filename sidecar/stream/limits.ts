@@ -10,6 +10,11 @@ export const streamLimits = {
   unansweredBytesMax: 4 * 1024 * 1024,
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
+  /**
+   * Of these, what may wait as text, which is read faster than bytes. What waits for long is moved by two
+   * collections of the young generation of V8 (16 MB), so that it must be little beside that; bytes stay.
+   */
+  unreadTextBytesMax: 1024 * 1024,
   /** Taken in one step, before other streams have theirs: their answers leave with one call to the system. */
   framesPerStep: 16,
   /**

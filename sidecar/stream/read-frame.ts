@@ -16,9 +16,12 @@ export interface NamedFrame {
   readonly isPlain: boolean;
 }
 
-/** Throws `invalid_json`, and `invalid_request` for a frame without an id of 1 to 64 characters. */
-export function nameFrame(bytes: Buffer): NamedFrame {
-  const { value: members, isPlain } = parseUncheckedBody(bytes);
+/**
+ * `message`: as in `parseUncheckedBody`. Throws `invalid_json`, and `invalid_request` for a frame without an
+ * id of 1 to 64 characters.
+ */
+export function nameFrame(message: Buffer | string): NamedFrame {
+  const { value: members, isPlain } = parseUncheckedBody(message);
   if (!isJsonObject(members)) throw invalidRequest('body', 'A frame must be an object.');
   const { id } = members;
   const isId = typeof id === 'string' && id.length >= 1 && id.length <= streamLimits.frameIdCharsMax;

@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import { PassingMap } from '../../shared/runtime/passing-map.ts';
 import type { Enforcer } from '../enforce/enforce.ts';
 import type { OpenRequest } from '../enforce/open-request.ts';
+import { asciiOf } from '../enforce/parse-body.ts';
 import { refuseWhereDisowned } from '../enforce/refuse-where-disowned.ts';
 import { DecisionReply } from '../enforce/replies.ts';
 import type { TurnBudget, Turns, Worker } from '../enforce/turns.ts';
@@ -42,7 +43,9 @@ export interface StreamDeps {
 
 /** A message that was not looked at yet. */
 interface UnreadFrame {
-  readonly bytes: Buffer;
+  /** As in `nameFrame`. */
+  readonly message: Buffer | string;
+  readonly bytes: number;
   readonly arrivedAtMs: MonotonicMillis;
 }
 
@@ -118,7 +121,11 @@ export class Stream implements StreamListener, Worker {
       this.#reply(idJson, enforcer.failure(error, newRequestId()));
       return;
     }
-    this.#unread.push({ bytes: Buffer.from(bytes), arrivedAtMs: clock.monotonic() });
+    this.#unread.push({
+      message: this.#keep(bytes),
+      bytes: bytes.byteLength,
+      arrivedAtMs: clock.monotonic(),
+    });
     this.#count(bytes.byteLength);
     turns.wants(this);
   }
@@ -165,7 +172,7 @@ export class Stream implements StreamListener, Worker {
     const unread = this.#unread.shift();
     if (unread === undefined) return false;
     budget.checks -= 1;
-    budget.bytes -= unread.bytes.byteLength;
+    budget.bytes -= unread.bytes;
     this.#begin(unread);
     return true;
   }
@@ -216,8 +223,17 @@ export class Stream implements StreamListener, Worker {
     return hasRoom ? null : new ApiError('overloaded');
   }
 
+  /**
+   * What is left of a message when its event is over. As text it takes two thirds of the time that a copy
+   * takes with its text later (bench row `micro`).
+   */
+  #keep(bytes: Buffer): Buffer | string {
+    const isText = this.#deps.unanswered.bytes + bytes.byteLength <= streamLimits.unreadTextBytesMax;
+    return (isText ? asciiOf(bytes) : null) ?? Buffer.from(bytes);
+  }
+
   /** Its turn has come: it is decided, or waits for its passport, or is refused. */
-  #begin({ bytes, arrivedAtMs }: UnreadFrame): void {
+  #begin({ message, bytes, arrivedAtMs }: UnreadFrame): void {
     const { enforcer, clock, mustNotServe, newRequestId, writer } = this.#deps;
     // What is decided before this returns is decided at this moment.
     const momentMs = clock.monotonic();
@@ -225,7 +241,7 @@ export class Stream implements StreamListener, Worker {
     const requestId = newRequestId(nowMs);
     let idJson = 'null';
     try {
-      const named = nameFrame(bytes);
+      const named = nameFrame(message);
       if (this.#unansweredIds.has(named.id)) {
         throw invalidRequest('id', 'id is that of another frame that has no answer yet.');
       }
@@ -235,14 +251,14 @@ export class Stream implements StreamListener, Worker {
       refuseWhereDisowned(mustNotServe());
       const asked = readFrame(named, writer);
       const head = enforcer.admit({ authorization: this.#authorization }, asked.gateId, requestId, nowMs);
-      const frame = new Frame(this, asked, named, bytes.byteLength);
+      const frame = new Frame(this, asked, named, bytes);
       this.#unansweredIds.set(named.id, true);
       frame.open = enforcer.begin(head, frame, arrivedAtMs);
       this.#verify(frame);
       if (frame.isVerified && this.#read.length === 0) this.#decide(frame, momentMs);
       else this.#read.push(frame);
     } catch (error) {
-      this.#count(-bytes.byteLength);
+      this.#count(-bytes);
       this.#reply(idJson, enforcer.failure(error, requestId));
     }
   }

@@ -5,7 +5,8 @@ import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { isCheckCall } from '../../shared/wire/check.ts';
-import { type FrameCheck, nameFrame, readAnyFrame, readFrame } from '../../sidecar/stream/read-frame.ts';
+import { asciiOf } from '../../sidecar/enforce/parse-body.ts';
+import { nameFrame, readAnyFrame, readFrame } from '../../sidecar/stream/read-frame.ts';
 import { runs } from '../support/runs.ts';
 
 const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
@@ -48,7 +49,7 @@ const frames: Arbitrary<string> = fc
     return `${text.slice(0, -1)}${more}}`;
   });
 
-const outcome = (read: () => FrameCheck): FrameCheck | string => {
+const outcomeOf = <T>(read: () => T): T | string => {
   try {
     return read();
   } catch (error) {
@@ -62,8 +63,8 @@ it('a frame is read in one walk as it is read member by member', () => {
   fc.assert(
     fc.property(frames, (text) => {
       const named = nameFrame(Buffer.from(text));
-      const plain = outcome(() => readAnyFrame(named.members));
-      const read = outcome(() => readFrame(named, writer));
+      const plain = outcomeOf(() => readAnyFrame(named.members));
+      const read = outcomeOf(() => readFrame(named, writer));
       if (typeof read === 'string' || typeof plain === 'string') {
         expect(read).toEqual(plain);
         return;
@@ -79,6 +80,28 @@ it('a frame is read in one walk as it is read member by member', () => {
     { numRuns: runs({ short: 1_000, long: 30_000 }) },
   );
   expect(usual).toBeGreaterThan(50);
+});
+
+it('a frame that waited as text is read as its bytes are', () => {
+  const messages = fc.oneof(
+    frames,
+    fc.string(),
+    fc.constantFrom('', '{"id":"\\u0041"}', '{"id":"a"', '\u007f', '[]'),
+  );
+  let texts = 0;
+  const named = (message: Buffer | string) => outcomeOf(() => nameFrame(message));
+  fc.assert(
+    fc.property(messages, (text) => {
+      const bytes = Buffer.from(text);
+      const ascii = asciiOf(bytes);
+      expect(ascii).toBe(/^[\0-\x7f]*$/.test(text) ? text : null);
+      if (ascii === null) return;
+      texts++;
+      expect(named(ascii)).toEqual(named(bytes));
+    }),
+    { numRuns: runs({ short: 1_000, long: 30_000 }) },
+  );
+  expect(texts).toBeGreaterThan(50);
 });
 
 it('the id of a frame is answered as JSON writes it, whatever characters it has', () => {

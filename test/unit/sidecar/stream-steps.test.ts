@@ -14,44 +14,51 @@ import { Stream, type StreamDeps } from '../../../sidecar/stream/stream.ts';
 const keyId = 'key_1' as ApiKeyId;
 const requestId = 'req_1' as RequestId;
 
-it('a stream has several frames decided in a step, and no more before others had their step', async () => {
-  const decided: unknown[] = [];
-  const never = () => {
-    throw new Error('nothing is refused here');
-  };
-  const deps: StreamDeps = {
-    enforcer: {
-      admit: (_head, gateId) => ({ requestId, caller: {} as Caller, gateId, authorization: '' }),
-      begin: () => ({}) as OpenRequest,
-      proceed: never,
-      proceedRead: (_open, { call }) => decided.push(call.request['of']),
-      failure: never,
-    },
-    verifier: { known: () => ({}) as VerifiedPassport, verify: never },
-    mustNotServe: () => null,
-    clock: systemClock,
-    turns: new Turns(),
-    writer: new RequestWriter(),
-    newRequestId: () => requestId,
-    unanswered: { bytes: 0 },
-    onFrame: () => undefined,
-    onClose: () => undefined,
-  };
-  const socket = { bufferedBytes: 0, send: never, ping: never, close: never, terminate: never };
-  const each = streamLimits.framesPerStep;
-  for (const of of ['a', 'b', 'c']) {
-    const stream = new Stream(deps, socket, { keyId, authorization: '' });
-    for (let n = 0; n <= each; n++) {
-      const frame = { id: `${n}`, gate_id: 'gate_1', passport: 'token', request: { of } };
-      stream.onMessage(Buffer.from(JSON.stringify(frame)), false);
+it.each([
+  ['a stream', 0],
+  // What waits is kept as bytes then.
+  ['beside many that wait, a stream', streamLimits.unreadTextBytesMax],
+])(
+  '%s has several frames decided in a step, and no more before others had their step',
+  async (_what, bytes) => {
+    const decided: unknown[] = [];
+    const never = () => {
+      throw new Error('nothing is refused here');
+    };
+    const deps: StreamDeps = {
+      enforcer: {
+        admit: (_head, gateId) => ({ requestId, caller: {} as Caller, gateId, authorization: '' }),
+        begin: () => ({}) as OpenRequest,
+        proceed: never,
+        proceedRead: (_open, { call }) => decided.push(call.request['of']),
+        failure: never,
+      },
+      verifier: { known: () => ({}) as VerifiedPassport, verify: never },
+      mustNotServe: () => null,
+      clock: systemClock,
+      turns: new Turns(),
+      writer: new RequestWriter(),
+      newRequestId: () => requestId,
+      unanswered: { bytes },
+      onFrame: () => undefined,
+      onClose: () => undefined,
+    };
+    const socket = { bufferedBytes: 0, send: never, ping: never, close: never, terminate: never };
+    const each = streamLimits.framesPerStep;
+    for (const of of ['a', 'b', 'c']) {
+      const stream = new Stream(deps, socket, { keyId, authorization: '' });
+      for (let n = 0; n <= each; n++) {
+        const frame = { id: `${n}`, gate_id: 'gate_1', passport: 'token', request: { of } };
+        stream.onMessage(Buffer.from(JSON.stringify(frame)), false);
+      }
     }
-  }
-  await nextTurn();
-  expect(decided).toHaveLength(enforceLimits.checksPerTurnMax);
-  while (decided.length < 3 * (each + 1)) await nextTurn();
-  const steps = (of: string, count: number) => Array.from({ length: count }, () => of);
-  expect(decided).toEqual([
-    ...['a', 'b', 'c'].flatMap((of) => steps(of, each)),
-    ...['a', 'b', 'c'].flatMap((of) => steps(of, 1)),
-  ]);
-});
+    await nextTurn();
+    expect(decided).toHaveLength(enforceLimits.checksPerTurnMax);
+    while (decided.length < 3 * (each + 1)) await nextTurn();
+    const steps = (of: string, count: number) => Array.from({ length: count }, () => of);
+    expect(decided).toEqual([
+      ...['a', 'b', 'c'].flatMap((of) => steps(of, each)),
+      ...['a', 'b', 'c'].flatMap((of) => steps(of, 1)),
+    ]);
+  },
+);
