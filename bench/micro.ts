@@ -25,6 +25,8 @@ import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../shared/w
 import type { SpooledRecord } from '../shared/wire/sync.ts';
 import { plainRequest } from '../sidecar/embedded/plain-request.ts';
 import { asciiOf } from '../sidecar/enforce/parse-body.ts';
+import { KnownRoutes } from '../sidecar/http/known-routes.ts';
+import { type Route, routeOf } from '../sidecar/http/routes.ts';
 import type { HeldView } from '../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../sidecar/quota/held-window.ts';
 import { WindowTable } from '../sidecar/quota/window-table.ts';
@@ -234,6 +236,11 @@ const tricks: readonly Trick[] = [
     plain: { name: 'a copy of its bytes, and text later', run: () => asciiOf(Buffer.from(frame)) },
   },
   {
+    name: 'KnownRoutes, and the gate looked up twice',
+    run: () => lookUpTwice(knownRoutes.of(arrivedHead())),
+    plain: { name: 'routeOf, and the same', run: () => lookUpTwice(routeOf(arrivedHead())) },
+  },
+  {
     name: 'parseRequestFacts',
     run: () => parseRequestFacts(request, 'request', ''),
     plain: {
@@ -295,6 +302,20 @@ const tricks: readonly Trick[] = [
     plain: { name: 'a map of whole tokens', run: () => plainVerified.get(arrivedToken()) },
   },
 ];
+
+/** Of an account with fifty gates, whose addresses come in turn. */
+const gateIds = Array.from({ length: 50 }, () => random.newId('gate', nowMs));
+const gates = new Map<string, object>(gateIds.map((gateId) => [gateId, { gateId }]));
+const paths = gateIds.map((gateId) => Buffer.from(`/v1/gates/${gateId}/check`));
+const knownRoutes = new KnownRoutes();
+let headsArrived = 0;
+/** A text of its own each time, as a server makes it. */
+const arrivedHead = () => ({
+  method: 'POST',
+  path: must(paths[headsArrived++ % paths.length], 'each gate has a path').toString('latin1'),
+});
+const lookUpTwice = (route: Route) =>
+  route.kind === 'check' && gates.has(route.gateId) && gates.get(route.gateId);
 
 /** As many as a shop has. */
 const prices = Array.from({ length: 1_000 }, (_, place) => ((place * 7_919) % 100_000) / 100);

@@ -20,7 +20,8 @@ import type { Turns } from './enforce/turns.ts';
 import { errorAnswer } from './forward-auth/answer.ts';
 import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
 import { lacksMethod } from './forward-auth/read-context.ts';
-import { isAuthzenPath, isForwardAuthPath, type Route, routeOf, streamPath } from './http/routes.ts';
+import { KnownRoutes } from './http/known-routes.ts';
+import { isAuthzenPath, isForwardAuthPath, type Route, streamPath } from './http/routes.ts';
 import type {
   BodyHandler,
   IgnoredBody,
@@ -77,6 +78,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const startedAtMs = clock.now();
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
+  const routes = new KnownRoutes();
 
   const forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
   if (lacksMethod(deps.forwardAuth.headers)) {
@@ -164,7 +166,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       const nowMs = clock.now();
       const requestId = random.newId('req', nowMs);
       try {
-        return serve(routeOf(head), { head, requestId, nowMs });
+        return serve(routes.of(head), { head, requestId, nowMs });
       } catch (error) {
         return expected(error, requestId);
       }

@@ -14,6 +14,10 @@ export const httpLimits = {
    */
   streamMessageBytesMax: 128 * 1024,
   /**
+   * Addresses of gates that are remembered, some 4 MB. Whoever makes up ids has all of them read once more.
+   */
+  knownRoutesMax: 16_384,
+  /**
    * A client that does not answer a close frame is cut off after this. uWebSockets.js fixes it at up to 16 s.
    */
   streamCloseMsMax: 16 * secondMs,
