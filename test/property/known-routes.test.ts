@@ -48,7 +48,8 @@ it('an address that came before is read as it was read then', () => {
 
 it('is remembered among at most so many, and none that names no gate', () => {
   const routes = new KnownRoutes();
-  const ask = (id: string) => routes.of({ method: 'POST', path: `/v1/gates/${id}/check` });
+  const ask = (id: string, below = '') =>
+    routes.of({ method: 'POST', path: `/v1/gates/${id}/check${below}` });
   for (let n = 0; n < 100; n++) ask(`gate-${n}`);
   expect(routes.size).toBe(0);
   for (let n = 0; n <= httpLimits.knownRoutesMax; n++) ask(gateId(n));
@@ -56,4 +57,6 @@ it('is remembered among at most so many, and none that names no gate', () => {
   expect(ask(gateIds[0])).toEqual({ kind: 'check', gateId: gateIds[0] });
   expect(ask(gateIds[0])).toBe(ask(gateIds[0]));
   expect(routes.size).toBe(2);
+  expect(ask(gateIds[0], '/batch')).toEqual({ kind: 'check_batch', gateId: gateIds[0] });
+  expect(ask(gateIds[0], '/batch')).toBe(ask(gateIds[0], '/batch'));
 });
