@@ -1,6 +1,6 @@
 import { stolenSeconds as stolenSecondsOfCores } from './cores.ts';
 import { count } from './count.ts';
-import { crowdedReadNs, sharedCacheReadNs } from './shared-cache.ts';
+import { lacksRoom, sharedCacheReadNs } from './shared-cache.ts';
 
 /** The two that the bench uses. */
 const coreCount = 2;
@@ -100,10 +100,9 @@ async function measureRound(
     stolenShare = Math.max(stolenShare, share);
     figures.set(side.name, { ...figure, sharedReadNs });
     const host = share > stolenShareMax ? `; the host took ${Math.round(share * 100)} % of the machine` : '';
-    const crowd =
-      sharedReadNs > crowdedReadNs ? `; no room in the shared cache (${count(sharedReadNs)} ns)` : '';
+    const cache = lacksRoom(sharedReadNs) ? `; no room in the shared cache (${count(sharedReadNs)} ns)` : '';
     say(
-      `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}${crowd}`,
+      `${name}  ${side.name}: ${count(figure.perSecond)}/s, ${count(figure.perCpuSecond)} per processor second${host}${cache}`,
     );
   }
   return { figures, stolenShare };

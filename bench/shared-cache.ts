@@ -10,16 +10,20 @@ const shareOfCache = 1 / 4;
 const lineNumbers = 16;
 
 /**
- * Nanoseconds. Shared caches answer in 10 to 70, and memory that nobody else uses in about 100: from here on
- * most reads went to memory.
+ * Nanoseconds. A shared cache usually answers in 10 to 70, and memory that nobody else uses in about 100:
+ * from here on most reads went to memory.
  */
-export const crowdedReadNs = 100;
+const memoryReadNs = 100;
+
+/** Next to nothing of what is read stays in the shared cache. */
+export const lacksRoom = (readNs: number): boolean => readNs >= memoryReadNs;
 
 let chain: Int32Array | null = null;
 
 /**
  * How long a read takes that only the shared cache can answer, in nanoseconds; of two walks the faster one,
- * because something may interrupt a walk. Takes 20 ms where the cache is free, five times as long where not.
+ * because something may interrupt a walk. It is read by the core that calls this, which does nothing else
+ * for about 70 ms where there is no room, and for less where there is.
  */
 export function sharedCacheReadNs(): number {
   chain ??= newChain(Math.min(bytesMax, sharedCacheBytes() * shareOfCache));

@@ -1,6 +1,6 @@
 import { count } from './count.ts';
 import { type Figures, ratios, type Summary, summary } from './rounds.ts';
-import { crowdedReadNs } from './shared-cache.ts';
+import { lacksRoom } from './shared-cache.ts';
 import type { Judged } from './verdict.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
@@ -148,7 +148,7 @@ export function markdown(table: Table, machine: Machine): string {
 const coresBusyMin = 0.9;
 
 const hadNoCore = ({ coresBusy }: TableLine): boolean => coresBusy.median < coresBusyMin;
-const wasCrowded = ({ sharedReadNs }: TableLine): boolean => sharedReadNs.median > crowdedReadNs;
+const hadNoCache = ({ sharedReadNs }: TableLine): boolean => lacksRoom(sharedReadNs.median);
 
 function disturbances({ lines, isLoadFixed }: Table): string[] {
   const notes = lines
@@ -157,12 +157,12 @@ function disturbances({ lines, isLoadFixed }: Table): string[] {
       ({ side, coresBusy }) =>
         `- **Disturbed**: ${side} had ${fixed(coresBusy.median)} of its core, so that its figure by the clock is too low. Other programs were running, or the load generator was the limit.`,
     );
-  const [ours] = lines;
-  if (ours === undefined) return notes;
-  const read = `A read that only the cache can answer which all cores share took ${spread(ours.sharedReadNs, count)} ns before each round of the first side.`;
+  const [slowest] = lines.toSorted((a, b) => b.sharedReadNs.median - a.sharedReadNs.median);
+  if (slowest === undefined) return notes;
+  const read = `A read that only the cache can answer which all cores share took ${spread(slowest.sharedReadNs, count)} ns before the rounds of ${slowest.side}, and no longer before those of others.`;
   return [
     ...notes,
-    lines.some(wasCrowded)
+    hadNoCache(slowest)
       ? `- **Disturbed**: ${read} That is as long as memory takes: others on this host have taken that cache, or it gives this machine little of it. What needs much memory is several times slower, each side by another factor.`
       : `- ${read}`,
   ];
@@ -180,12 +180,12 @@ function targetCell(table: Table, line: TableLine): string {
 /**
  * Why the ratio of this line says nothing; null where it counts. A side that did not have its core makes the
  * ratio too good for us. Where we did not have ours, it is too bad: a target that is met all the same is met.
- * In a crowded cache it is either, by how much memory the sides need.
+ * Without room in the shared cache it is either, by how much memory the sides need.
  */
 export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): string | null {
   const [ours = line] = lines;
   const { side, versus } = line;
-  if (wasCrowded(ours) || wasCrowded(line)) return `beside ${side}: there was no room in the shared cache`;
+  if (hadNoCache(ours) || hadNoCache(line)) return `beside ${side}: there was no room in the shared cache`;
   const isMet = versus !== null && versus.wanted !== null && versus.ratio.median >= versus.wanted;
   const isDisturbed = isLoadFixed !== true && (hadNoCore(line) || (!isMet && hadNoCore(ours)));
   return isDisturbed ? `beside ${side}: a side did not have its core` : null;

@@ -13,10 +13,10 @@ export const httpLimits = {
    * (contract §16); a longer one ends the connection.
    */
   streamMessageBytesMax: 128 * 1024,
-  /**
-   * Addresses of gates that are remembered, some 4 MB. Whoever makes up ids has all of them read once more.
-   */
-  knownRoutesMax: 16_384,
+  /** Addresses of gates that are remembered, about 0.3 MB. */
+  knownRoutesMax: 1_024,
+  /** So many find no room before others are remembered: those that are there may not come any more. */
+  missedRoutesMax: 64 * 1_024,
   /**
    * A client that does not answer a close frame is cut off after this. uWebSockets.js fixes it at up to 16 s.
    */

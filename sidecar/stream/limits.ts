@@ -11,8 +11,9 @@ export const streamLimits = {
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
   /**
-   * Of these, what may wait as text, which is read faster than bytes. What waits for long is moved by two
-   * collections of the young generation of V8 (16 MB), so that it must be little beside that; bytes stay.
+   * While no more of these are unanswered, frames wait as text, which is read faster than bytes. What waits
+   * for long is moved by two collections of the young generation of V8 (16 MiB), so that it must be little
+   * beside that; bytes stay where they are.
    */
   unreadTextBytesMax: 1024 * 1024,
   /** Taken in one step, before other streams have theirs: their answers leave with one call to the system. */

@@ -17,8 +17,8 @@ export interface NamedFrame {
 }
 
 /**
- * `message`: as in `parseUncheckedBody`. Throws `invalid_json`, and `invalid_request` for a frame without an
- * id of 1 to 64 characters.
+ * `message`: as it came, or its text where all of its characters are ASCII. Throws `invalid_json`, and
+ * `invalid_request` for a frame without an id of 1 to 64 characters.
  */
 export function nameFrame(message: Buffer | string): NamedFrame {
   const { value: members, isPlain } = parseUncheckedBody(message);

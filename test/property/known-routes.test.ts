@@ -46,17 +46,27 @@ it('an address that came before is read as it was read then', () => {
   expect(known).toBeGreaterThan(100);
 });
 
-it('is remembered among at most so many, and none that names no gate', () => {
+it('only addresses of gates are remembered, and at most so many', () => {
   const routes = new KnownRoutes();
   const ask = (id: string, below = '') =>
     routes.of({ method: 'POST', path: `/v1/gates/${id}/check${below}` });
   for (let n = 0; n < 100; n++) ask(`gate-${n}`);
   expect(routes.size).toBe(0);
-  for (let n = 0; n <= httpLimits.knownRoutesMax; n++) ask(gateId(n));
-  expect(routes.size).toBe(1);
+  const { knownRoutesMax, missedRoutesMax } = httpLimits;
+  const first = gateId(0);
+  ask(first);
+  const known = ask(first);
+  for (let n = 2; n < knownRoutesMax + missedRoutesMax; n++) ask(gateId(n));
+  // Full: those that are there stay.
+  expect(routes.size).toBe(knownRoutesMax);
+  expect(ask(first)).toBe(known);
+  // Until many more have come: then it is the turn of others.
+  ask(gateId(1));
+  ask(gateId(1));
+  expect(routes.size).toBe(2);
   expect(ask(gateIds[0])).toEqual({ kind: 'check', gateId: gateIds[0] });
   expect(ask(gateIds[0])).toBe(ask(gateIds[0]));
-  expect(routes.size).toBe(2);
+  expect(routes.size).toBe(3);
   expect(ask(gateIds[0], '/batch')).toEqual({ kind: 'check_batch', gateId: gateIds[0] });
   expect(ask(gateIds[0], '/batch')).toBe(ask(gateIds[0], '/batch'));
 });

@@ -22,12 +22,15 @@ async function measure(stolenByRound: readonly number[]) {
   });
   const of = (name: string) => (figures.get(name) ?? []).map(({ perSecond }) => perSecond);
   const readsOf = (name: string) => (figures.get(name) ?? []).map(({ sharedReadNs }) => sharedReadNs);
-  return { names: names.join(''), a: of('a'), b: of('b'), reads: { a: readsOf('a'), b: readsOf('b') } };
+  return {
+    measured: { names: names.join(''), a: of('a'), b: of('b') },
+    reads: { a: readsOf('a'), b: readsOf('b') },
+  };
 }
 
 describe('the rounds of a row', () => {
   it('measure the sides in turns', async () => {
-    expect(await measure([])).toMatchObject({ names: 'abba', a: [1, 4], b: [2, 3] });
+    expect((await measure([])).measured).toEqual({ names: 'abba', a: [1, 4], b: [2, 3] });
   });
 
   it('look at the shared cache before each measurement', async () => {
@@ -35,10 +38,10 @@ describe('the rounds of a row', () => {
   });
 
   it('are measured again where the host took the machine, and all sides of a round are kept or none', async () => {
-    expect(await measure([1e3])).toMatchObject({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect((await measure([1e3])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 
   it('end after half as many more, with those that lost least', async () => {
-    expect(await measure([1e9, 1e3, 1e6])).toMatchObject({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect((await measure([1e9, 1e3, 1e6])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 });

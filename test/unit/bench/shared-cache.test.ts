@@ -15,7 +15,7 @@ describe('a chain of cache lines', () => {
     expect(walk(chain)).toBe(0);
   });
 
-  it('goes from a line to its neighbour no more often than chance does', () => {
+  it('hardly ever leads from a line to its neighbour', () => {
     const starts = Array.from({ length: lines }, (_, line) => line * 16);
     const toNeighbour = starts.filter((at) => Math.abs((chain[at] ?? 0) - at) === 16);
     expect(toNeighbour.length).toBeLessThan(20);
@@ -23,7 +23,7 @@ describe('a chain of cache lines', () => {
 });
 
 describe('a read that only the shared cache can answer', () => {
-  it('takes longer than one that a core answers by itself, and no longer than any memory', () => {
+  it('is really made: it takes some time, and no longer than any memory does', () => {
     const readNs = sharedCacheReadNs();
     expect(readNs).toBeGreaterThan(1);
     expect(readNs).toBeLessThan(100_000);
