@@ -1,4 +1,6 @@
+import { count } from './count.ts';
 import { type Distribution, distributionChart } from './distribution-chart.ts';
+import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
 import { escaped, type Machine, machineLine } from './table.ts';
 import type { Judged } from './verdict.ts';
 
@@ -33,6 +35,8 @@ export interface LatencyTable {
   readonly notes: readonly string[];
   /** Figures of targets that are not about the p99 of a line. */
   readonly judged?: readonly Judged[];
+  /** Written by `runRows`: see sharedCacheReadNs. */
+  readonly sharedReadNs?: { readonly before: number; readonly after: number };
 }
 
 /** The line of a kind of question whose requests took so long; at least one. */
@@ -53,19 +57,37 @@ export function latencyLine(
 }
 
 /** Where answering nothing takes longer than this, other programs are measured and not this one. */
-export const floorP99MsMax = 5;
+const floorP99MsMax = 5;
 
-const verdict = (isMet: boolean, isDisturbed: boolean): string => {
+/** Why times that are too long say nothing; null where they count. Times that are short enough are. */
+export function disturbanceOfTimes({ floor, sharedReadNs }: LatencyTable): string | null {
+  if (floor !== undefined && floor.p99Ms > floorP99MsMax) return 'an answer without work took as long';
+  const hadRoom = sharedReadNs === undefined || !lacksRoom(longer(sharedReadNs));
+  return hadRoom ? null : lackOfRoom;
+}
+
+const longer = ({ before, after }: NonNullable<LatencyTable['sharedReadNs']>): number =>
+  Math.max(before, after);
+
+const verdict = (isMet: boolean, disturbance: string | null): string => {
   if (isMet) return 'met';
-  return isDisturbed ? 'not judged: the machine was disturbed, see the last line' : '**missed**';
+  return disturbance === null ? '**missed**' : `not judged: ${disturbance}`;
 };
+
+/** At most one line. */
+function cacheNote({ sharedReadNs }: LatencyTable): readonly string[] {
+  if (sharedReadNs === undefined) return [];
+  const { before, after } = sharedReadNs;
+  const read = `A read that only the cache can answer which all cores share took ${count(before)} ns before this row and ${count(after)} ns after it.`;
+  return [lacksRoom(longer(sharedReadNs)) ? `- **Disturbed**: ${read} ${lackOfRoomMeans}` : `- ${read}`];
+}
 
 /** Times below ten milliseconds keep their decimals. */
 const fixed = (figure: number): string => figure.toFixed(figure < 10 ? 2 : 1);
 
 export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
   const { floor } = table;
-  const isDisturbed = floor !== undefined && floor.p99Ms > floorP99MsMax;
+  const disturbance = disturbanceOfTimes(table);
   const header = ['what', 'requests', 'p50 ms', 'p99 ms', 'max ms', 'target', 'remark'];
   const rows = [...table.lines, ...(floor === undefined ? [] : [floor])].map(
     ({ what, requests, p50Ms, p99Ms, maxMs, target, remark }) => [
@@ -76,7 +98,7 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
       fixed(maxMs),
       target === null
         ? ''
-        : `${target.name}: ${target.p99MsMax} ${verdict(p99Ms <= target.p99MsMax, isDisturbed)}`,
+        : `${target.name}: ${target.p99MsMax} ${verdict(p99Ms <= target.p99MsMax, disturbance)}`,
       remark,
     ],
   );
@@ -85,6 +107,7 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
     '',
     ...[header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`),
     '',
+    ...cacheNote(table),
     ...table.notes.map((note) => `- ${note}`),
     '',
     ...table.plans.flatMap(({ of, text }) => [`## ${of}`, '', '```', text, '```', '']),

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Measured, Row } from './row.ts';
+import { sharedCacheReadNs } from './shared-cache.ts';
 import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
 
 /** No row is begun later than this: what a quiet machine takes, and half as much again. */
@@ -19,6 +20,8 @@ export interface RunOptions {
   readonly endPrograms: () => void;
   /** Keeps the cores awake until the function that it returns is called. */
   readonly keepAwake: () => () => void;
+  /** Default: sharedCacheReadNs. */
+  readonly sharedReadNs?: () => number;
 }
 
 export interface Outcome {
@@ -30,7 +33,7 @@ export interface Outcome {
 /** One row after the other; one that fails is named, and the others run all the same. */
 export async function runRows(
   chosen: readonly Row[],
-  { isQuick, say, write, endPrograms, keepAwake }: RunOptions,
+  { isQuick, say, write, endPrograms, keepAwake, sharedReadNs = sharedCacheReadNs }: RunOptions,
 ): Promise<Outcome> {
   const verdicts: Verdict[] = [];
   const failures: string[] = [];
@@ -41,7 +44,9 @@ export async function runRows(
     try {
       if (performance.now() - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
-      const tables = await runRow(row, { isQuick, say, endPrograms, keepAwake });
+      const tables = await betweenReads(sharedReadNs, () =>
+        runRow(row, { isQuick, say, endPrograms, keepAwake }),
+      );
       for (const table of tables) write(table);
       const measured = tables.flatMap(verdictsOf);
       failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
@@ -58,10 +63,21 @@ export async function runRows(
   return { verdicts, failures };
 }
 
+/** In tables of two sides there is such a read for each measurement; tables of waiting times get two. */
+async function betweenReads(
+  readNs: () => number,
+  run: () => Promise<readonly Measured[]>,
+): Promise<readonly Measured[]> {
+  const before = readNs();
+  const tables = await run();
+  const sharedReadNs = { before, after: readNs() };
+  return tables.map((table) => ('kind' in table ? { ...table, sharedReadNs } : table));
+}
+
 /** Rejects as the row does, or once it has taken too long and its programs were ended. */
 async function runRow(
   row: Row,
-  { isQuick, say, endPrograms, keepAwake }: Omit<RunOptions, 'write'>,
+  { isQuick, say, endPrograms, keepAwake }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
 ): Promise<readonly Measured[]> {
   const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
   const secondsMax = Math.max(rowSecondsMin, expectedS * patience);

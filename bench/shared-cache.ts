@@ -18,6 +18,11 @@ const memoryReadNs = 100;
 /** Next to nothing of what is read stays in the shared cache. */
 export const lacksRoom = (readNs: number): boolean => readNs >= memoryReadNs;
 
+export const lackOfRoom = 'there was no room in the shared cache';
+/** What it means, for the notes of a table. */
+export const lackOfRoomMeans =
+  'That is as long as memory takes: others on this host have taken that cache, or it gives this machine little of it. What needs much memory is several times slower, each side by another factor.';
+
 let chain: Int32Array | null = null;
 
 /**

@@ -1,6 +1,6 @@
 import { count } from './count.ts';
 import { type Figures, ratios, type Summary, summary } from './rounds.ts';
-import { lacksRoom } from './shared-cache.ts';
+import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
 import type { Judged } from './verdict.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
@@ -160,12 +160,7 @@ function disturbances({ lines, isLoadFixed }: Table): string[] {
   const [slowest] = lines.toSorted((a, b) => b.sharedReadNs.median - a.sharedReadNs.median);
   if (slowest === undefined) return notes;
   const read = `A read that only the cache can answer which all cores share took ${spread(slowest.sharedReadNs, count)} ns before the rounds of ${slowest.side}, and no longer before those of others.`;
-  return [
-    ...notes,
-    hadNoCache(slowest)
-      ? `- **Disturbed**: ${read} That is as long as memory takes: others on this host have taken that cache, or it gives this machine little of it. What needs much memory is several times slower, each side by another factor.`
-      : `- ${read}`,
-  ];
+  return [...notes, hadNoCache(slowest) ? `- **Disturbed**: ${read} ${lackOfRoomMeans}` : `- ${read}`];
 }
 
 function targetCell(table: Table, line: TableLine): string {
@@ -185,7 +180,7 @@ function targetCell(table: Table, line: TableLine): string {
 export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): string | null {
   const [ours = line] = lines;
   const { side, versus } = line;
-  if (hadNoCache(ours) || hadNoCache(line)) return `beside ${side}: there was no room in the shared cache`;
+  if (hadNoCache(ours) || hadNoCache(line)) return `beside ${side}: ${lackOfRoom}`;
   const isMet = versus !== null && versus.wanted !== null && versus.ratio.median >= versus.wanted;
   const isDisturbed = isLoadFixed !== true && (hadNoCore(line) || (!isMet && hadNoCore(ours)));
   return isDisturbed ? `beside ${side}: a side did not have its core` : null;

@@ -1,6 +1,6 @@
 import { count } from './count.ts';
 import type { LatencyTable } from './latency-table.ts';
-import { floorP99MsMax } from './latency-table.ts';
+import { disturbanceOfTimes } from './latency-table.ts';
 import { disturbanceOf, type Table } from './table.ts';
 import { isTargetName, type TargetName, targets } from './targets.ts';
 
@@ -32,7 +32,10 @@ export const notMeasured = (
 
 /** Every verdict that the table of a row supports. */
 export function verdictsOf(table: Table | LatencyTable): readonly Verdict[] {
-  const figures = (table.judged ?? []).map((judged) => verdictOf(table.row, judged, null));
+  const lateBy = 'kind' in table ? disturbanceOfTimes(table) : null;
+  const figures = (table.judged ?? []).map((judged) =>
+    verdictOf(table.row, { ...judged, disturbed: judged.disturbed ?? lateBy }, null),
+  );
   const verdicts = [...figures, ...('kind' in table ? latencyVerdicts(table) : ratioVerdicts(table))];
   return verdicts.filter((verdict) => verdicts.every((other) => !isWorse(other, verdict)));
 }
@@ -52,12 +55,11 @@ const ratioVerdicts = (table: Table): readonly Verdict[] =>
     return [verdictOf(table.row, { target, figure: ratio.median, disturbed }, ratioByCpu.median)];
   });
 
-function latencyVerdicts({ row, lines, floor }: LatencyTable): readonly Verdict[] {
-  const isDisturbed = floor !== undefined && floor.p99Ms > floorP99MsMax;
-  return lines.flatMap(({ target, p99Ms }) => {
+function latencyVerdicts(table: LatencyTable): readonly Verdict[] {
+  return table.lines.flatMap(({ target, p99Ms }) => {
     if (target === null || !isTargetName(target.name)) return [];
-    const disturbed = isDisturbed && p99Ms > target.p99MsMax ? 'an answer without work took as long' : null;
-    return [verdictOf(row, { target: target.name, figure: p99Ms, disturbed }, null)];
+    const disturbed = p99Ms > target.p99MsMax ? disturbanceOfTimes(table) : null;
+    return [verdictOf(table.row, { target: target.name, figure: p99Ms, disturbed }, null)];
   });
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { LatencyTable } from '../../../bench/latency-table.ts';
 import type { Measured, Row } from '../../../bench/row.ts';
 import { type RunOptions, runRows } from '../../../bench/run-rows.ts';
 import type { Table } from '../../../bench/table.ts';
@@ -37,6 +38,7 @@ function observed(): Observed {
         options.isAwake = false;
       };
     },
+    sharedReadNs: () => 15,
     ...{ written, said, ended: 0, isAwake: false },
   };
   return options;
@@ -72,6 +74,22 @@ test('says of a target that its row has no figure for that it was not measured',
   );
   expect(failures).toEqual([]);
   expect(verdicts).toMatchObject([{ target: 'P1', figure: null, status: 'not measured' }]);
+});
+
+test('reads from the shared cache before and after a row of waiting times, and judges it by that', async () => {
+  const reads = [20, 160];
+  const waiting: LatencyTable = {
+    ...{ kind: 'latency', row: 'waiting', title: 'waiting', lines: [], plans: [], notes: [] },
+    judged: [{ target: 'P15', figure: 9, disturbed: null }],
+  };
+  const tables: Measured[] = [];
+  const { verdicts } = await runRows([rowOf('waiting', 'P15', async () => waiting)], {
+    ...observed(),
+    write: (table) => void tables.push(table),
+    sharedReadNs: () => reads.shift() ?? Number.NaN,
+  });
+  expect(tables).toEqual([{ ...waiting, sharedReadNs: { before: 20, after: 160 } }]);
+  expect(verdicts).toMatchObject([{ status: 'not judged', remark: 'there was no room in the shared cache' }]);
 });
 
 test('keeps the cores awake while a row runs, unless the row lets them sleep', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type LatencyTable, latencyMarkdown } from '../../../bench/latency-table.ts';
 import { type Table, tableLine } from '../../../bench/table.ts';
 import { verdictsOf } from '../../../bench/verdict.ts';
 
@@ -62,5 +63,57 @@ describe('the verdict on a ratio', () => {
         'not judged',
       );
     }
+  });
+});
+
+describe('the verdict on waiting times', () => {
+  const line = { requests: 100, p50Ms: 1, maxMs: 90, remark: '' };
+  const tableOf = (
+    p99Ms: number,
+    state: Pick<LatencyTable, 'sharedReadNs' | 'floor'> = {},
+  ): LatencyTable => ({
+    ...{ kind: 'latency', row: 'discover', title: '', plans: [], notes: [], ...state },
+    lines: [{ ...line, what: 'all questions', p99Ms, target: { name: 'P18', p99MsMax: 20 } }],
+  });
+  const floor = { ...line, what: 'nothing', p99Ms: 8, target: null };
+  const machine = {
+    ...{ cpu: '', cores: 2, node: '', kernel: '', version: '', commit: '', measuredAt: '' },
+  };
+
+  it.each<[string, LatencyTable, string, string]>([
+    ['short ones', tableOf(19), 'met', 'P18: 20 met |'],
+    ['long ones', tableOf(21), 'missed', 'P18: 20 **missed** |'],
+    [
+      'long ones where an answer without work is late',
+      tableOf(21, { floor }),
+      'not judged',
+      'P18: 20 not judged: an answer without work took as long |',
+    ],
+    [
+      'long ones without room in the shared cache before or after',
+      tableOf(21, { sharedReadNs: { before: 20, after: 130 } }),
+      'not judged',
+      'P18: 20 not judged: there was no room in the shared cache |',
+    ],
+    [
+      'long ones with room in it',
+      tableOf(21, { sharedReadNs: { before: 20, after: 60 } }),
+      'missed',
+      'P18: 20 **missed** |',
+    ],
+    [
+      'short ones on a disturbed machine',
+      tableOf(19, { floor, sharedReadNs: { before: 150, after: 130 } }),
+      'met',
+      'P18: 20 met |',
+    ],
+  ])('of %s is the same on its page and in the summary', (_, table, status, cell) => {
+    expect(verdictsOf(table)).toMatchObject([{ target: 'P18', figure: table.lines[0]?.p99Ms, status }]);
+    expect(latencyMarkdown(table, machine)).toContain(cell);
+  });
+
+  it('says on its page how long a read took', () => {
+    const page = latencyMarkdown(tableOf(19, { sharedReadNs: { before: 150, after: 130 } }), machine);
+    expect(page).toContain('took 150 ns before this row and 130 ns after it. That is as long as memory');
   });
 });
