@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect } from '../control-plane/storage/connect.ts';
@@ -10,6 +9,7 @@ import type { AccountId } from '../shared/model/ids.ts';
 import type { Owner } from '../shared/model/owner.ts';
 import { silentLogger } from '../shared/runtime/logger.ts';
 import { measuredCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { program, ready } from './installation.ts';
 import { freePort, type Program, start } from './programs.ts';
 
@@ -44,10 +44,10 @@ export async function setAuditStage(of: {
   /** Of the control plane; default: the measured one. */
   readonly core?: Parameters<typeof start>[0]['core'];
 }): Promise<AuditStage> {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
+  const folder = newFolder('audit-stage');
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);
-  const stops: (() => Promise<void>)[] = [async () => rmSync(folder, { recursive: true, force: true })];
+  const stops: (() => Promise<void>)[] = [async () => removeFolder(folder)];
   const stop = async () => {
     for (const each of stops.toReversed()) await each();
   };

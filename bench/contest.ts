@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
@@ -56,7 +54,7 @@ export async function contest(
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), `agent-trust-bench-${row}-`));
+  const folder = newFolder(row);
   const stops: (() => Promise<void>)[] = [];
   const atEnd = (stop: () => Promise<void>) => void stops.push(stop);
   const installed = async (...options: Parameters<typeof install>) => {
@@ -86,7 +84,7 @@ export async function contest(
     };
   } finally {
     for (const stop of stops.toReversed()) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Database } from '../control-plane/base/database.ts';
 import { offersQuery, totalQuery } from '../control-plane/discovery/find-offers.ts';
@@ -10,6 +9,7 @@ import { silentLogger } from '../shared/runtime/logger.ts';
 import { type DiscoveryQuery, discoverySorts } from '../shared/wire/discovery.ts';
 import { askNothing, atRate } from './at-rate.ts';
 import { measuredCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { program, ready } from './installation.ts';
 import { type LatencyLine, type LatencyTable, latencyLine } from './latency-table.ts';
 import { areaName, categoryName, crowded, fillMarket } from './market.ts';
@@ -21,7 +21,7 @@ import { targets } from './targets.ts';
 export async function discover({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const entries = isQuick ? 50_000 : 1_000_000;
   const requests = isQuick ? 200 : 3_000;
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
+  const folder = newFolder('discover');
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);
   const stops: (() => Promise<void>)[] = [];
@@ -72,7 +72,7 @@ export async function discover({ isQuick, say }: BenchOptions): Promise<LatencyT
     };
   } finally {
     for (const stop of stops.toReversed()) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chargedSide, type Driven } from './charged-side.ts';
 import { mustPermit } from './contestant.ts';
 import { measuredCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, type Program, peer, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
@@ -47,7 +46,7 @@ export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-embedded-'));
+  const folder = newFolder('embedded');
   const installation = await install();
   let service: Program | null = null;
   try {
@@ -70,7 +69,7 @@ export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
   } finally {
     await service?.stop();
     await installation.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

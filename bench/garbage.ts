@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { must } from '../shared/errors/assert.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { disturbanceOf, type Offered, offer, warmSeconds } from './open-load.ts';
 import { findProgram } from './programs.ts';
@@ -28,7 +27,7 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-garbage-'));
+  const folder = newFolder('garbage');
   const installation = await install();
   try {
     const { gateId, passport, request } = await benchGate(installation);
@@ -77,7 +76,7 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     };
   } finally {
     await installation.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
 import { measuredCore, otherCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { freePort, keepSessionsNice, nicely, type Program, pinTree, start } from './programs.ts';
 
 /**
@@ -87,13 +87,13 @@ interface InstallOptions {
  * processor from the load generator, and so has a lower priority.
  */
 export async function install(options: InstallOptions = {}): Promise<Installation> {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-'));
+  const folder = newFolder('installation');
   const started: Program[] = [];
   try {
     return await installIn(folder, started, options);
   } catch (error) {
     for (const one of started.toReversed()) await one.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
     throw error;
   }
 }
@@ -201,7 +201,7 @@ async function installIn(
     stop: async () => {
       await sidecar.stop();
       await controlPlane.stop();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

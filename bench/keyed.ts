@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { cpuSecondsOfTree, findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
@@ -31,7 +31,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-keyed-'));
+  const folder = newFolder('keyed');
   let installation: Installation | null = null;
   try {
     installation = await install({ measured: 'control-plane' });
@@ -64,7 +64,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
     return { ...base, lines, skipped: [], notes: [...notes, ...left] };
   } finally {
     await installation?.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../shared/errors/assert.ts';
 import { absentShare } from './absences.ts';
 import { measuredCore } from './cores.ts';
 import { count } from './count.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { addedUp, percentileMs } from './histogram.ts';
 import { type Installation, install } from './installation.ts';
 import type { LatencyTable } from './latency-table.ts';
@@ -74,8 +74,8 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     const notes = ['Skipped: the load generator wrk is not installed (Debian: apt-get install wrk).'];
     return { ...base, lines: [], plans: [], notes };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-latency-'));
-  const memoryFolder = hasRoomInMemory() ? mkdtempSync(join(memory, 'agent-trust-bench-latency-')) : null;
+  const folder = newFolder('latency');
+  const memoryFolder = hasRoomInMemory() ? newFolder('latency', memory) : null;
   let installation: Installation | null = null;
   try {
     // The generator never sleeps: it would leave nothing of its core to a control plane.
@@ -97,8 +97,8 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     return { ...base, ...resultOf({ ...measured, seconds, hasPriority, isInMemory: memoryFolder !== null }) };
   } finally {
     await installation?.stop();
-    rmSync(folder, { recursive: true, force: true });
-    if (memoryFolder !== null) rmSync(memoryFolder, { recursive: true, force: true });
+    removeFolder(folder);
+    if (memoryFolder !== null) removeFolder(memoryFolder);
   }
 }
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
 import { interleaved } from './rounds.ts';
@@ -24,7 +23,7 @@ export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-leases-'));
+  const folder = newFolder('leases');
   let installation: Installation | null = null;
   try {
     installation = await install();
@@ -47,7 +46,7 @@ export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
     return { ...base, lines, skipped: [], notes: [costNote(calls), waitNote(calls), ...notes], judged };
   } finally {
     await installation?.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chargedSide, type Driven } from './charged-side.ts';
 import { mustPermit } from './contestant.ts';
 import { otherCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, peer, start } from './programs.ts';
 import { interleaved, summary } from './rounds.ts';
@@ -71,7 +70,7 @@ async function measured(
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-checks-'));
+  const folder = newFolder('checks');
   const installation = await install();
   try {
     const asked = await prepare(installation, folder);
@@ -98,7 +97,7 @@ async function measured(
     };
   } finally {
     await installation.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -21,6 +21,9 @@ export interface Program {
 
 const running = new Set<ChildProcess>();
 
+/** For setpriv(1): the system ends the program when this process ends, also where that is killed. */
+const endsWithThis = ['--pdeathsig', 'TERM'];
+
 /** Ends what a row that did not come to its end has left running, so that the next has its cores. */
 export function endPrograms(): void {
   for (const child of running) child.kill('SIGKILL');
@@ -40,10 +43,14 @@ export function start(options: {
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }): Program {
-  const child = spawn('taskset', ['-c', String(options.core), ...options.command], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: '/usr/local/bin:/usr/bin:/bin', ...options.environment },
-  });
+  const child = spawn(
+    'setpriv',
+    [...endsWithThis, 'taskset', '-c', String(options.core), ...options.command],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin', ...options.environment },
+    },
+  );
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${options.command.join(' ')} could not be started`);
   running.add(child);

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'undici';
 import { measuredCore, otherCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install, program, ready } from './installation.ts';
 import { type LatencyTable, latencyLine } from './latency-table.ts';
 import { issuePassports } from './passports.ts';
@@ -21,7 +20,7 @@ const betweenMs = 1;
 /** P17: from the answer to a revocation to BLOCK at every sidecar, while all of them serve. */
 export async function propagation({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
   const revocations = isQuick ? 40 : 1_000;
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-propagation-'));
+  const folder = newFolder('propagation');
   const stops: (() => Promise<void>)[] = [];
   try {
     const redis = await startRedis(stops);
@@ -60,7 +59,7 @@ export async function propagation({ isQuick, say }: BenchOptions): Promise<Laten
     };
   } finally {
     for (const stop of stops.toReversed()) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

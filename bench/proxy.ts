@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { chargedSide } from './charged-side.ts';
 import { measuredCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram, freePort, type Program, start } from './programs.ts';
 import { interleaved } from './rounds.ts';
@@ -40,7 +40,7 @@ export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'nginx or wrk is not installed (Debian: apt-get install nginx wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-proxy-'));
+  const folder = newFolder('proxy');
   const stops: (() => Promise<void>)[] = [];
   try {
     const installation = await install({
@@ -60,7 +60,7 @@ export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
     return { ...base, lines, skipped: [], notes: [...notes, serving] };
   } finally {
     for (const stop of stops.toReversed()) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

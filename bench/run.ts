@@ -18,7 +18,7 @@ marked with - too.
 ${rows.map(rowHelp).join('\n')}
 
   --quick  fewer and shorter rounds, three minutes in all: for a look, not for a claim
-Needs two cores and taskset, and for some rows wrk, haproxy, nginx and redis-server (Debian:
+Needs two cores, taskset and setpriv, and for some rows wrk, haproxy, nginx and redis-server (Debian:
 apt-get install wrk haproxy nginx redis-server). What is missing is named as skipped.
 Exit code: 0 when every row came to its end, whatever it measured; 1 when one failed; 2 for a wrong command.
 `;
@@ -45,10 +45,10 @@ async function main(): Promise<number> {
     say(`There is no row named ${unknown.join(', ')}.\n\n${help}`);
     return 2;
   }
-  if (cpus().length < 2 || findProgram('taskset') === null) {
-    say(
-      'The bench needs two cores, and taskset (Debian: util-linux) to keep what is measured on one of them.',
-    );
+  const missing = ['taskset', 'setpriv'].find((program) => findProgram(program) === null);
+  if (cpus().length < 2 || missing !== undefined) {
+    const needs = missing === undefined ? 'two cores' : `${missing} (Debian: apt-get install util-linux)`;
+    say(`The bench needs ${needs}: what is measured has one core, and what loads it the other one.`);
     return 1;
   }
   leaveMeasuredCore();

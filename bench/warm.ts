@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startCerbos } from './cerbos.ts';
 import { type Answer, type Contestant, mustPermit, sideOf } from './contestant.ts';
 import { measuredCore, otherCore } from './cores.ts';
+import { newFolder, removeFolder } from './folders.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from './haproxy.ts';
 import { type Installation, install } from './installation.ts';
 import { peerPackage } from './peer-packages.ts';
@@ -39,7 +38,7 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
     const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trust-bench-wrk-'));
+  const folder = newFolder('wrk');
   const stops: (() => Promise<void>)[] = [];
   try {
     const installation = await install();
@@ -58,7 +57,7 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
     return { ...base, lines, skipped, notes: [...notes, serving] };
   } finally {
     for (const stop of stops.toReversed()) await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 
