@@ -133,6 +133,8 @@ export class RequestWriter {
     // As many as that are counted before they are copied.
     if (Object.keys(given).length > namesMax) return null;
     this.#charsLeft -= 2;
+    // Objects that refer to the same ones again and again double with each level.
+    if (this.#charsLeft < 0) return null;
     // As a whole, so that it keeps the shape that V8 knows: member by member takes several times as long.
     const copy: Record<string, unknown> = { ...given };
     const texts = this.#texts;

@@ -5,7 +5,7 @@ import { sidecarMetrics } from '../operations/metrics.ts';
 import { coreReadinessOf } from '../operations/readiness.ts';
 import type { Core } from '../startup/core.ts';
 import type { EmbeddedAgentTrust, EmbeddedCheck } from './embedded-agent-trust.ts';
-import { InProcessChecks } from './in-process-checks.ts';
+import { InProcessChecks, namedInRequest } from './in-process-checks.ts';
 
 /** What a program gets of a core. What was `started` is stopped with it. */
 export function embed(core: Core, started: Teardown): EmbeddedAgentTrust {
@@ -23,13 +23,13 @@ export function embed(core: Core, started: Teardown): EmbeddedAgentTrust {
     input?: CheckInput,
     options: CallOptions = {},
   ): Promise<Decision> {
-    return typeof gate === 'object'
+    return typeof gate === 'object' && gate !== null
       ? checks.ask(gate.gate, gate, gate)
       : checks.ask(gate, input as CheckInput, options);
   }
   return {
     check,
-    enforce: (all, options = all) => checks.ask(null, all, options),
+    enforce: (all, options = all ?? {}) => checks.ask(namedInRequest, all, options),
     checkBatch: (gateId, all, options = {}) => checks.askBatch(gateId, all, options),
     isReady: () => readiness().status === 'ready',
     readiness,

@@ -30,6 +30,9 @@ export interface InProcessCheck extends CheckInput {
   readonly idempotencyKey?: string;
 }
 
+/** In place of the id of a gate: the one that `request.gate_id` names, or none. */
+export const namedInRequest = Symbol('the gate that the request names');
+
 type Results = readonly (Decision | AgentTrustError)[];
 
 /** A check that is decided in a later turn of the event loop. */
@@ -60,8 +63,7 @@ export class InProcessChecks {
     this.#core = core;
   }
 
-  /** `gateId` null: the gate that `request.gate_id` names, or none. */
-  ask(gateId: string | null, check: InProcessCheck, options: CallOptions): Promise<Decision> {
+  ask(gate: string | typeof namedInRequest, check: InProcessCheck, options: CallOptions): Promise<Decision> {
     return new Promise((resolve, reject) => {
       // Read once: all until the call returns is one moment.
       const nowMs = this.#core.clock.monotonic();
@@ -70,7 +72,8 @@ export class InProcessChecks {
       try {
         pending.watch(options, lateAnswer);
         const read = readCheck(check, this.#core.writer);
-        const head = this.#admit(gateId ?? parseGateChoice(read.call.request), pending);
+        const gateId = gate === namedInRequest ? gateNamedIn(check, read) : gateOf(gate);
+        const head = this.#admit(gateId, pending);
         this.#decide(head, read, pending, nowMs);
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
@@ -80,7 +83,7 @@ export class InProcessChecks {
   }
 
   /** Each is decided and recorded as if it came alone, in order (contract §16). */
-  askBatch(gateId: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
+  askBatch(gate: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
     return new Promise((resolve, reject) => {
       const requestId = newRequestId(this.#core);
       const size = Array.isArray(checks) ? checks.length : 0;
@@ -92,14 +95,15 @@ export class InProcessChecks {
           return;
         }
         const failure = refusalOf(error, requestId);
-        pending.settle(failure instanceof Error ? failure : checks.map(() => failure));
+        pending.settle(failure instanceof Error ? failure : Array.from({ length: size }, () => failure));
       };
       try {
-        pending.watch(options, (): Results => checks.map(lateAnswer));
-        const head = this.#admit(gateId, { requestId });
+        pending.watch(options, (): Results => Array.from({ length: size }, lateAnswer));
         parseCheckBatch({ checks });
+        const head = this.#admit(gateOf(gate), { requestId });
         if (this.#unanswered > embeddedLimits.checksWaitingMax) throw new ApiError('overloaded');
-        const items = checks.map((check) => this.#itemOf(check, head));
+        // Not `map`, which passes over holes.
+        const items = Array.from(checks, (check) => this.#itemOf(check, head));
         new ChecksInOrder(this.#core, {
           read: () => ({
             items,
@@ -161,6 +165,8 @@ export class InProcessChecks {
     try {
       return { kind: 'check', head, check: readCheck(check, this.#core.writer) };
     } catch (error) {
+      // What the program itself has thrown, in a getter, ends the call as it does for a single check.
+      if (!(error instanceof ApiError)) throw error;
       return { kind: 'refused', error };
     }
   }
@@ -227,11 +233,28 @@ const newRequestId = ({ clock, random }: Core): RequestId => random.newId('req',
 
 const lateAnswer = (): Decision => unavailable('timeout', details.timeout);
 
+/**
+ * A program without types may leave the gate out, or misspell its name. It must not become a check without
+ * a gate, and so without limits.
+ */
+function gateOf(gate: unknown): string {
+  if (typeof gate === 'string') return gate;
+  throw new ApiError('gate_not_found', {
+    ...{ param: 'gate', message: 'gate must be the id of a gate. Only enforce may ask without one.' },
+  });
+}
+
+function gateNamedIn(check: object, { call }: CanonicalCheck): string | null {
+  if ('gate' in check && check.gate !== undefined)
+    throw invalidRequest('gate', 'enforce takes the gate from request.gate_id; check takes it as gate.');
+  return parseGateChoice(call.request);
+}
+
 /** A request that is JSON already is copied and written in one walk; the rest is the plain version of it. */
-function readCheck(
-  { passport, request: given, idempotencyKey }: InProcessCheck,
-  writer: RequestWriter,
-): CanonicalCheck {
+function readCheck(check: InProcessCheck, writer: RequestWriter): CanonicalCheck {
+  if (typeof check !== 'object' || check === null)
+    throw invalidRequest('check', 'A check must be an object.');
+  const { passport, request: given, idempotencyKey } = check;
   const isUsual = idempotencyKey === undefined && typeof passport === 'string' && passport.isWellFormed();
   if (isUsual && typeof given === 'object' && given !== null) {
     const written = writer.writeCopy(given, { depth: 1 });

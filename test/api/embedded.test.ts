@@ -95,6 +95,50 @@ describe('a check in the process that asks', () => {
     await expect(noText).rejects.toThrow(InvalidRequestError);
   });
 
+  it('never takes a gate that was left out or misspelled for a check without one', async () => {
+    const check = { passport, request: order };
+    const wrong = [
+      () => trust.check(check as typeof check & { gate: string }),
+      () => trust.check({ ...check, gateId: gate } as unknown as typeof check & { gate: string }),
+      () => trust.check({ ...check, gate: null as unknown as string }),
+      () => trust.check(undefined as unknown as string, check),
+      () => trust.check(null as unknown as string, check),
+      () => trust.checkBatch(undefined as unknown as string, [check]),
+      () => trust.checkBatch(null as unknown as string, [check]),
+    ];
+    for (const call of wrong) {
+      await expect(call()).rejects.toMatchObject({ code: 'gate_not_found', param: 'gate' });
+    }
+    const setup = { sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' };
+    const guard = { gate: undefined as unknown as string, permission: 'orders:create' };
+    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body: {} };
+    await expect(guardedBy(setup, { ...guard, passportFrom: () => passport }, {}, incoming)).rejects.toThrow(
+      'agent-trust refuses this guard',
+    );
+  });
+
+  it('refuses a gate beside a request in enforce, which would not look at it', async () => {
+    const check = { gate, passport, request: order };
+    await expect(trust.enforce(check)).rejects.toMatchObject({ code: 'invalid_request', param: 'gate' });
+    expect(await trust.enforce({ passport, request: order, ...{ gate: undefined } })).toMatchObject({
+      decision: 'PERMIT',
+    });
+  });
+
+  it('names a check that is none, alone and in a batch', async () => {
+    const none = undefined as unknown as { passport: string; request: typeof order };
+    const refused = { code: 'invalid_request', param: 'check' };
+    await expect(trust.check(gate, none)).rejects.toMatchObject(refused);
+    await expect(trust.enforce(none)).rejects.toMatchObject(refused);
+    const withHole = [{ passport, request: order }, null as unknown as typeof none, none];
+    delete withHole[2];
+    expect(await trust.checkBatch(gate, withHole)).toEqual([
+      expect.objectContaining({ decision: 'PERMIT' }),
+      expect.objectContaining(refused),
+      expect.objectContaining(refused),
+    ]);
+  });
+
   it('stands behind a guard in place of the client', async () => {
     const setup = { sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' };
     const incoming = { method: 'POST', path: '/orders', header: () => undefined, body: { item: 'tea' } };
@@ -148,6 +192,11 @@ describe('the program around it', () => {
       },
     };
     await expect(ask(request)).rejects.toThrow('no item today');
+    const batch = [
+      { passport, request: order },
+      { passport, request },
+    ];
+    await expect(trust.checkBatch(gate, batch)).rejects.toThrow('no item today');
     expect(await decisions()).toBe(before);
     expect(await ask()).toMatchObject({ decision: 'PERMIT' });
   });
@@ -351,6 +400,19 @@ describe('starting and stopping', () => {
       decision: 'UNAVAILABLE',
       reason: 'service_unavailable',
     });
+    await own.stop();
+  });
+
+  it('refuses a batch that is none before there is a state too, and its deadline finds nothing to do', async () => {
+    const own = await startEmbedded({
+      ...(await optionsIn(newFolder())),
+      controlPlaneUrl: 'http://127.0.0.1:1',
+      readyWaitMs: 0,
+    });
+    const none = own.checkBatch(gate, 'nonsense' as unknown as [], { deadlineMs: 1 });
+    await expect(none).rejects.toThrow(InvalidRequestError);
+    const one = [{ passport, request: order }];
+    expect(await own.checkBatch(gate, one, { deadlineMs: 1 })).toMatchObject([{ decision: 'UNAVAILABLE' }]);
     await own.stop();
   });
 });

@@ -241,6 +241,20 @@ describe('RequestWriter with a copy', () => {
     expect(writer.writeCopy(given, { depth: 1 })).toBeNull();
   });
 
+  it('reads no more of objects that refer to the same ones than a request may have characters', () => {
+    let reads = 0;
+    const leaf = {
+      get sku() {
+        return ++reads;
+      },
+    };
+    // A text of it would have a million leaves.
+    let given: object = leaf;
+    for (let level = 0; level < 20; level++) given = { a: given, b: given };
+    expect(new RequestWriter().writeCopy(given, { depth: 1 })).toBeNull();
+    expect(reads).toBeLessThan(limits.bodyBytesMax);
+  });
+
   it.each([
     ['a list', []],
     ['what has a JSON form of its own', { at: new Date(0) }],
