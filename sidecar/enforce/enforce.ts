@@ -52,6 +52,7 @@ import {
 import { type OpenRequests, trackOpenRequests } from './open-requests.ts';
 import { type CanonicalCheck, readCheck } from './parse-body.ts';
 import { PlainPermits } from './plain-permits.ts';
+import { refuseWhereDisowned } from './refuse-where-disowned.ts';
 import {
   answerReply,
   type CheckReply,
@@ -72,6 +73,8 @@ export interface EnforcerDeps extends Omit<SectionDeps, 'authenticate' | 'leases
   readonly settlements: Pick<Settlements, 'send'>;
   /** Of everybody who reads checks on this loop. */
   readonly writer: RequestWriter;
+  /** See refuseWhereDisowned. Asked in each section that decides: it may change while a request waits. */
+  readonly mustNotServe: () => string | null;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
   readonly catchUp: Pick<CatchUp, 'mayDecideAt' | 'wait'>;
   /** All that one request waits for leases and settlements together. Default: limits.quotaWaitMsMax. */
@@ -346,7 +349,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   /** One pass, and what it leaves to do. `nowMs`: where the clock was read in this very call of the loop. */
   #decide(open: OpenRequest, nowMs: MonotonicMillis = this.#deps.clock.monotonic()): void {
-    const { spool, catchUp } = this.#deps;
+    const { mustNotServe, spool, catchUp } = this.#deps;
+    refuseWhereDisowned(mustNotServe());
     if (spool.isFull) throw new ApiError('overloaded');
     if (!catchUp.mayDecideAt(nowMs)) {
       if (!catchUp.wait(() => this.#decideAgain(open))) throw new ApiError('overloaded');

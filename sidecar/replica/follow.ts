@@ -61,7 +61,7 @@ export interface Following {
   readonly status: FollowStatus;
   /**
    * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
-   * Asked before each decision.
+   * Asked before each decision, and at the door.
    */
   readonly mustNotServe: string | null;
   /** The control plane is there again: what waits for its next attempt is tried at once. */

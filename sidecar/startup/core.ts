@@ -168,6 +168,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     verifier,
     leases,
     settlements,
+    mustNotServe: () => following.mustNotServe,
     catchUp,
     spool,
     quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,

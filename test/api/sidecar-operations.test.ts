@@ -1,3 +1,4 @@
+import { cpSync, lstatSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -5,8 +6,10 @@ import { dayMs } from '../../shared/model/time.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { expectWithin, timeUntil } from '../support/time-promise.ts';
 import { until, untilAnswer } from '../support/until.ts';
 
@@ -217,6 +220,38 @@ describe('a sidecar', () => {
     await old.close();
     await successor.close();
     old.removeFolder();
+  });
+
+  it('does not decide what was on its way when it gave up its place', async () => {
+    const gate = await api.createGate();
+    const { passport_id, jwt } = await api.issuePassport();
+    const old = await startTestSidecar({ api, bus: null });
+    await old.caughtUp();
+    const body = JSON.stringify({ passport: jwt, request: order });
+    const connection = await RawConnection.open(Number(new URL(old.origin).port));
+    const head = [
+      ...[`POST /v1/gates/${gate.gate_id}/check HTTP/1.1`, 'Host: sidecar'],
+      ...[`Authorization: Bearer ${api.adminKey}`, `Content-Length: ${body.length}`],
+    ].join('\r\n');
+    await connection.send(`${head}\r\n\r\n${body.slice(0, 50)}`);
+    // In a copy of its folder, as on a restored machine: nothing there tells the old one.
+    const copy = temporaryFolder();
+    const isNoSocket = (path: string) => !lstatSync(path).isSocket();
+    cpSync(old.folder, copy.path, { recursive: true, filter: isNoSocket });
+    const successor = await startTestSidecar({ api, bus: null, folder: copy.path });
+    const isSuperseded = async () =>
+      (await old.call({ path: '/readyz', key: null })).body.control_plane.superseded;
+    await until(isSuperseded, { what: 'a superseded sidecar' });
+    // It never learns of this.
+    await api.call({ url: `/v1/passports/${passport_id}/revoke`, body: {} });
+    await connection.send(body.slice(50));
+    const answer = await connection.next();
+    expect(answer?.status).toBe(503);
+    expect(JSON.parse(answer?.body ?? '')).toMatchObject({ error: { code: 'service_unavailable' } });
+    await old.close();
+    await successor.close();
+    old.removeFolder();
+    copy.remove();
   });
 
   it('decides nothing once the control plane does not accept its API key any more', async () => {

@@ -73,6 +73,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     isFull: false,
     isKeyValid: true,
     isAccountSuspended: false,
+    mustNotServe: null as string | null,
     mayDecide: true,
     mayWait: true,
     /** Requests that wait until it may decide again. */
@@ -104,6 +105,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   });
   const made = enforcer({
     writer: new RequestWriter(),
+    mustNotServe: () => world.mustNotServe,
     catchUp: {
       mayDecideAt: () => world.mayDecide,
       wait: (resume) => {
@@ -312,6 +314,24 @@ describe('the enforcer', () => {
     world.world.standing = { ...active, status: 'revoked' };
     for (const resume of world.world.behind) resume();
     expect(world.spooled.map(({ record }) => record.reason)).toEqual(['passport_revoked']);
+  });
+
+  it('decides nothing that waited while it was told not to serve', async () => {
+    const world = setUp();
+    close = world.close;
+    const outcome = await world.outcomeOf(service.token());
+    world.world.mayDecide = false;
+    world.world.outcome = outcome;
+    const behind = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.mayDecide = true;
+    world.world.outcome = null;
+    const unverified = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    world.world.mustNotServe = 'Another process has its id.';
+    for (const resume of world.world.behind) resume();
+    world.asked[0]?.(outcome);
+    const refused = { error: { code: 'service_unavailable', message: 'Another process has its id.' } };
+    for (const client of [behind, unverified]) expect(bodies(client)).toMatchObject([refused]);
+    expect([world.spooled.length, world.world.permittedShortly]).toEqual([0, 0]);
   });
 
   it('decides by what is in force after verification, not before', async () => {
