@@ -67,9 +67,9 @@ export interface ShipperDeps {
   readonly spool: Spool;
   /**
    * Throws where there is no answer, or one that a ShipAnswer cannot say; after `limits.internalCallMsMax` at
-   * the latest.
+   * the latest. `onOver`: called before that, once `body` may change; never where it may still be sent.
    */
-  readonly client: { shipAttestations(body: Uint8Array): Promise<ShipAnswer> };
+  readonly client: { shipAttestations(body: Uint8Array, onOver: () => void): Promise<ShipAnswer> };
   /** The newest connection of this process; null while there is none. */
   readonly connection: () => ShippingConnection | null;
   readonly random: Random;
@@ -96,6 +96,8 @@ interface Shipment {
   /** It was sent before the one that it follows was taken. */
   readonly isAhead: boolean;
   readonly answer: Promise<ShipAnswer>;
+  /** Over: nobody sends the bytes of the batch any more. */
+  readonly call: { isOver: boolean };
 }
 
 class SpoolShipper implements Shipper {
@@ -108,7 +110,10 @@ class SpoolShipper implements Shipper {
 
   readonly #deps: ShipperDeps;
   readonly #intervalMs: number;
-  /** What they held was taken, so all of it was sent, and their memory may be used again. */
+  /**
+   * Nobody sends what they hold any more, so that their memory may be used again: it is shared, and V8 does
+   * not count it when it decides whether to collect.
+   */
   readonly #idleBatches: BatchBuilder[] = [];
   /** Follows all that was taken so far. */
   #ahead: Shipment | null = null;
@@ -222,7 +227,15 @@ class SpoolShipper implements Shipper {
     if (shipment === null) return 'idle';
     if (this.#isInStep && shipment.batch.isFull) this.#ahead = await this.#shipAfter(shipment);
     this.#isInStep = false;
-    return this.#noteAnswer(shipment, await shipment.answer);
+    try {
+      return await this.#noteAnswer(shipment, await shipment.answer);
+    } finally {
+      this.#putBack(shipment);
+    }
+  }
+
+  #putBack({ batch, call }: Shipment): void {
+    if (call.isOver) this.#idleBatches.push(batch);
   }
 
   /** What is on its way already, if all before it was taken. */
@@ -235,6 +248,7 @@ class SpoolShipper implements Shipper {
     }
     // Two attempts with one batch would be answered in any order.
     await settled(ahead);
+    this.#putBack(ahead);
     this.#ahead = null;
     return null;
   }
@@ -242,8 +256,7 @@ class SpoolShipper implements Shipper {
   /** Sends what comes next. Null: there is nothing. */
   async #ship(reader: EpochReader, connection: ShippingConnection): Promise<Shipment | null> {
     const batch = this.#idleBatches.pop() ?? new BatchBuilder();
-    const end = await reader.fill(batch, this.#refused);
-    this.#noteDamage(reader);
+    const end = await this.#fill(batch, reader);
     if (batch.isEmpty) {
       reader.position = end;
       await this.#dropTaken(reader);
@@ -263,18 +276,37 @@ class SpoolShipper implements Shipper {
   async #shipAfter({ reader, end: from, connection }: Shipment): Promise<Shipment | null> {
     const batch = this.#idleBatches.pop() ?? new BatchBuilder();
     // What is wrong there is met again when it is the next.
-    const end = await reader.fill(batch, this.#refused, from).catch(() => null);
-    this.#noteDamage(reader);
-    if (end !== null && !batch.isEmpty) return this.#send({ batch, reader, end, connection, isAhead: true });
+    const end = await this.#fill(batch, reader, from).catch(() => null);
+    if (end === null) return null;
+    if (!batch.isEmpty) return this.#send({ batch, reader, end, connection, isAhead: true });
     this.#idleBatches.push(batch);
     return null;
   }
 
-  #send(sent: Omit<Shipment, 'answer'>): Shipment {
-    const answer = this.#deps.client.shipAttestations(sent.batch.body(sent.connection));
+  /** Rejects where the disk does not say what comes next: the batch is idle then. */
+  async #fill(
+    batch: BatchBuilder,
+    reader: EpochReader,
+    from?: EpochReader['position'],
+  ): Promise<EpochReader['position']> {
+    try {
+      return await reader.fill(batch, this.#refused, from);
+    } catch (error) {
+      this.#idleBatches.push(batch);
+      throw error;
+    } finally {
+      this.#noteDamage(reader);
+    }
+  }
+
+  #send(sent: Omit<Shipment, 'answer' | 'call'>): Shipment {
+    const call = { isOver: false };
+    const answer = this.#deps.client.shipAttestations(sent.batch.body(sent.connection), () => {
+      call.isOver = true;
+    });
     // Whoever waits for it may come later.
     answer.catch(() => undefined);
-    return { ...sent, answer };
+    return { ...sent, answer, call };
   }
 
   #noteDamage(reader: EpochReader): void {
@@ -331,7 +363,6 @@ class SpoolShipper implements Shipper {
       );
     }
     this.#noteSuccess();
-    this.#idleBatches.push(batch);
     this.shippedRecords += batch.recordCount;
     for (const run of batch.voided) {
       this.voidedRecords[run.reason] += run.count;

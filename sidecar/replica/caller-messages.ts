@@ -6,8 +6,9 @@ export type ToCaller =
   | { readonly kind: 'cancel'; readonly id: number };
 
 /**
- * From the thread, once for each call that was not cancelled, and perhaps for one that was. The class of an
- * error does not travel between threads, nor does what is attached to it.
+ * From the thread, once for each call that was not cancelled, and perhaps for one that was. It reads no bytes
+ * of the call any more: where it failed, its connection is closed. The class of an error does not travel
+ * between threads, nor does what is attached to it.
  */
 export type FromCaller =
   | { readonly kind: 'answered'; readonly id: number; readonly answer: Answer }

@@ -32,9 +32,10 @@ class CallFailed extends Error {
 export interface CallerThread extends HttpCaller {
   /**
    * Bytes in shared memory are sent from where they are, and must not change before the call is over; others
-   * are copied.
+   * are copied. `onOver`: called before the outcome is told, once the thread has reported that it is; never
+   * where the thread was given up or the call was ended by its signal.
    */
-  attempt(call: Call, signal?: AbortSignal): Promise<Answer>;
+  attempt(call: Call, signal?: AbortSignal, onOver?: () => void): Promise<Answer>;
   /** Fails the calls under way. */
   close(): Promise<void>;
 }
@@ -55,6 +56,7 @@ interface Waiting {
   reject(error: unknown): void;
   /** Ends what watches the call. */
   unwatch(): void;
+  readonly onOver: () => void;
 }
 
 class Caller implements CallerThread {
@@ -70,7 +72,7 @@ class Caller implements CallerThread {
     this.#thread = this.#start();
   }
 
-  attempt(call: Call, signal?: AbortSignal): Promise<Answer> {
+  attempt(call: Call, signal?: AbortSignal, onOver: () => void = () => undefined): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new CallFailed('the connections to the control plane are closed', null);
       signal?.throwIfAborted();
@@ -91,7 +93,7 @@ class Caller implements CallerThread {
         clearTimeout(timer);
         signal?.removeEventListener('abort', onAbort);
       };
-      this.#waiting.set(id, { resolve, reject, unwatch });
+      this.#waiting.set(id, { resolve, reject, unwatch, onOver });
       const { body } = call;
       const message: ToCaller = { kind: 'call', id, call: { ...call, body: withoutNeighbours(body) } };
       thread.postMessage(message);
@@ -114,6 +116,7 @@ class Caller implements CallerThread {
     });
     thread.on('message', (news: FromCaller) => {
       const waiting = this.#take(news.id);
+      waiting?.onOver();
       if (news.kind === 'answered') waiting?.resolve(news.answer);
       else waiting?.reject(new CallFailed(news.message, news.code));
     });

@@ -64,8 +64,9 @@ export interface ControlPlaneClient {
   ack(applied: Position): Promise<void>;
   /**
    * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
+   * `onOver`: as in `CallerThread.attempt`.
    */
-  shipAttestations(body: Uint8Array): Promise<ShipAnswer>;
+  shipAttestations(body: Uint8Array, onOver?: () => void): Promise<ShipAnswer>;
   /**
    * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
    * to the call.
@@ -113,10 +114,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
   let connection: ControlPlaneConnection | null = null;
 
   const { reach = new Reach(clock) } = options;
-  const call = async ({ signal, ...request }: Request): Promise<Answer> => {
+  const call = async ({ signal, onOver, ...request }: Request): Promise<Answer> => {
     const sentAtMs = clock.monotonic();
     try {
-      const answer = await caller.attempt({ ...usual, ...request }, signal);
+      const answer = await caller.attempt({ ...usual, ...request }, signal, onOver);
       // The program may be there while its database is not: the same to whoever has to ask.
       if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') reach.noteAnswer();
       else reach.noteAway({ sentAtMs, canConnect: true });
@@ -213,9 +214,9 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         } satisfies AckRequest;
         await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
       }),
-    shipAttestations: async (body) => {
+    shipAttestations: async (body, onOver = () => undefined) => {
       const speaker = connection;
-      const answer = await call({ path: 'attestations', body });
+      const answer = await call({ path: 'attestations', body, onOver });
       const parsed = parseShipAnswer(answer.status, answer.text);
       if (parsed === null) throw errorOf('attestations', answer);
       if (parsed.kind === 'reconnect') forget(speaker);
@@ -261,6 +262,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
 interface Request extends Pick<Call, 'path'>, Partial<Omit<Call, 'path'>> {
   /** Ends the call before its deadline does. */
   readonly signal?: AbortSignal;
+  readonly onOver?: () => void;
 }
 
 const usual: Omit<Call, 'path'> = {

@@ -338,7 +338,7 @@ describe('a sidecar that ships to a control plane', () => {
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 4_000 });
     const shipper = startShipper({
       spool,
-      client: { shipAttestations: (body) => around(() => client.shipAttestations(body)) },
+      client: { shipAttestations: (body, onOver) => around(() => client.shipAttestations(body, onOver)) },
       connection: () => client.connection,
       random,
       logger: silentLogger,

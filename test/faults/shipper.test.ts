@@ -43,9 +43,13 @@ function ship(
   const shipper = startShipper({
     spool,
     client: {
-      shipAttestations: async (body) => {
-        await change.deliver?.(body);
-        return controlPlane.take(body);
+      shipAttestations: async (body, onOver) => {
+        try {
+          await change.deliver?.(body);
+          return controlPlane.take(body);
+        } finally {
+          onOver();
+        }
       },
     },
     connection: () => ({ sidecarId: sampleId('side', 1), connectionId: 'connection-1' }),
@@ -234,6 +238,37 @@ describe('shipper', () => {
       expect(await finish(spool, shipper)).toBe(true);
       expect(controlPlane.records).toEqual(good);
       expect(controlPlane.voids).toMatchObject([{ void: 'refused', count: 1 }]);
+    });
+  });
+
+  describe('uses the memory of a batch again', () => {
+    /** The memory of each batch whose delivery fails, whatever `fail` does. */
+    async function memoryOf(calls: number, fail: (onOver: () => void, call: number) => void) {
+      const spool = await openTestSpool(folder.path);
+      await appendTurn(spool, makeRecords(3));
+      const used: ArrayBufferLike[] = [];
+      const shipAttestations: ShipperDeps['client']['shipAttestations'] = async (body, onOver) => {
+        used.push(body.buffer);
+        fail(onOver, used.length);
+        throw new Error('the control plane is away');
+      };
+      const shipper = ship(spool, { client: { shipAttestations } });
+      const triesAgain = () => {
+        shipper.endPause();
+        return used.length >= calls;
+      };
+      await until(triesAgain, { what: `${calls} calls` });
+      await shipper.stop();
+      await spool.close();
+      return new Set(used).size;
+    }
+
+    it('as soon as its call is over, though it failed', async () => {
+      expect(await memoryOf(20, (onOver) => onOver())).toBe(1);
+    });
+
+    it('never where it may still be sent', async () => {
+      expect(await memoryOf(4, (onOver, call) => (call === 2 ? undefined : onOver()))).toBe(2);
     });
   });
 

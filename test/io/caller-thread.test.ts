@@ -7,6 +7,7 @@ import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type CallerThread, callerThread } from '../../sidecar/replica/caller-thread.ts';
@@ -181,6 +182,52 @@ describe('the thread that calls the control plane', () => {
     await broken;
     expect((await caller.attempt({ ...usual, body })).status).toBe(200);
     expect(bodies.map((each) => each.equals(body))).toEqual([true]);
+  });
+
+  it('says when its bytes may change, and reads none of them after that, though it failed', async () => {
+    // More than the system takes of it in advance.
+    const body = new Uint8Array(new SharedArrayBuffer(64 * 1_048_576)).fill(0x61);
+    const seen: Buffer[] = [];
+    let request: IncomingMessage | undefined;
+    server.removeAllListeners('request');
+    server.on('request', (incoming: IncomingMessage) => {
+      request = incoming;
+      // Reads what the system has taken so far, and then no more.
+      incoming.once('data', (bytes: Buffer) => {
+        seen.push(bytes);
+        incoming.pause();
+      });
+    });
+    let isOver = false;
+    const late = start().attempt({ ...usual, body, timeMsMax: 300 }, undefined, () => {
+      isOver = true;
+      body.fill(0x62);
+    });
+    await expect(late).rejects.toThrow(/timeout/);
+    expect([isOver, seen.length]).toEqual([true, 1]);
+    const rest = must(request, 'it came').on('data', (bytes: Buffer) => seen.push(bytes));
+    const ended = new Promise<void>((resolve) => rest.once('close', resolve));
+    rest.on('error', () => undefined).resume();
+    await ended;
+    const all = Buffer.concat(seen);
+    expect(all.byteLength).toBeLessThan(body.byteLength);
+    expect(all.equals(Buffer.alloc(all.byteLength, 'a'))).toBe(true);
+  });
+
+  it('does not say so of a thread that was given up, nor of a call that was ended', async () => {
+    let overs = 0;
+    const onOver = () => {
+      overs += 1;
+    };
+    const ending = start(await programThat('process.exit(1);'));
+    await expect(ending.attempt(usual, undefined, onOver)).rejects.toThrow('has ended');
+    answer = () => undefined;
+    const signal = AbortSignal.timeout(50);
+    await expect(start().attempt(usual, signal, onOver)).rejects.toThrow(/timeout/);
+    expect(overs).toBe(0);
+    answer = (response) => void response.writeHead(503).end('{}');
+    expect((await start().attempt(usual, undefined, onOver)).status).toBe(503);
+    expect(overs).toBe(1);
   });
 
   it('fails the calls of a thread that ends, and makes the next in another one', async () => {
