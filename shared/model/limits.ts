@@ -177,6 +177,11 @@ export const limits = {
   piiPhoneChecksMax: 256,
   /** A JSON pointer into a request; its parts are keys that the caller chose. */
   piiPointerCharsMax: 512,
+  /**
+   * All pointers of one scan, as JSON. An answer holds them twice, and one long name may be in all of them: a
+   * batch of 1 MiB could ask for an answer of 50.
+   */
+  piiPointersJsonCharsMax: 4 * 1024,
   /** Retry of the shipper and of the pull, doubling from first to last. */
   retryFirstMs: 50,
   retryLastMs: secondMs,

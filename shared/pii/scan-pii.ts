@@ -11,7 +11,8 @@ import type { PhoneChecks } from './phone.ts';
  * §7). A name's finding points at the object it is a name in. Numbers are no strings. Pure, synchronous,
  * linear in the length of the text, and never throws; holds and returns no value, and no pointer names one:
  * where a pointer would be too long, hold U+0000 or pass through a name that is personal data itself, it
- * stops at the object before. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
+ * stops at the object before, and where all of them would be longer than limits.piiPointersJsonCharsMax, at
+ * the request itself. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
  * or after NFKC, whichever is more, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
  */
 export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
@@ -20,6 +21,7 @@ export function scanPii(request: Readonly<Record<string, unknown>>, types: reado
     findings: new Map(),
     path: [],
     charsLeft: limits.piiScanCharsMax,
+    pointerCharsLeft: limits.piiPointersJsonCharsMax,
     isCut: false,
     checks: { left: limits.piiPhoneChecksMax, wereTooFew: false },
   };
@@ -37,6 +39,8 @@ interface Scan {
   /** Names and indexes of the value that is being scanned, outermost first. */
   readonly path: (string | number)[];
   charsLeft: number;
+  /** For pointers, as JSON. */
+  pointerCharsLeft: number;
   /** Something was not looked at. */
   isCut: boolean;
   readonly checks: PhoneChecks;
@@ -85,9 +89,15 @@ function typesIn({ wanted, checks }: Scan, text: string, name: string): PiiType[
   return found.length === 0 ? [] : wanted.filter((type) => found.some((one) => one.type === type));
 }
 
-function addFinding({ findings, path }: Scan, type: PiiType): void {
-  const pointer = pointerTo(path);
-  if (findings.size < limits.piiFindingsMax) findings.set(`${type}${pointer}`, { pointer, type });
+function addFinding(scan: Scan, type: PiiType): void {
+  const { findings, path } = scan;
+  const exact = pointerTo(path);
+  if (findings.size >= limits.piiFindingsMax || findings.has(`${type}${exact}`)) return;
+  const chars = JSON.stringify(exact).length;
+  const hasRoom = chars <= scan.pointerCharsLeft;
+  if (hasRoom) scan.pointerCharsLeft -= chars;
+  const pointer = hasRoom ? exact : '';
+  findings.set(`${type}${pointer}`, { pointer, type });
 }
 
 /** RFC 6901, as far as it may be said. */

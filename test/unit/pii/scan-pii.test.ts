@@ -34,6 +34,22 @@ describe('scanning a request for personal data', () => {
     }
   });
 
+  it('points at the request itself where all pointers together would be too long', () => {
+    const long = '\u0001'.repeat(500);
+    const list = Array.from({ length: limits.piiFindingsMax }, () => 'jane@example.com');
+    const { findings, isComplete } = scanPii({ [long]: list, note: 'from 192.0.2.1' }, piiTypes);
+    expect(findings).toEqual([
+      { pointer: `/${long}/0`, type: 'email' },
+      { pointer: '', type: 'email' },
+      { pointer: '/note', type: 'ip_address' },
+    ]);
+    expect(isComplete).toBe(true);
+    const usual = Array.from({ length: limits.piiFindingsMax }, () => ({ address: 'jane@example.com' }));
+    const pointers = find({ ['x'.repeat(100)]: usual }).map(({ pointer }) => pointer);
+    expect(pointers).toHaveLength(limits.piiFindingsMax);
+    expect(JSON.stringify(pointers).length).toBeLessThan(limits.piiPointersJsonCharsMax + 100);
+  });
+
   it('reports one finding for each pointer and type', () => {
     const text = 'jane@example.com, joe@example.com from 192.0.2.1 and 192.0.2.2';
     expect(find({ text })).toEqual([
