@@ -48,17 +48,29 @@ const settingOf = {
   logLevel: 'LOG_LEVEL',
 } as const;
 
-/** Throws TypeError with all that is wrong with the options, each by its name; no value of a secret. */
+/**
+ * Throws TypeError with all that is wrong with the options, each by its name; no value of a secret. Null
+ * counts as left out.
+ */
 export function settingsOf(options: EmbeddedOptions): SidecarSettings {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError(
+      'startEmbedded takes an object with its options, controlPlaneUrl and apiKey at least.',
+    );
   const given = Object.entries(settingOf).map(([option, setting]) => {
-    const value = options[option as keyof typeof settingOf];
+    const value = options[option as keyof typeof settingOf] ?? undefined;
     return [setting, value === undefined ? undefined : String(value)] as const;
   });
   const problems = Object.keys(options)
-    .filter((name) => !(name in settingOf) && name !== 'logger' && name !== 'readyWaitMs')
+    .filter((name) => !Object.hasOwn(settingOf, name) && name !== 'logger' && name !== 'readyWaitMs')
     .map((name) => `${name} is not an option.`);
-  if (!(readyWaitOf(options) >= 0 && readyWaitOf(options) <= embeddedLimits.readyWaitMsMax))
-    problems.push(`readyWaitMs must be a number from 0 to ${embeddedLimits.readyWaitMsMax}.`);
+  const readyWaitMs: unknown = readyWaitOf(options);
+  const isWait =
+    typeof readyWaitMs === 'number' && readyWaitMs >= 0 && readyWaitMs <= embeddedLimits.readyWaitMsMax;
+  if (!isWait) problems.push(`readyWaitMs must be a number from 0 to ${embeddedLimits.readyWaitMsMax}.`);
+  const logger = givenLogger(options);
+  if (logger !== null && !levels.every((level) => typeof logger[level] === 'function'))
+    problems.push(`logger must have the methods ${levels.join(', ')}.`);
   try {
     const settings = parseSidecarSettings(Object.fromEntries(given));
     if (problems.length === 0) return settings;
@@ -69,8 +81,13 @@ export function settingsOf(options: EmbeddedOptions): SidecarSettings {
   throw new TypeError(problems.join('\n'));
 }
 
-export const readyWaitOf = ({ readyWaitMs = embeddedLimits.readyWaitMsDefault }: EmbeddedOptions): number =>
-  readyWaitMs;
+export const readyWaitOf = ({ readyWaitMs }: EmbeddedOptions): number =>
+  readyWaitMs ?? embeddedLimits.readyWaitMsDefault;
+
+/** Null: it logs on standard error. */
+export const givenLogger = ({ logger }: EmbeddedOptions): EmbeddedLogger | null => logger ?? null;
+
+const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 const inNamesOfOptions = (problem: string): string =>
   Object.entries(settingOf).reduce(

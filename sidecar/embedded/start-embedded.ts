@@ -7,7 +7,7 @@ import { coreFromSettings } from '../startup/from-settings.ts';
 import { shipLeftovers } from '../startup/leftover-spools.ts';
 import { embed } from './embed.ts';
 import type { EmbeddedAgentTrust } from './embedded-agent-trust.ts';
-import { type EmbeddedOptions, loggerOf, readyWaitOf, settingsOf } from './options.ts';
+import { type EmbeddedOptions, givenLogger, loggerOf, readyWaitOf, settingsOf } from './options.ts';
 
 export type { CallOptions } from '../../clients/node/src/call-options.ts';
 export {
@@ -37,10 +37,11 @@ export type { EmbeddedLogger, EmbeddedOptions } from './options.ts';
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedAgentTrust> {
   const settings = settingsOf(options);
+  const given = givenLogger(options);
   const logger =
-    options.logger === undefined
+    given === null
       ? standardErrorLogger({ level: settings.LOG_LEVEL, name: 'agent-trust' })
-      : loggerOf(options.logger);
+      : loggerOf(given);
   const started = teardown(logger);
   try {
     const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');

@@ -39,6 +39,20 @@ describe('the options of an embedded sidecar', () => {
     expect(message).not.toContain('tooshort');
   });
 
+  it('may be null where they may be left out', () => {
+    const nothing = { dataDir: null, redisUrl: null, logger: null, readyWaitMs: null };
+    expect(settingsOf({ ...least, ...(nothing as object) })).toEqual(settingsOf(least));
+  });
+
+  it('are refused where a program without types gives something else', () => {
+    const wrong = { ...least, logger: {}, readyWaitMs: '7', constructor: 1 } as unknown as typeof least;
+    const names = messageOf(() => settingsOf(wrong)).split('\n');
+    expect(names.map((line) => line.split(' ', 1)[0])).toEqual(['constructor', 'readyWaitMs', 'logger']);
+    for (const none of [undefined, null, 'https://trust.example.com']) {
+      expect(messageOf(() => settingsOf(none as unknown as typeof least))).toContain('takes an object');
+    }
+  });
+
   it('name what is missing', () => {
     expect(messageOf(() => settingsOf({} as typeof least))).toBe(
       'controlPlaneUrl must be set.\napiKey must be set.',
