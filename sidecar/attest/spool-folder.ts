@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
 import { type EpochOrigin, isCertain, originFile, parseOrigin, thisMachine } from './epoch-origin.ts';
 import type { SpoolFiles } from './spool-files.ts';
 import { frameZerosMax, parseSegmentName, segmentName } from './spool-segment.ts';
@@ -8,7 +9,7 @@ import { frameZerosMax, parseSegmentName, segmentName } from './spool-segment.ts
  * How a spool lies on the disk:
  *
  *     spool/
- *       writer.sock                    the living writer listens here (hold-spool.ts)
+ *       writer-21f0…9c.sock            the living writer listens here (hold-spool.ts)
  *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane
  *                                      knows its end
  *         origin.json                  where it was written (epoch-origin.ts)
@@ -61,8 +62,8 @@ const epochFolderPattern = /^(\d{8})-([0-9a-f]{32})$/;
 
 /**
  * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Most hold
- * records. Folders of a start that came to nothing are removed on the way. `isSole`: this process alone has
- * the spool.
+ * records. Folders of a start that came to nothing, and segments without a record, are removed on the way, if
+ * this process alone has the spool (`isSole`): otherwise they may be what another one has just begun.
  */
 export async function findEpochs(
   files: SpoolFiles,
@@ -74,15 +75,24 @@ export async function findEpochs(
     const epoch = epochFolderPattern.exec(name)?.[2];
     if (epoch === undefined) continue;
     const folder = join(directory, name);
-    const { segments, isOnDisk } = await findSegments(files, folder);
+    const { segments, isOnDisk } = await findSegments(files, folder, { isSole });
     const origin = await readOrigin(files, folder);
     const here = files.look(folder);
     const isFromHere = here !== null && isCertain(origin, { ...thisMachine(), ...here, is_sole: isSole });
     if (segments.length > 0 || origin !== null) {
       epochs.push({ epoch, folder, segments, isLive: false, isCertain: isFromHere && isOnDisk });
-    } else await removeEpochFolder(files, folder);
+    } else if (isSole) await removeUnused(files, folder);
   }
   return epochs;
+}
+
+/** A process that has started meanwhile may be making it. */
+async function removeUnused(files: SpoolFiles, folder: string): Promise<void> {
+  try {
+    await removeEpochFolder(files, folder);
+  } catch (error) {
+    if (!hasCode(error, 'ENOTEMPTY')) throw error;
+  }
 }
 
 async function readOrigin(files: SpoolFiles, folder: string): Promise<EpochOrigin | null> {
@@ -162,7 +172,11 @@ interface FoundSegments {
   readonly isOnDisk: boolean;
 }
 
-async function findSegments(files: SpoolFiles, folder: string): Promise<FoundSegments> {
+async function findSegments(
+  files: SpoolFiles,
+  folder: string,
+  { isSole }: { readonly isSole: boolean },
+): Promise<FoundSegments> {
   const segments: SpoolSegment[] = [];
   let isOnDisk = true;
   for (const name of await files.list(folder)) {
@@ -174,7 +188,7 @@ async function findSegments(files: SpoolFiles, folder: string): Promise<FoundSeg
     const bytes = await findDataEnd(files, path, size).catch(() => size);
     if (bytes < size && !(await isSynced(files, path))) isOnDisk = false;
     if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, bytes });
-    else await files.removeFile(path);
+    else if (isSole) await files.removeFile(path);
   }
   return { segments, isOnDisk };
 }

@@ -126,7 +126,7 @@ export interface SpoolOptions {
 export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const { directory, fsyncMs, random, logger, files = nodeFiles } = options;
   await files.makeFolder(directory);
-  const hold = await holdSpool(directory);
+  const hold = await holdSpool(directory, random);
   if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
   try {
     // The reader looks for damage, not the start: a full spool would delay the start by seconds, and
