@@ -46,7 +46,10 @@ export interface ReadPosition {
  * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power
  *   cut stopped: no answer promised those records for longer than `fsyncMs`. They are passed over, with a
  *   warning, and the control plane is notified with the end of the epoch. The epoch is never written to
- *   again, so the file is left as it is and goes with its folder.
+ *   again, so the file is left as it is and goes with its folder. Where zeros follow, as a killed writer
+ *   leaves them, that end is doubtful: a record that was answered looks the same when its length or its last
+ *   bytes are damaged. The cost is that after a write which was really torn, which is rare, the units of the
+ *   epoch's leases stay counted until their windows end.
  * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as
  *   an error. The next good frame tells how many numbers are missing; the batch gives these up explicitly
  *   (VoidRun), so that the control plane sees the loss, too, and no later record is held up, taken twice or
@@ -259,8 +262,9 @@ export class EpochReader {
     if (!this.#known.has(name)) {
       if (isTornEnd) {
         this.tornBytes += length;
-        // A write that was stopped leaves the beginning of a frame; anything else may have been a record.
-        if (stop === 'damaged') this.isDoubtful = true;
+        // A write that was stopped leaves the beginning of a frame, and the file ends with it; anything else
+        // may have been a record.
+        if (stop === 'damaged' || segment.hasHole) this.isDoubtful = true;
         logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
       } else {
         const file = join(quarantineFolder(directory), name);

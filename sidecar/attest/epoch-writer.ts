@@ -136,7 +136,7 @@ export class EpochWriter {
     // One that was begun and got no record has the same name.
     if (this.#segment?.path === path) this.release(this.#segment);
     const file = this.#files.create(path);
-    const segment: SpoolSegment = { path, file, isEnded: false, firstSeq, bytes: 0 };
+    const segment: SpoolSegment = { path, file, isEnded: false, firstSeq, hasHole: false, bytes: 0 };
     this.#file = file;
     this.#segment = segment;
     this.#makeLong(file);

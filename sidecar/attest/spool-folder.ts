@@ -51,6 +51,8 @@ export interface SpoolSegment {
   /** Nothing more will be written to it. */
   isEnded: boolean;
   readonly firstSeq: number;
+  /** It was found with zeros behind `bytes`, as a writer that was killed leaves it (EpochWriter). */
+  readonly hasHole: boolean;
   /** How far the file may be read. Only the writer changes it, after a write that succeeded. */
   bytes: number;
 }
@@ -186,8 +188,9 @@ async function findSegments(
     const size = await files.size(path);
     // What the disk does not give back is for the reader to find.
     const bytes = await findDataEnd(files, path, size).catch(() => size);
-    if (bytes < size && !(await isSynced(files, path))) isOnDisk = false;
-    if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, bytes });
+    const hasHole = bytes < size;
+    if (hasHole && !(await isSynced(files, path))) isOnDisk = false;
+    if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, hasHole, bytes });
     else if (isSole) await files.removeFile(path);
   }
   return { segments, isOnDisk };

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -546,6 +546,7 @@ describe('shipper', () => {
       const segment = join(folder.path, segmentFiles().at(-1) ?? '');
       writeFileSync(segment, readFileSync(segment).subarray(0, -bytes));
     };
+    const leaveZeros = () => truncateSync(join(folder.path, segmentFiles().at(-1) ?? ''), 100_000);
     /** Ships what an earlier start left, after this was done to it. */
     async function shipAfter(change: () => unknown): Promise<Shipper> {
       await earlierStart(makeRecords(4).map((record) => [record]));
@@ -583,6 +584,23 @@ describe('shipper', () => {
           const content = readFileSync(segment);
           content[content.length - 10] = 0;
           writeFileSync(segment, content);
+        },
+      ],
+      [
+        'the last record ends in the zeros that a killed writer left',
+        () => {
+          cutOff(30);
+          leaveZeros();
+        },
+      ],
+      [
+        'the length of the last record is damaged, and zeros follow',
+        () => {
+          const segment = join(folder.path, segmentFiles().at(-1) ?? '');
+          const content = readFileSync(segment);
+          content.writeUInt8(content.readUInt8(5) ^ 0x10, 5);
+          writeFileSync(segment, content);
+          leaveZeros();
         },
       ],
       [
