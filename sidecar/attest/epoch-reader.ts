@@ -76,12 +76,10 @@ export class EpochReader {
   #windowSegment: SpoolSegment | null = null;
   #windowOffset = 0;
   #windowBytes = 0;
-  /** Places already set aside: a batch that is tried again reads them again. */
-  readonly #known = new Set<string>();
+  /** By place that is damaged or cannot be read: where in its segment reading goes on. It is set aside. */
+  readonly #passed = new Map<string, number>();
   /** Where reading failed last, and how often in a row. */
   #failure = { name: '', tries: 0 };
-  /** By place: how far its segment reached when the rest of it was given up. */
-  readonly #unreadable = new Map<string, number>();
 
   constructor(
     epoch: SpoolEpoch,
@@ -156,9 +154,9 @@ export class EpochReader {
         continue;
       }
       const name = this.#placeName(segment, at.offset);
-      const givenUpTo = this.#unreadable.get(name);
-      if (givenUpTo !== undefined) {
-        at = { ...at, offset: givenUpTo, holeReason: 'damaged' };
+      const passedTo = this.#passed.get(name);
+      if (passedTo !== undefined) {
+        at = { ...at, offset: passedTo, holeReason: 'damaged' };
         continue;
       }
       const start = await this.#look(segment, at.offset).catch((error) =>
@@ -226,7 +224,7 @@ export class EpochReader {
       () => true,
       () => false,
     );
-    this.#unreadable.set(name, segment.bytes);
+    this.#passed.set(name, segment.bytes);
     this.damagedPlaces += 1;
     this.isDoubtful = true;
     logger.error(
@@ -254,31 +252,46 @@ export class EpochReader {
     await files.read(segment.file ?? segment.path, rest, rest.length, at.offset);
     if (rest.length <= frameZerosMax && rest.every((byte) => byte === 0))
       return { ...at, offset: segment.bytes };
-    const length = findFrame(rest, 1, rest.length, at.seq - 1);
+    // Counted from the segment's first number and not from the one that is wanted: what is damaged is the
+    // same for whoever comes to this place again.
+    const length = await findNextFrame(rest, segment.firstSeq - 1);
+    const behind = at.offset + length;
     const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
     const isTornEnd =
-      length === rest.length && !this.epoch.isLive && this.#segmentAfter(segment) === undefined;
+      behind === segment.bytes && !this.epoch.isLive && this.#segmentAfter(segment) === undefined;
     const name = this.#placeName(segment, at.offset);
-    if (!this.#known.has(name)) {
-      if (isTornEnd) {
-        this.tornBytes += length;
-        // A write that was stopped leaves the beginning of a frame, and the file ends with it; anything else
-        // may have been a record.
-        if (stop === 'damaged' || segment.hasHole) this.isDoubtful = true;
-        logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
-      } else {
-        const file = join(quarantineFolder(directory), name);
-        await files.writeDurably(file, rest.subarray(0, length));
-        this.damagedPlaces += 1;
-        this.isDoubtful = true;
-        logger.error(
-          { ...place, file },
-          'damaged bytes in the spool were set aside; the records in them are lost',
-        );
-      }
-      this.#known.add(name);
+    if (isTornEnd) {
+      this.tornBytes += length;
+      // A write that was stopped leaves the beginning of a frame, and the file ends with it; anything else
+      // may have been a record.
+      if (stop === 'damaged' || segment.hasHole) this.isDoubtful = true;
+      logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
+    } else {
+      const file = join(quarantineFolder(directory), name);
+      await files.writeDurably(file, rest.subarray(0, length));
+      this.damagedPlaces += 1;
+      this.isDoubtful = true;
+      logger.error(
+        { ...place, file },
+        'damaged bytes in the spool were set aside; the records in them are lost',
+      );
     }
-    return { ...at, offset: at.offset + length, holeReason: 'damaged' };
+    this.#passed.set(name, behind);
+    return { ...at, offset: behind, holeReason: 'damaged' };
+  }
+}
+
+/**
+ * Where in the bytes, from the second on, the next frame begins with a record later than `afterSeq`; their
+ * length if there is none. Makes way for requests in between.
+ */
+async function findNextFrame(bytes: Buffer, afterSeq: number): Promise<number> {
+  for (let at = 1; ; ) {
+    const stepEnd = Math.min(at + attestLimits.spoolStepBytes, bytes.length);
+    const found = findFrame(bytes, at, bytes.length, afterSeq, stepEnd);
+    if (found < stepEnd || stepEnd === bytes.length) return found;
+    at = stepEnd;
+    await nextTurn();
   }
 }
 

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -11,7 +12,8 @@ import { countWaiting } from '../../sidecar/attest/count-waiting.ts';
 import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
-import { frameEnd, frameRecords } from '../../sidecar/attest/spool-segment.ts';
+import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
+import { findFrame, frameEnd, frameRecords } from '../../sidecar/attest/spool-segment.ts';
 import { sampleId } from '../support/sample-chains.ts';
 import {
   appendBacklog,
@@ -348,5 +350,71 @@ describe('a spool that an earlier build has left', () => {
       { void: 'damaged', count: 1 },
       ...earlierSegmentIds.slice(1),
     ]);
+  });
+});
+
+describe('damage in blocks of many records', () => {
+  /** A spool of one segment, in which a bit of each block is wrong. */
+  async function damagedSpool(count: number, files: SpoolFiles): Promise<Spool> {
+    const earlier = await openTestSpool(folder.path);
+    await appendBacklog(earlier, makeTurn(count));
+    const { path } = must(earlier.epochs[0]?.segments[0], 'one segment');
+    await earlier.close();
+    const content = readFileSync(path);
+    for (let at = 0; at < content.length; ) {
+      const end = frameEnd(content, at, content.length);
+      content.writeUInt8(content.readUInt8(at + 100) ^ 1, at + 100);
+      at = end;
+    }
+    writeFileSync(path, content);
+    return openTestSpool(folder.path, { files });
+  }
+
+  it('is passed over in steps, between which requests are answered', async () => {
+    const spool = await damagedSpool(4_000, nodeFiles);
+    const reader = readerOf(spool);
+    let [turns, isRead] = [0, false];
+    const filled = reader.fill(batch, new Set()).finally(() => {
+      isRead = true;
+    });
+    for (; !isRead; turns++) await nextTurn();
+    await filled;
+    expect(reader.tornBytes).toBe(spool.bytes);
+    expect(turns).toBeGreaterThan(spool.bytes / attestLimits.spoolStepBytes);
+    await spool.close();
+  });
+
+  it('is looked through once, however often a batch is tried again', async () => {
+    let reads = 0;
+    const read: SpoolFiles['read'] = (...of) => {
+      reads += 1;
+      return nodeFiles.read(...of);
+    };
+    const spool = await damagedSpool(1_000, { ...nodeFiles, read });
+    const reader = readerOf(spool);
+    await reader.fill(batch, new Set());
+    const readsOnce = reads;
+    const end = await reader.fill(batch, new Set());
+    expect(end.offset).toBe(spool.bytes);
+    expect(reads).toBe(readsOnce);
+    await spool.close();
+  });
+
+  it('costs no checksum for each of its places', async () => {
+    const spool = await damagedSpool(1_000, nodeFiles);
+    const { path } = must(spool.epochs[0]?.segments[0], 'one segment');
+    const content = readFileSync(path);
+    let plainMs = Number.POSITIVE_INFINITY;
+    let foundMs = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < 3; round++) {
+      const startedMs = performance.now();
+      for (let at = 1; at < content.length; at++) frameEnd(content, at, content.length);
+      const plainEndedMs = performance.now();
+      expect(findFrame(content, 1, content.length, 0)).toBe(content.length);
+      plainMs = Math.min(plainMs, plainEndedMs - startedMs);
+      foundMs = Math.min(foundMs, performance.now() - plainEndedMs);
+    }
+    expect(foundMs).toBeLessThan(plainMs / 4);
+    await spool.close();
   });
 });
