@@ -45,6 +45,11 @@ export const attestLimits = {
   spoolSegmentBytesMax: 8 * 1024 * 1024,
   /** Not yet shipped records on disk; past it the sidecar answers 503 `overloaded` rather than lose one. */
   spoolBytesMax: 1024 * 1024 * 1024,
+  /**
+   * A file of refused records takes no more of them from this length on: it is put together in memory, where
+   * short records that share much of what they say have become whole ones.
+   */
+  refusedFileCharsMax: 4 * 1024 * 1024,
   /** How long a record may wait for company before it is shipped. */
   shipIntervalMs: 100,
 } as const;

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -31,9 +32,10 @@ import { refusedFolder } from './spool-folder.ts';
  * may be missing (EpochEnd): then the control plane can give back what the epoch's leases still hold.
  *
  * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file
- * of its own with the reason, durably, and only then is its number given up with a VoidRun, in the same batch
- * with its neighbours. Where the control plane does not understand a batch as a whole, no record is to blame:
- * that is tried again, and shows in `lastError`, until one of the two programs is replaced.
+ * with the reason, durably, and only then is its number given up with a VoidRun, in the same batch with its
+ * neighbours. The refused records of one answer share a file: one for each would hold up the others for a
+ * millisecond a record. Where the control plane does not understand a batch as a whole, no record is to
+ * blame: that is tried again, and shows in `lastError`, until one of the two programs is replaced.
  */
 export interface Shipper {
   readonly state: 'shipping' | 'retrying' | 'superseded' | 'stopped';
@@ -410,16 +412,18 @@ class SpoolShipper implements Shipper {
     const { spool, logger } = this.#deps;
     const { epoch } = batch;
     if (refused.length === 0) throw new Error('a batch was refused without naming one of its records');
-    for (const { seq, message } of refused) {
-      const text = must(batch.recordText(seq), 'a refused record is one of the batch');
-      const file = join(refusedFolder(spool.directory), `${epoch}-${seq}.json`);
-      const kept = `{"epoch":"${epoch}","seq":${seq},"refused_because":${JSON.stringify(message)},"record":${text}}\n`;
-      await spool.files.writeDurably(file, Buffer.from(kept));
+    for (let rest = refused; rest.length > 0; ) {
+      const text = await linesOfRefused(batch, rest);
+      const kept = rest.slice(0, text.length);
+      const [first] = kept;
+      const file = join(refusedFolder(spool.directory), `${epoch}-${first?.seq}.jsonl`);
+      await spool.files.writeDurably(file, Buffer.from(text.join('')));
       logger.error(
-        { epoch, seq, file, because: message },
-        'the control plane refused a record; it is kept in a file',
+        { epoch, file, records: kept.length, because: first?.message },
+        'the control plane refused records; they are kept in a file',
       );
-      this.#refused.add(seq);
+      for (const { seq } of kept) this.#refused.add(seq);
+      rest = rest.slice(text.length);
     }
     this.#noteSuccess();
     return 'more';
@@ -456,6 +460,28 @@ class SpoolShipper implements Shipper {
     this.#retryInMs = Math.min(this.#retryInMs * 2, limits.retryLastMs);
     return pauseMs;
   }
+}
+
+/**
+ * A line for each of these records, the first ones that one file may hold. Makes way for requests in between.
+ */
+async function linesOfRefused(batch: BatchBuilder, refused: readonly RefusedRecord[]): Promise<string[]> {
+  const lines: string[] = [];
+  let chars = 0;
+  let stepChars = 0;
+  for (const { seq, message } of refused) {
+    if (chars >= attestLimits.refusedFileCharsMax) break;
+    if (stepChars >= attestLimits.spoolStepBytes) {
+      stepChars = 0;
+      await nextTurn();
+    }
+    const record = must(batch.recordText(seq), 'a refused record is one of the batch');
+    const line = `{"epoch":"${batch.epoch}","seq":${seq},"refused_because":${JSON.stringify(message)},"record":${record}}\n`;
+    lines.push(line);
+    chars += line.length;
+    stepChars += line.length;
+  }
+  return lines;
 }
 
 /** Whatever becomes of it. */

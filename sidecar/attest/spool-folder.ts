@@ -21,6 +21,7 @@ import { frameZerosMax, parseSegmentName, segmentName } from './spool-segment.ts
  *                                      deleted by the sidecar
  *       refused/                       records that the control plane refused, with its reason; never deleted
  *                                      either
+ *         5f0c…e1-42.jsonl             those of one answer, named by epoch and number of the first
  *
  * Starts are counted, because the wall clock may have gone back between two of them. The random half is the
  * epoch that the control plane knows: a folder that was copied back from a backup never meets a new one of

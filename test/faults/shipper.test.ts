@@ -86,6 +86,20 @@ const segmentFiles = (): string[] =>
     .filter((name) => name.endsWith('.seg'))
     .sort();
 
+/** By file: what each of its lines holds. */
+function keptRefused(): Record<string, { readonly record: SpooledRecord }[]> {
+  const refused = join(folder.path, 'refused');
+  return Object.fromEntries(
+    readdirSync(refused).map((name) => [
+      name,
+      readFileSync(join(refused, name), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ]),
+  );
+}
+
 /** Long enough for a shipper to fill and send another batch. */
 async function nextTurns(): Promise<void> {
   for (let i = 0; i < 50; i++) await nextTurn();
@@ -371,7 +385,7 @@ describe('shipper', () => {
     },
   );
 
-  it('keeps a refused record in a file with the reason, and ships those around it', async () => {
+  it('keeps the refused records of an answer in a file with the reasons, and ships those around them', async () => {
     const records = makeRecords(4);
     controlPlane.refusedIds.add(records[1]?.id ?? '').add(records[2]?.id ?? '');
     const spool = await openTestSpool(folder.path);
@@ -384,14 +398,68 @@ describe('shipper', () => {
       { void: 'refused', count: 1, seq: 3 },
     ]);
     const [epoch] = [...controlPlane.lastSeqs.keys()];
-    expect(readdirSync(join(folder.path, 'refused')).sort()).toEqual([`${epoch}-2.json`, `${epoch}-3.json`]);
-    expect(JSON.parse(readFileSync(join(folder.path, 'refused', `${epoch}-2.json`), 'utf8'))).toEqual({
-      epoch,
-      seq: 2,
-      refused_because: 'not liked',
-      record: records[1],
+    expect(keptRefused()).toEqual({
+      [`${epoch}-2.jsonl`]: [
+        { epoch, seq: 2, refused_because: 'not liked', record: records[1] },
+        { epoch, seq: 3, refused_because: 'not liked', record: records[2] },
+      ],
     });
     await until(() => shipper.voidedRecords.refused === 2, { what: 'the answer is noted' });
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('keeps a thousand refused records with one write, and answers requests meanwhile', async () => {
+    const records = makeRecords(1_000);
+    for (const { id } of records) controlPlane.refusedIds.add(id);
+    await earlierBacklog(records);
+    let turns = 0;
+    let refusedAt = 0;
+    const writtenAt: number[] = [];
+    const files: SpoolFiles = {
+      ...nodeFiles,
+      writeDurably: (path, content) => {
+        if (path.endsWith('.jsonl')) writtenAt.push(turns);
+        return nodeFiles.writeDurably(path, content);
+      },
+    };
+    const spool = await openTestSpool(folder.path, { files });
+    const shipper = ship(spool, {
+      client: {
+        shipAttestations: async (body) => {
+          const answer = controlPlane.take(body);
+          if (answer.kind === 'refused') refusedAt = turns;
+          return answer;
+        },
+      },
+    });
+    for (; controlPlane.voids.length < records.length; turns++) await nextTurn();
+    expect(writtenAt).toHaveLength(1);
+    expect((writtenAt[0] ?? 0) - refusedAt).toBeGreaterThan(5);
+    expect(Object.values(keptRefused())).toEqual([
+      records.map((record, index) =>
+        expect.objectContaining({ seq: index + 1, refused_because: 'not liked', record }),
+      ),
+    ]);
+    expect(await finish(spool, shipper)).toBe(true);
+  });
+
+  it('keeps refused records that are more than a file may hold in several', async () => {
+    const pii = Array.from({ length: limits.piiFindingsMax }, (_, i) => ({
+      pointer: `/${'x'.repeat(limits.piiPointerCharsMax - 10)}${i}`,
+      type: 'email',
+    }));
+    // They share what is long, so that a batch takes all of them.
+    const records = Array.from({ length: 900 }, () => spooledRecord({ pii }));
+    for (const { id } of records) controlPlane.refusedIds.add(id);
+    await earlierBacklog(records);
+    const spool = await openTestSpool(folder.path);
+    const shipper = ship(spool);
+    await until(() => controlPlane.voids.length === records.length, { what: 'all are given up' });
+    expect(controlPlane.batchSizes[0]).toBe(records.length);
+    const kept = Object.values(keptRefused());
+    expect(kept.length).toBeGreaterThan(1);
+    const ids = kept.flat().map(({ record }) => record.id);
+    expect(ids.toSorted()).toEqual(records.map(({ id }) => id).toSorted());
     expect(await finish(spool, shipper)).toBe(true);
   });
 
