@@ -56,8 +56,8 @@ export interface ReadPosition {
  *   taken for another.
  *
  * What the disk does not give back (a read that fails, a file that has become shorter) is tried
- * `attestLimits.spoolReadTries` times. Then the rest of that segment counts as damaged, too, and the file is
- * kept in the quarantine folder as it is.
+ * `attestLimits.spoolReadTries` times. Then the segment is read in small pieces, those that fail count as
+ * damaged, too, and the file is kept in the quarantine folder as it is.
  */
 export class EpochReader {
   readonly epoch: SpoolEpoch;
@@ -76,10 +76,15 @@ export class EpochReader {
   #windowSegment: SpoolSegment | null = null;
   #windowOffset = 0;
   #windowBytes = 0;
-  /** By place that is damaged or cannot be read: where in its segment reading goes on. It is set aside. */
+  /** By damaged place: where in its segment reading goes on. It was reported, and set aside. */
   readonly #passed = new Map<string, number>();
   /** Where reading failed last, and how often in a row. */
   #failure = { name: '', tries: 0 };
+  /**
+   * Segments that are read in small pieces, with zeros for those that fail; their numbers, because a disk may
+   * take seconds to fail.
+   */
+  readonly #unreadable = new Map<SpoolSegment, Set<number>>();
 
   constructor(
     epoch: SpoolEpoch,
@@ -170,7 +175,11 @@ export class EpochReader {
       if (stop === 'step is done') await nextTurn();
       if (stop === 'incomplete') this.#windowSegment = null;
       if (stop === 'damaged' || (stop === 'incomplete' && !isCutByWindow)) {
-        at = await this.#passDamage(segment, stop, at);
+        const place = this.#placeName(segment, at.offset);
+        const rest = await this.#readRest(segment, at.offset).catch((error) =>
+          this.#noteUnread(segment, place, error),
+        );
+        if (rest !== null) at = await this.#passDamage(segment, stop, at, rest);
       }
     }
   }
@@ -204,32 +213,61 @@ export class EpochReader {
     // The writer may add to the segment meanwhile: what counts is what was there before the reading began.
     const wanted = Math.min(this.#window.length, segment.bytes - offset);
     this.#windowSegment = null;
-    const bytes = await this.#options.files.read(segment.file ?? segment.path, this.#window, wanted, offset);
-    if (bytes < wanted) throw new Error(`${segment.path} is shorter than what was written to it`);
+    await this.#read(segment, this.#window.subarray(0, wanted), offset);
     this.#windowSegment = segment;
     this.#windowOffset = offset;
-    this.#windowBytes = bytes;
+    this.#windowBytes = wanted;
     return 0;
   }
 
-  /**
-   * Throws what reading threw, until it was tried often enough: then the rest of the segment is set aside.
-   */
+  async #readRest(segment: SpoolSegment, offset: number): Promise<Buffer> {
+    const rest = Buffer.allocUnsafe(segment.bytes - offset);
+    await this.#read(segment, rest, offset);
+    return rest;
+  }
+
+  /** Fills the bytes with what stands in the segment from `offset` on. */
+  async #read(segment: SpoolSegment, bytes: Buffer, offset: number): Promise<void> {
+    const { files } = this.#options;
+    const file = segment.file ?? segment.path;
+    const failed = this.#unreadable.get(segment);
+    if (failed === undefined) {
+      const read = await files.read(file, bytes, bytes.length, offset);
+      if (read < bytes.length) throw new Error(`${segment.path} is shorter than what was written to it`);
+      return;
+    }
+    const { spoolPieceBytes } = attestLimits;
+    for (let start = 0; start < bytes.length; ) {
+      const number = Math.floor((offset + start) / spoolPieceBytes);
+      const end = (number + 1) * spoolPieceBytes - offset;
+      const piece = bytes.subarray(start, end);
+      const fail = () => {
+        failed.add(number);
+        return 0;
+      };
+      const read = failed.has(number)
+        ? 0
+        : await files.read(file, piece, piece.length, offset + start).catch(fail);
+      piece.fill(0, read);
+      start = end;
+    }
+  }
+
+  /** Throws what reading threw, until it was tried often enough: then the segment is read in pieces. */
   async #noteUnread(segment: SpoolSegment, name: string, error: unknown): Promise<null> {
     const { files, directory, logger } = this.#options;
     this.#failure = { name, tries: this.#failure.name === name ? this.#failure.tries + 1 : 1 };
     if (this.#failure.tries < attestLimits.spoolReadTries) throw error;
-    const file = join(quarantineFolder(directory), name);
+    const file = join(quarantineFolder(directory), `${this.epoch.epoch}-${segment.firstSeq}.bin`);
     const isKept = await files.keep(segment.path, file).then(
       () => true,
       () => false,
     );
-    this.#passed.set(name, segment.bytes);
-    this.damagedPlaces += 1;
+    this.#unreadable.set(segment, new Set());
     this.isDoubtful = true;
     logger.error(
       { err: error, segment: segment.path, file: isKept ? file : null },
-      'a part of the spool cannot be read and was set aside; the records in it are lost',
+      'a segment of the spool cannot be read as a whole; it was set aside, and records that cannot be read are lost',
     );
     return null;
   }
@@ -246,10 +284,9 @@ export class EpochReader {
     segment: SpoolSegment,
     stop: 'incomplete' | 'damaged',
     at: ReadPosition,
+    rest: Buffer,
   ): Promise<ReadPosition> {
     const { files, directory, logger } = this.#options;
-    const rest = Buffer.allocUnsafe(segment.bytes - at.offset);
-    await files.read(segment.file ?? segment.path, rest, rest.length, at.offset);
     if (rest.length <= frameZerosMax && rest.every((byte) => byte === 0))
       return { ...at, offset: segment.bytes };
     // Counted from the segment's first number and not from the one that is wanted: what is damaged is the
@@ -257,8 +294,9 @@ export class EpochReader {
     const length = await findNextFrame(rest, segment.firstSeq - 1);
     const behind = at.offset + length;
     const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
-    const isTornEnd =
-      behind === segment.bytes && !this.epoch.isLive && this.#segmentAfter(segment) === undefined;
+    const isUnreadable = this.#unreadable.has(segment);
+    const isLast = !this.epoch.isLive && this.#segmentAfter(segment) === undefined;
+    const isTornEnd = behind === segment.bytes && isLast && !isUnreadable;
     const name = this.#placeName(segment, at.offset);
     if (isTornEnd) {
       this.tornBytes += length;
@@ -268,11 +306,12 @@ export class EpochReader {
       logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
     } else {
       const file = join(quarantineFolder(directory), name);
-      await files.writeDurably(file, rest.subarray(0, length));
+      // The whole segment is there already.
+      if (!isUnreadable) await files.writeDurably(file, rest.subarray(0, length));
       this.damagedPlaces += 1;
       this.isDoubtful = true;
       logger.error(
-        { ...place, file },
+        { ...place, file: isUnreadable ? null : file },
         'damaged bytes in the spool were set aside; the records in them are lost',
       );
     }

@@ -41,6 +41,11 @@ export const attestLimits = {
    * later records.
    */
   spoolReadTries: 8,
+  /**
+   * A segment of which a part cannot be read is read in pieces of this size: a page, which is what the kernel
+   * asks a disk for.
+   */
+  spoolPieceBytes: 4 * 1024,
   /** One file of the spool. */
   spoolSegmentBytesMax: 8 * 1024 * 1024,
   /** Not yet shipped records on disk; past it the sidecar answers 503 `overloaded` rather than lose one. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { type Shipper, type ShipperDeps, startShipper } from '../../sidecar/attest/shipper.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
@@ -80,6 +81,9 @@ async function earlierBacklog(records: readonly SpooledRecord[]): Promise<void> 
   await appendBacklog(spool, records);
   await spool.close();
 }
+
+const numbersUpTo = (last: number, count: number): number[] =>
+  Array.from({ length: count }, (_, index) => last - index);
 
 const segmentFiles = (): string[] =>
   readdirSync(folder.path, { recursive: true, encoding: 'utf8' })
@@ -513,6 +517,52 @@ describe('shipper', () => {
     expect(shipper).toMatchObject({ damagedPlaces: 1, voidedRecords: { damaged: 1 } });
     const [kept = ''] = readdirSync(join(folder.path, 'quarantine'));
     expect(readFileSync(join(folder.path, 'quarantine', kept), 'latin1')).toContain(records[1]?.id);
+  });
+
+  describe('with a sector that cannot be read in a segment of many blocks', () => {
+    // Behind what is read at once.
+    const badAt = attestLimits.spoolReadBytes + 100_000;
+    const files: SpoolFiles = {
+      ...nodeFiles,
+      read: (file, buffer, length, position) =>
+        position <= badAt && badAt < position + length
+          ? Promise.reject(new Error('EIO: i/o error, read'))
+          : nodeFiles.read(file, buffer, length, position),
+    };
+
+    it.each([
+      ['alone', () => undefined],
+      [
+        'behind damaged bytes',
+        () => {
+          const segment = join(folder.path, segmentFiles()[0] ?? '');
+          const content = readFileSync(segment);
+          content[100] = 0;
+          writeFileSync(segment, content);
+        },
+      ],
+    ])('%s, gives up the records of its block and ships the others', async (_what, damage) => {
+      const records = makeRecords(6_000);
+      await earlierBacklog(records);
+      damage();
+      const spool = await openTestSpool(folder.path, { files });
+      const [segment, ...others] = spool.epochs[0]?.segments ?? [];
+      expect(others).toEqual([]);
+      const shipper = ship(spool);
+      await until(() => controlPlane.ends.size === 1, { what: 'the end is notified', timeoutMs: 20_000 });
+      const given = controlPlane.voids.reduce((sum, { count }) => sum + count, 0);
+      expect(controlPlane.voids.every((run) => run.void === 'damaged')).toBe(true);
+      expect(controlPlane.records).toHaveLength(records.length - given);
+      const lost = new Set(controlPlane.voids.flatMap(({ seq, count }) => numbersUpTo(seq, count)));
+      expect(controlPlane.records).toEqual(records.filter((_, index) => !lost.has(index + 1)));
+      expect(given).toBeLessThanOrEqual(attestLimits.spoolBlockRecordsMax * 3);
+      expect([...controlPlane.ends.values()][0]?.nothing_lost).toBe(false);
+      expect(await finish(spool, shipper)).toBe(true);
+      const kept = readdirSync(join(folder.path, 'quarantine')).map((name) =>
+        readFileSync(join(folder.path, 'quarantine', name)),
+      );
+      expect(kept.map(({ length }) => length)).toContain(segment?.bytes);
+    });
   });
 
   it('goes back to what the control plane lacks, and gives up only what is no longer here', async () => {
