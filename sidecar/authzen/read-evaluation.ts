@@ -63,7 +63,7 @@ function requestOf({ action, resource, context }: Static<typeof EvaluationBody>)
   ] as const;
   for (const [place, members] of sources) {
     for (const [name, value] of Object.entries(members ?? {})) {
-      if (name in request && canonicalJson(request[name]) !== canonicalJson(value)) {
+      if (Object.hasOwn(request, name) && canonicalJson(request[name]) !== canonicalJson(value)) {
         throw invalidRequest(place, `A member of ${place} has another value elsewhere in the evaluation.`);
       }
       request[name] = value;

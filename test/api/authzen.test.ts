@@ -121,6 +121,18 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await one(renamed), 'invalid_request', 'context');
     });
 
+    it('takes members that are named like those that every object has', async () => {
+      const { evaluation } = await setUp();
+      const context = { constructor: 'x', hasOwnProperty: 1, toString: null, valueOf: [] };
+      expect((await one({ ...evaluation, context })).body).toMatchObject({ decision: true });
+      const contradicting = {
+        ...evaluation,
+        action: { name: 'orders:create', properties: { toString: 1 } },
+        context: { toString: 2 },
+      };
+      expectError(await one(contradicting), 'invalid_request', 'context');
+    });
+
     it('names what is missing or of another kind', async () => {
       const { evaluation } = await setUp();
       const { subject, ...others } = evaluation;

@@ -30,6 +30,7 @@ describe('the options of an embedded sidecar', () => {
       spoolFsyncMs: 0.5,
       readyWaitMs: -1,
       retries: 3,
+      constructor: 'named like a member that every object has',
     };
     expect(() => settingsOf(wrong)).toThrow(TypeError);
     const message = messageOf(() => settingsOf(wrong));
