@@ -5,6 +5,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import { FreeForm } from '../../shared/wire/fields.ts';
+import { assertSafeJson } from '../../shared/wire/json.ts';
 import { shapeReader } from '../../shared/wire/shape.ts';
 
 /**
@@ -83,7 +84,8 @@ export interface Evaluations {
 
 /**
  * The evaluations of a boxcarred request (§7), each with the members beside `evaluations` as its defaults.
- * Null: there are none, so that the body is a single evaluation (§7.1). Throws `invalid_request`.
+ * Null: there are none, so that the body is a single evaluation (§7.1). Throws `invalid_request`, also for
+ * defaults whose JSON is not accepted, and `body_too_large`. The JSON of each evaluation is not looked at.
  */
 export function readEvaluations(body: unknown): Evaluations | null {
   if (!isJsonObject(body)) throw invalidRequest('body', 'The body must be an object.');
@@ -95,6 +97,8 @@ export function readEvaluations(body: unknown): Evaluations | null {
     );
   }
   if (evaluations.length === 0) return null;
+  // First of all, because JSON.stringify recurses as deep as they are nested.
+  assertSafeJson(defaults);
   // They are read, hashed and searched once for each evaluation: a small body must not mean work without end.
   if (Buffer.byteLength(JSON.stringify(defaults)) * evaluations.length > limits.batchBodyBytesMax) {
     throw new ApiError('body_too_large', {

@@ -234,6 +234,18 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await several({ ...evaluation, evaluations }), 'invalid_request', 'evaluations');
     });
 
+    it('refuses JSON that is not accepted among the defaults, and in an evaluation that one alone', async () => {
+      const { evaluation } = await setUp();
+      const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+      const beside = await several(`{"evaluations":[{}],"context":${deep}}`);
+      expectError(beside, 'invalid_request', `context${'.0'.repeat(limits.jsonDepthMax - 1)}`);
+      const within = `{"evaluations":[{"context":${deep}},${JSON.stringify(evaluation)}]}`;
+      expect(decisionsOf(await several(within))).toEqual([
+        [false, 'invalid_request'],
+        [true, 'PERMIT'],
+      ]);
+    });
+
     it('describes itself without a key', async () => {
       const { body, status } = await sidecar.call({ path: '/.well-known/authzen-configuration', key: null });
       expect(status).toBe(200);
