@@ -3,10 +3,10 @@ import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { bodyReader } from '../../shared/wire/body.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import { FreeForm } from '../../shared/wire/fields.ts';
 import { assertSafeJson } from '../../shared/wire/json.ts';
-import { shapeReader } from '../../shared/wire/shape.ts';
 
 /**
  * What a sidecar takes of an AuthZEN evaluation request (OpenID AuthZEN Authorization API 1.0 §6; contract
@@ -37,7 +37,7 @@ export interface Evaluation {
   readonly request: RequestObject;
 }
 
-const readBody = shapeReader(EvaluationBody);
+const readBody = bodyReader(EvaluationBody);
 
 /** Throws `invalid_request` naming the member at fault. The JSON is safe (shared/wire/json.ts). */
 export function readEvaluation(body: unknown): Evaluation {
@@ -78,7 +78,7 @@ export type Semantic = (typeof semantics)[number];
 
 export interface Evaluations {
   /** Each as the body of one evaluation, unread: what is wrong with one is said in its own answer. */
-  readonly bodies: readonly JsonObject[];
+  readonly bodies: readonly unknown[];
   readonly semantic: Semantic;
 }
 
@@ -89,7 +89,8 @@ export interface Evaluations {
  */
 export function readEvaluations(body: unknown): Evaluations | null {
   if (!isJsonObject(body)) throw invalidRequest('body', 'The body must be an object.');
-  const { evaluations = [], options = {}, ...defaults } = body;
+  const { evaluations: given, options, ...defaults } = body;
+  const evaluations = given ?? [];
   if (!Array.isArray(evaluations) || evaluations.length > limits.batchChecksMax) {
     throw invalidRequest(
       'evaluations',
@@ -105,14 +106,23 @@ export function readEvaluations(body: unknown): Evaluations | null {
       message: `The defaults of all evaluations together must be at most ${limits.batchBodyBytesMax} bytes: send fewer evaluations, or smaller defaults.`,
     });
   }
-  const semantic = isJsonObject(options) ? (options['evaluations_semantic'] ?? 'execute_all') : null;
+  const asked = options ?? {};
+  const semantic = isJsonObject(asked) ? (asked['evaluations_semantic'] ?? 'execute_all') : null;
   if (!isSemantic(semantic)) {
     throw invalidRequest('options', `options.evaluations_semantic must be one of ${semantics.join(', ')}.`);
   }
   return {
-    bodies: evaluations.map((each) => ({ ...defaults, ...(isJsonObject(each) ? each : { subject: null }) })),
+    bodies: evaluations.map((each) => (isJsonObject(each) ? { ...defaults, ...givenOf(each) } : each)),
     semantic,
   };
 }
+
+/** Null for a member of an evaluation means absent (contract §3), so that its default is taken. */
+const givenOf = (evaluation: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(evaluation).filter(
+      ([name, value]) => value !== null || !Object.hasOwn(EvaluationBody.properties, name),
+    ),
+  );
 
 const isSemantic = (value: unknown): value is Semantic => semantics.some((each) => each === value);

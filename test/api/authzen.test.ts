@@ -133,6 +133,32 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await one(contradicting), 'invalid_request', 'context');
     });
 
+    it('takes null for absent wherever a member is optional', async () => {
+      const { evaluation } = await setUp({ spend_limits: { per_transaction_usd: 4 } });
+      const { subject, action, resource } = evaluation;
+      const free = {
+        subject,
+        action: { name: 'orders:create', properties: null },
+        resource: { ...resource, properties: null },
+        context: { amount: 1, domain: null },
+      };
+      expect((await one(free)).body).toMatchObject({ decision: true });
+      expect((await one({ ...evaluation, context: null })).body.context.reason).toBe('spend_limit_exceeded');
+      expect((await several({ ...free, evaluations: null, options: null })).body.decision).toBe(true);
+      // What is absent in an evaluation is taken from the members beside it.
+      const evaluations = [{ action, context: null }, { action: null }, { subject: null }];
+      const reply = await several({ ...free, evaluations, options: { evaluations_semantic: null } });
+      expectError(await several({ ...free, evaluations, options: 7 }), 'invalid_request', 'options');
+      expect(decisionsOf(reply)).toEqual([
+        [false, 'invalid_request'],
+        [true, 'PERMIT'],
+        [true, 'PERMIT'],
+      ]);
+      expect(reply.body.evaluations[0].context.error.param).toBe('context');
+      expectError(await one({ ...free, subject: null }), 'invalid_request', 'subject');
+      expectError(await one({ ...free, action: { name: null } }), 'invalid_request', 'action.name');
+    });
+
     it('names what is missing or of another kind', async () => {
       const { evaluation } = await setUp();
       const { subject, ...others } = evaluation;
