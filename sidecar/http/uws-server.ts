@@ -41,7 +41,8 @@ const listenExclusive = 1;
  *
  * An exception inside one of its callbacks ends the process or strands the client, so every callback here
  * catches; the rest of its traps are noted where they are avoided. Its own refusals (431 for a header block
- * that is too large, 505, 400) are HTML pages that cannot be replaced.
+ * that is too large, 505, 400) are HTML pages that cannot be replaced. It answers 505 also to a good request
+ * of which the first read ends in the version (https://github.com/uNetworking/uWebSockets/issues/1776).
  */
 export const uwsServer: ServerPort = {
   name: 'uWebSockets.js',
