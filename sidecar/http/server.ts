@@ -200,6 +200,7 @@ export interface Listening {
  *   the code that the RFC names (`node:http`), or without a close frame (uWebSockets.js, which does not look
  *   at whether a client masks). Nothing is compressed. `Upgrade` to anything else, or at another path, is
  *   ignored.
+ * - A client that ends its side of the connection before it is answered counts as gone.
  * - A connection that sends half a request and then nothing is closed after about
  * httpLimits.requestSilenceMsMax.
  *

@@ -84,7 +84,7 @@ describe.each(adapters)('$name: a client that goes away', (adapter) => {
     await serves(server);
   });
 
-  it.each(['close', 'reset'] as const)(
+  it.each(['close', 'reset', 'half-close'] as const)(
     'while its answer is pending (%s) is noticed, and the answer is silent',
     async (how) => {
       const server = await start(adapter);

@@ -81,9 +81,10 @@ export class RawConnection {
     return this.#closed;
   }
 
-  /** Goes away: with a FIN, or with a RST. */
-  async leave(how: 'close' | 'reset' = 'close'): Promise<void> {
+  /** Goes away: with a FIN, with a RST, or with a FIN behind which it would still read. */
+  async leave(how: 'close' | 'reset' | 'half-close' = 'close'): Promise<void> {
     if (how === 'reset') this.#socket.resetAndDestroy();
+    else if (how === 'half-close') this.#socket.end();
     else this.#socket.destroy();
     await this.#closed;
   }
