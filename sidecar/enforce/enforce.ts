@@ -143,7 +143,10 @@ export interface Enforcer {
    * that is answered again is not counted.
    */
   readonly decisions: Iterable<DecisionCount>;
-  /** Requests answered 503 because the deadline passed or the spool was full. */
+  /**
+   * Requests answered 503 `overloaded`, because the deadline passed or the spool was full, for example. One
+   * whose client has left is not answered.
+   */
   readonly shed: number;
   /** Requests that failed by our own fault. */
   readonly internalErrors: number;
@@ -482,9 +485,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
     return false;
   }
 
-  /** Its deadline has passed; it is answered 503 now. */
+  /** Its deadline has passed; it is answered 503 now, where its client still waits. */
   #late(open: OpenRequest): void {
-    this.shed++;
+    if (!open.responder.isAborted) this.shed++;
     this.#endReadings(open, false);
   }
 
@@ -560,7 +563,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   }
 
   answerLost(open: OpenRequest): void {
-    this.#reply(open, this.failure(new ApiError('overloaded'), open.requestId));
+    if (this.#isWanted(open)) this.#answerError(open, new ApiError('overloaded'));
   }
 
   /** It is attested when it is resolved (contract §8). */

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
@@ -7,6 +7,7 @@ import { compileRateWindows } from '../../shared/decision/compile-windows.ts';
 import type { PassportStanding } from '../../shared/decision/facts.ts';
 import { piiTypes } from '../../shared/model/constraints.ts';
 import type { AccountId, RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -250,6 +251,33 @@ describe('the enforcer', () => {
     world.spooled[0]?.owner.onFailed();
     expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded', status: 503 }) }]);
     expect(client.replies[0]?.body).not.toContain('PERMIT');
+  });
+
+  it('counts as refused only those who still wait when their record is lost', async () => {
+    const world = setUp();
+    close = world.close;
+    world.world.outcome = await world.outcomeOf(service.token());
+    const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const [gone, waiting] = [ask(), ask()];
+    gone.isAborted = true;
+    for (const { owner } of world.spooled) owner.onFailed();
+    expect(bodies(waiting)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
+    expect([world.enforcer.shed, world.enforcer.openRequests]).toEqual([1, 0]);
+  });
+
+  it('counts as refused only those who still wait at their deadline', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    const world = setUp();
+    close = async () => {
+      vi.useRealTimers();
+      await world.close();
+    };
+    const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const [gone, waiting] = [ask(), ask()];
+    gone.isAborted = true;
+    vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
+    expect(bodies(waiting)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
+    expect([world.enforcer.shed, world.enforcer.openRequests]).toEqual([1, 0]);
   });
 
   it('decides nothing while the spool is full', async () => {
