@@ -180,7 +180,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
             ? handshakeHeaders
             : noHeaders,
     streamPath,
-    refuse: (refusal, bodyBytesMax) => errorReply(refusals[refusal](bodyBytesMax), newRequestId()),
+    refuse: (refusal, bodyBytesMax) => enforcer.failure(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;
     },
@@ -215,6 +215,7 @@ const refusals = {
     }),
   invalid_request: () => new ApiError('invalid_request', { message: 'This is not a valid HTTP request.' }),
   internal_error: () => new ApiError('internal_error'),
+  overloaded: () => new ApiError('overloaded'),
 } as const satisfies Readonly<Record<Refusal, (bytesMax?: number) => ApiError>>;
 
 /** An error of the catalogue is an answer; any other is a fault of ours, and the server's to answer. */

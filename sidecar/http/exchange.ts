@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { BodyReader } from './read-body.ts';
+import { BodyReader, type LargeBodies } from './read-body.ts';
 import type { HeadReader } from './read-head.ts';
 import { type After, assertReply } from './respond.ts';
 import type {
@@ -37,6 +37,7 @@ export class ListenerState<Res> {
   readonly refuse: ListenOptions['refuse'];
   readonly onAnswer: ((status: number) => void) | null;
   readonly logger: Logger;
+  readonly largeBodies: LargeBodies = { bytes: 0 };
   /** Written by exchanges as they begin and end. */
   openRequests = 0;
   /** Set once, by startDraining. */
@@ -157,11 +158,12 @@ export class Exchange<Res> implements RequestHead, Responder {
       this.#deliver(handle, this.#ignoresBody ? noBytes : piece);
       return;
     }
-    this.#body ??= new BodyReader(this.#ignoresBody ? 0 : this.#bytesMax);
+    this.#body ??= new BodyReader(this.#ignoresBody ? 0 : this.#bytesMax, this.#listener.largeBodies);
     this.#body.take(piece);
     if (this.#body.received > limits.bodyDiscardBytesMax) this.refuse('body_too_large', 'close');
     else if (isLast && this.#ignoresBody) this.#deliver(handle, noBytes);
     else if (isLast && this.#body.isTooLarge) this.refuse('body_too_large', 'keep');
+    else if (isLast && this.#body.isCrowdedOut) this.refuse('overloaded', 'keep');
     else if (isLast) this.#deliver(handle, this.#body.bytes);
   }
 
@@ -209,7 +211,7 @@ export class Exchange<Res> implements RequestHead, Responder {
 
   #deliver(handle: BodyHandler, body: Buffer): void {
     this.#handle = null;
-    this.#body = null;
+    this.#dropBody();
     try {
       handle(body, this);
     } catch (error) {
@@ -256,7 +258,12 @@ export class Exchange<Res> implements RequestHead, Responder {
   #end(): void {
     this.#res = null;
     this.#handle = null;
-    this.#body = null;
+    this.#dropBody();
     this.#listener.ended();
+  }
+
+  #dropBody(): void {
+    this.#body?.release();
+    this.#body = null;
   }
 }

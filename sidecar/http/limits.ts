@@ -13,6 +13,11 @@ export const httpLimits = {
    * (contract §16); a longer one ends the connection.
    */
   streamMessageBytesMax: 128 * 1024,
+  /**
+   * Bodies of over `limits.bodyBytesMax` of which a part has come, of all requests of a listener: as much as
+   * those that came whole and wait may be (enforceLimits.keptBytesMax).
+   */
+  largeBodiesBytesMax: 64 * 1024 * 1024,
   /** Addresses of gates that are remembered, about 0.3 MB. */
   knownRoutesMax: 1_024,
   /** So many find no room before others are remembered: those that are there may not come any more. */
@@ -23,6 +28,10 @@ export const httpLimits = {
   streamCloseMsMax: 16 * secondMs,
 } as const;
 
+mustHold(
+  httpLimits.largeBodiesBytesMax >= limits.bodyDiscardBytesMax,
+  'one large body always has room, where it comes alone',
+);
 mustHold(
   httpLimits.streamMessageBytesMax > limits.bodyBytesMax,
   'a frame of a stream that is too large gets an answer',

@@ -132,6 +132,7 @@ export type Refusal =
   | 'headers_too_large'
   | 'internal_error'
   | 'invalid_request'
+  | 'overloaded'
   | 'transfer_encoding';
 
 export interface ListenOptions {
@@ -186,6 +187,8 @@ export interface Listening {
  * - A body of up to limits.bodyBytesMax, or as much as its route takes, arrives whole. A longer one is read
  *   on to limits.bodyDiscardBytesMax and then refused `body_too_large`; if there is more than that, the
  *   connection is closed after the answer.
+ * - Bodies of over limits.bodyBytesMax that come in pieces hold at most httpLimits.largeBodiesBytesMax
+ *   together. One without room is read to its end and then refused `overloaded`.
  * - `Transfer-Encoding` is refused `transfer_encoding`, a repeated `Content-Length` or one that is no number
  *   `content_length`; the connection is closed. Such a request means different things to different servers in
  *   a row, which is how requests are smuggled (RFC 9112 §11.2).

@@ -2,6 +2,7 @@ import { Pool } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
+import { httpLimits } from '../../sidecar/http/limits.ts';
 import { RawConnection, turns } from '../support/raw-http.ts';
 import { adapters, hash, request, start, stopAll } from '../support/server-under-test.ts';
 import { until } from '../support/until.ts';
@@ -162,6 +163,39 @@ describe.each(adapters)('$name: bodies', (adapter) => {
     await client.send('x'.repeat(limits.bodyDiscardBytesMax + 1));
     expect(await client.next()).toMatchObject({ status: 400, body: '{"error":"body_too_large"}' });
     await client.closed();
+  });
+
+  it('large ones that are still coming have bounded room together; small ones always have theirs', async () => {
+    const server = await start(adapter);
+    const body = 'x'.repeat(limits.bodyDiscardBytesMax);
+    const whole = Buffer.from(request('POST /large', { body }));
+    const [most, last] = [whole.subarray(0, -1), whole.subarray(-1)];
+    const begin = async () => {
+      const client = await server.connect();
+      await client.send(most);
+      await turns(10);
+      return client;
+    };
+    const first: RawConnection[] = [];
+    while (first.length < httpLimits.largeBodiesBytesMax / body.length) first.push(await begin());
+    const oneTooMany = await begin();
+    const small = await server.connect();
+    await small.send(request('POST /echo', { body: 'small' }).slice(0, -1));
+    await turns();
+    await small.send('l');
+    expect((await small.next())?.body).toBe(`POST 5 ${hash('small')}`);
+    await oneTooMany.send(last);
+    expect(await oneTooMany.next()).toMatchObject({ status: 503, body: '{"error":"overloaded"}' });
+    for (const client of first) await client.send(last);
+    for (const client of first) {
+      expect((await client.next())?.body).toBe(`large ${body.length} ${hash(body)}`);
+    }
+    // Whoever ends makes room, also by leaving.
+    const leaving = await Promise.all(first.map(begin));
+    for (const client of leaving) await client.leave('reset');
+    await until(() => server.openRequests === 0, { what: 'they have left' });
+    await oneTooMany.send(whole);
+    expect(await oneTooMany.next()).toMatchObject({ status: 200 });
   });
 
   it('all bytes, in their order, in pieces of any size', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import type { RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import { nodeServer } from '../../sidecar/http/node-server.ts';
@@ -37,7 +38,7 @@ export interface ServerUnderTest extends Listening {
 export const hash = (bytes: string | Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 const refusal = (kind: Refusal): Reply => ({
-  status: kind === 'internal_error' ? 500 : 400,
+  status: kind === 'internal_error' ? 500 : kind === 'overloaded' ? 503 : 400,
   body: JSON.stringify({ error: kind }),
   headers: [['x-request-id', 'req_of_the_refusal']],
 });
@@ -51,6 +52,11 @@ const testHandler =
     switch (head.path) {
       case '/echo':
         return (body, responder) => responder.reply(text(`${head.method} ${body.byteLength} ${hash(body)}`));
+      case '/large':
+        return {
+          bytesMax: limits.bodyDiscardBytesMax,
+          handle: (body, responder) => responder.reply(text(`large ${body.byteLength} ${hash(body)}`)),
+        };
       case '/ignored':
         return {
           ignoresBody: true,
