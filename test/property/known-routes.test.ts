@@ -46,6 +46,19 @@ it('an address that came before is read as it was read then', () => {
   expect(known).toBeGreaterThan(100);
 });
 
+it('addresses that are none of a gate take nobody else out', () => {
+  const routes = new KnownRoutes();
+  const ask = (id: string) => routes.of({ method: 'POST', path: `/v1/gates/${id}/check` });
+  const { knownRoutesMax, missedRoutesMax } = httpLimits;
+  const first = gateId(0);
+  ask(first);
+  const known = ask(first);
+  for (let n = 1; n < knownRoutesMax; n++) ask(gateId(n));
+  for (let n = 0; n < 2 * missedRoutesMax; n++) ask(`gate-${n}`);
+  expect(routes.size).toBe(knownRoutesMax);
+  expect(ask(first)).toBe(known);
+});
+
 it('only addresses of gates are remembered, and at most so many', () => {
   const routes = new KnownRoutes();
   const ask = (id: string, below = '') =>
