@@ -175,7 +175,8 @@ export interface Listening {
   stopAccepting(): void;
   /**
    * stopAccepting, then waits for the open requests, at most limits.drainMsMax, then closes every connection.
-   * Never rejects.
+   * Never rejects. `node:http` sees the answers out that it gives meanwhile. uWebSockets.js, which does not
+   * say when an answer has left, cuts off what the kernel has not taken of it.
    */
   close(): Promise<void>;
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { freePort } from '../support/free-port.ts';
@@ -95,6 +97,25 @@ describe.each(adapters)('$name: closing', (adapter) => {
     expect((await client.next())?.body).toHaveLength(50_000);
     await idle.closed();
     await server.close();
+  });
+
+  it('sees out its last answer; uWebSockets.js as far as the kernel has taken it', async () => {
+    const server = await start(adapter);
+    const client = connect({ host: '127.0.0.1', port: server.port }).pause();
+    client.on('error', () => undefined);
+    client.write(request('POST /held', { body: 'a' }));
+    await until(() => server.held.length === 1, { what: 'the request is held' });
+    const bytes = 32 * 1024 * 1024;
+    const closing = server.close();
+    server.held[0]?.reply({ status: 200, body: 'x'.repeat(bytes) });
+    await turns(10);
+    let received = 0;
+    client.on('data', (piece: Buffer) => {
+      received += piece.byteLength;
+    });
+    await once(client.resume(), 'close');
+    await closing;
+    expect(received > bytes).toBe(adapter.name === 'node:http');
   });
 
   it('answers a reply of this very turn before it closes', async () => {
