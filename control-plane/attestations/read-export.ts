@@ -31,8 +31,8 @@ interface Range {
 export type ExportSlice = readonly Range[];
 
 /**
- * All chains of the owner in the order of their ids, each from its first record not older than `sinceMs` to
- * its end (null: whole), and none without such a record; cut into slices of at most
+ * All chains of the owner in the order of the bytes of their ids, each from its first record not older than
+ * `sinceMs` to its end (null: whole), and none without such a record; cut into slices of at most
  * `attestationsLimits.exportSliceRowsMax` records, which are looked for as the reader goes on.
  */
 export async function* sliceExport(
@@ -135,11 +135,13 @@ async function readChains(
   asked: { readonly sinceMs: UnixMillis | null; readonly after: ChainId | '' },
 ): Promise<ChainRow[]> {
   const { sinceMs, after } = asked;
+  // Whoever verifies the export demands the order of bytes, whatever the collation of this database is.
+  const id = tx`chain_id COLLATE "C"`;
   return tx<ChainRow[]>`
     WITH RECURSIVE page AS (
       SELECT chain_id, number, sequence, hash FROM chains
-      WHERE account_id = ${accountId} AND mode = ${mode} AND chain_id > ${after} AND latest_ms >= ${sinceMs ?? 0}
-      ORDER BY chain_id LIMIT ${attestationsLimits.exportSliceRowsMax}
+      WHERE account_id = ${accountId} AND mode = ${mode} AND ${id} > ${after} AND latest_ms >= ${sinceMs ?? 0}
+      ORDER BY ${id} LIMIT ${attestationsLimits.exportSliceRowsMax}
     ), search (number, low, high) AS (
       SELECT number, 1::bigint, ${sinceMs === null ? tx`1::bigint` : tx`sequence`} FROM page
       UNION ALL
@@ -160,7 +162,7 @@ async function readChains(
       WHERE records.chain = search.number AND sequence = low LIMIT 1
     ) AS first
     WHERE low = high
-    ORDER BY chain_id`;
+    ORDER BY ${id}`;
 }
 
 /**

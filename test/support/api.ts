@@ -119,6 +119,8 @@ export interface ApiOptions {
   readonly origin?: string;
   /** Default: the console is not built. */
   readonly consoleFiles?: ConsoleFiles;
+  /** Whether its database sorts text as in Danish. Default: by its bytes. */
+  readonly isDanish?: boolean;
   /** Default: next to none. In production each hash takes a fifth of a second of a core. */
   readonly passwordCost?: PasswordCost;
 }
@@ -127,7 +129,7 @@ const cheapPasswords: PasswordCost = { logN: 4, r: 8, p: 1 };
 
 export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const logger = options.logger ?? silentLogger;
-  const database = await testDatabase();
+  const database = await testDatabase({ isDanish: options.isDanish ?? false });
   let aheadMs = 0;
   let stoppedAtMs: UnixMillis | null = null;
   const clock = {

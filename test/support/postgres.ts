@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
+import { migrate } from '../../control-plane/storage/migrate.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { watchLocks } from './lock-watch.ts';
@@ -23,16 +24,27 @@ export interface TestDatabase {
 /** Enough for a test, few enough for many files at once within PostgreSQL's 100. */
 const connectionsMax = 8;
 
-/**
- * A fresh database with all migrations applied (`isEmpty`: without any), on a real PostgreSQL of this run.
- */
-export async function testDatabase(options: { readonly isEmpty?: boolean } = {}): Promise<TestDatabase> {
+export interface TestDatabaseOptions {
+  /** Without any migration. */
+  readonly isEmpty?: boolean;
+  /** Text sorts as in Danish, where `aa` comes after `z`, and not by its bytes as otherwise. */
+  readonly isDanish?: boolean;
+}
+
+/** A fresh database with all migrations applied, on a real PostgreSQL of this run. */
+export async function testDatabase({
+  isEmpty = false,
+  isDanish = false,
+}: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const adminUrl = await sharedService('postgres');
   const name = `test_${randomBytes(6).toString('hex')}`;
-  const template = options.isEmpty ? 'template0' : 'postgres';
-  await asAdmin(adminUrl, (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template}`));
+  const template = isEmpty || isDanish ? 'template0' : 'postgres';
+  const locale = isDanish ? "LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'" : '';
+  await asAdmin(adminUrl, (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template} ${locale}`));
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
+  // The template has the order of bytes, and its indexes with it.
+  if (isDanish && !isEmpty) await withPool(url, migrate);
   const { onStatement, violations } = watchLocks();
   const sql = connect({ url: url.href, connectionsMax, onStatement });
   return {
@@ -82,6 +94,10 @@ export async function testDatabaseServer(): Promise<TestDatabaseServer> {
 async function asAdmin(adminUrl: string, work: (sql: Database) => Promise<unknown>): Promise<void> {
   const url = new URL(adminUrl);
   url.pathname = '/template1';
+  await withPool(url, work);
+}
+
+async function withPool(url: URL, work: (sql: Database) => Promise<unknown>): Promise<void> {
   const sql = connect({ url: url.href, connectionsMax: 1 });
   try {
     await work(sql);
