@@ -39,9 +39,10 @@ export function findContradiction(
   // As a decision sees it: the token says whole seconds, and a sidecar whose clock is behind permits a
   // passport that was just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
-  if (timestampMs + limits.notBeforeLeewayMs < issuedAtMs) {
+  const hasBegun = timestampMs + limits.notBeforeLeewayMs >= issuedAtMs;
+  if (!hasBegun && reason !== 'passport_not_yet_valid')
     return 'timestamp_ms is before passport_id was issued';
-  }
+  if (hasBegun && reason === 'passport_not_yet_valid') return 'timestamp_ms is after passport_id was issued';
   const hasEnded = passport.expiresAtMs !== null && timestampMs >= passport.expiresAtMs;
   if (hasEnded && reason !== 'passport_expired') return 'timestamp_ms is after the end of passport_id';
   if (!hasEnded && reason === 'passport_expired') return 'timestamp_ms is before the end of passport_id';
