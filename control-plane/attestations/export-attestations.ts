@@ -3,7 +3,7 @@ import { type ExportFormat, exportFormats } from '../../shared/attestation/expor
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
+import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { attestationsLimits } from './limits.ts';
 import { type ExportNames, readSlice, sliceExport } from './read-export.ts';
@@ -14,8 +14,7 @@ export interface ExportAsked {
   readonly format: ExportFormat;
   /** Each chain starts at its first record not older; null: at its first. */
   readonly sinceMs: UnixMillis | null;
-  /** What the manifest says of the export's own time. */
-  readonly createdAtMs: UnixMillis;
+  readonly nowMs: UnixMillis;
 }
 
 /**
@@ -36,8 +35,8 @@ const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 /** A piece for each slice. Each record is turned into bytes as it arrives. */
 async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
-  const { createdAtMs, sinceMs } = asked;
-  yield Buffer.from(writer.manifest({ createdAtMs, sinceMs, keyIds: await readAttestationKeyIds(tx) }));
+  const { sinceMs, nowMs } = asked;
+  yield Buffer.from(writer.manifest({ sinceMs, ...(await readExportKeys(tx, nowMs)) }));
   const count = { chains: 0, records: 0 };
   const names: ExportNames = { current: new Map() };
   for await (const slice of sliceExport(tx, asked.owner, sinceMs)) {

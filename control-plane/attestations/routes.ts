@@ -95,11 +95,11 @@ export function attestationRoutes(
       async (request, reply) => {
         const { format, since } = request.query;
         const caller = callerOf(request);
-        const createdAtMs = deps.clock.now();
+        const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', since);
-        const stream = await exportAttestations({ owner: caller, format, sinceMs, createdAtMs });
+        const stream = await exportAttestations({ owner: caller, format, sinceMs, nowMs });
         // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
-        const moment = renderTime(createdAtMs).replaceAll(/[-:]|\.\d+/g, '');
+        const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         const name = `attestations-${caller.mode}-${moment}.${format}`;
         reply.header('content-disposition', `attachment; filename="${name}"`);
         return reply.header('cache-control', 'no-store').type(exportFormats[format].contentType).send(stream);

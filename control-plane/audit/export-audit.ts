@@ -9,7 +9,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { readAttestationKeyIds } from '../signing/signing-key-store.ts';
+import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { readAuditRange, readAuditSpan } from './audit-store.ts';
 import { auditLimits } from './limits.ts';
@@ -18,7 +18,7 @@ interface AuditExportAsked {
   readonly owner: Owner;
   /** The export starts at the first entry not older; null: at the first. */
   readonly sinceMs: UnixMillis | null;
-  readonly createdAtMs: UnixMillis;
+  readonly nowMs: UnixMillis;
 }
 
 /** The chain of an owner as jsonl, whole or from a time on, for offline verification (docs/audit.md). */
@@ -27,12 +27,12 @@ export const exportAudit = (exportSnapshot: ExportSnapshot, asked: AuditExportAs
 
 async function* exportedBytes(
   tx: Transaction,
-  { owner, sinceMs, createdAtMs }: AuditExportAsked,
+  { owner, sinceMs, nowMs }: AuditExportAsked,
 ): AsyncGenerator<Buffer> {
   const span = await readAuditSpan(tx, owner, sinceMs);
-  const keyIds = await readAttestationKeyIds(tx);
+  const keys = await readExportKeys(tx, nowMs);
   const { accountId, mode } = owner;
-  const manifest: AuditManifest = { ...span, accountId, mode, createdAtMs, sinceMs, keyIds };
+  const manifest: AuditManifest = { ...span, ...keys, accountId, mode, sinceMs };
   yield Buffer.from(auditManifestLine(manifest));
   let next = span.firstSequence;
   while (next <= span.lastSequence) {

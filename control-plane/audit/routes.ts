@@ -63,11 +63,11 @@ export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): 
       { config, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
       async (request, reply) => {
         const owner = callerOf(request);
-        const createdAtMs = deps.clock.now();
+        const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', request.query.since);
-        const stream = await exportAudit(exportSnapshot, { owner, sinceMs, createdAtMs });
+        const stream = await exportAudit(exportSnapshot, { owner, sinceMs, nowMs });
         // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
-        const moment = renderTime(createdAtMs).replaceAll(/[-:]|\.\d+/g, '');
+        const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         reply.header('content-disposition', `attachment; filename="audit-${owner.mode}-${moment}.jsonl"`);
         return reply.header('cache-control', 'no-store').type('application/x-ndjson').send(stream);
       },

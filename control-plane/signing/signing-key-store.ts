@@ -1,3 +1,5 @@
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
@@ -24,13 +26,26 @@ export const readSigningKeys = (sql: Database | Transaction): Promise<StoredSign
       not_before_ms AS "notBeforeMs", retired_at_ms AS "retiredAtMs", compromised, created_at_ms AS "createdAtMs"
     FROM signing_keys ORDER BY not_before_ms, kid`;
 
-/**
- * Of an export, from its own snapshot: a key that another replica has put into use meanwhile is among them.
- */
-export async function readAttestationKeyIds(tx: Transaction): Promise<string[]> {
-  const rows = await tx<{ kid: string }[]>`
-    SELECT kid FROM signing_keys WHERE purpose = 'attestation' ORDER BY not_before_ms, kid`;
-  return rows.map(({ kid }) => kid);
+/** What the manifest of an export says of its keys and of its time. */
+export interface ExportKeys {
+  readonly keyIds: readonly string[];
+  /**
+   * `nowMs`, unless that is too early for a verifier to believe each key. It is after PostgreSQL's clock was
+   * set back behind the start of a key that has signed by then.
+   */
+  readonly createdAtMs: UnixMillis;
+}
+
+/** From the export's own snapshot: a key that another replica has put into use meanwhile is among them. */
+export async function readExportKeys(tx: Transaction, nowMs: UnixMillis): Promise<ExportKeys> {
+  const rows = await tx<{ kid: string; notBeforeMs: UnixMillis }[]>`
+    SELECT kid, not_before_ms AS "notBeforeMs" FROM signing_keys WHERE purpose = 'attestation'
+    ORDER BY not_before_ms, kid`;
+  const newest = must(rows.at(-1), 'each purpose has a key from the first start on');
+  return {
+    keyIds: rows.map(({ kid }) => kid),
+    createdAtMs: Math.max(nowMs, newest.notBeforeMs - limits.notBeforeLeewayMs) as UnixMillis,
+  };
 }
 
 export async function insertSigningKey(tx: Transaction, key: StoredSigningKey): Promise<void> {

@@ -80,7 +80,7 @@ async function fillAsBefore(): Promise<void> {
 
 async function exported(): Promise<string> {
   const exporter = attestationExporter(snapshotExporter({ sql: database.sql, logger: silentLogger }));
-  return text(await exporter({ owner, format: 'jsonl', sinceMs: null, createdAtMs: at(60_000) }));
+  return text(await exporter({ owner, format: 'jsonl', sinceMs: null, nowMs: at(60_000) }));
 }
 
 function verify(file: string): unknown {

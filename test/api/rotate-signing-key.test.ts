@@ -186,6 +186,17 @@ describe('what was signed before an ordinary rotation', () => {
       out: 'OK: 2 records in 1 chain. Every hash, link and signature verifies.\n',
     });
   });
+
+  it('attestations and audit: verify also once the clock was set back behind the new key', async () => {
+    await rotateFully('attestation');
+    const gate = await api.createGate();
+    await check(gate.gate_id, (await api.issuePassport()).jwt);
+    api.advance(-2 * limits.signingKeyLeadMs);
+    for (const file of [await exported(), (await api.call({ url: '/v1/audit/export' })).body]) {
+      expect(await verifyOffline(file)).toMatchObject({ code: 0 });
+    }
+    expect(verifyExport(Buffer.from(await exported()), (await jwks()).body)).toMatchObject({ records: 1 });
+  });
 });
 
 describe('POST /signing-keys/rotate with compromised', () => {

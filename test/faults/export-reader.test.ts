@@ -57,7 +57,7 @@ const asked = (sinceMs: UnixMillis | null = youngestMs): ExportAsked => ({
   owner,
   format: 'jsonl',
   sinceMs,
-  createdAtMs: api.deps.clock.now(),
+  nowMs: api.deps.clock.now(),
 });
 
 const ended = (stream: Readable): Promise<string> =>
