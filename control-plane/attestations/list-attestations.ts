@@ -182,9 +182,10 @@ export function pageQuery(
 ): PendingQuery<ExaminedRow[]> {
   const { limit, behind, sinceMs, untilMs, examinedMax } = query;
   const matches = matchesOf(sql, owner, query, asked);
-  // Of one place the index has the last first, as it has no rows that were removed.
-  const inOrder = sql`ORDER BY place DESC`;
-  const walked = sql`${inOrder} LIMIT ${matches === null ? limit : examinedMax}`;
+  const inOrder = sql`ORDER BY place DESC, position DESC`;
+  const walkedMax = matches === null ? limit : examinedMax;
+  // An index has the records of one place in any order: a walk ends with all of its last place.
+  const walked = sql`ORDER BY place DESC FETCH FIRST ${walkedMax} ROWS WITH TIES`;
   const narrowed = sql`
     ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)}`}
     ${untilMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) < ${firstPlace(sql, untilMs)}`}
@@ -203,7 +204,7 @@ export function pageQuery(
         WHERE ${isReadable} ${inOrder} LIMIT ${limit}`
     : sql<ExaminedRow[]>`
         SELECT ${sql(recordColumns)}, matches, examined FROM (
-          SELECT *, ${matches} AS matches, row_number() OVER (${inOrder}) AS examined FROM ${found} ${walked}
+          SELECT *, ${matches} AS matches, row_number() OVER (${inOrder}) AS examined FROM ${found} ${inOrder} LIMIT ${walkedMax}
         ) AS examined
         WHERE (matches OR examined = ${examinedMax}) AND ${isReadable} ${inOrder} LIMIT ${limit}`;
 }

@@ -222,6 +222,46 @@ describe('a page of attestations', () => {
     expect(short.map(({ length }) => length)).toEqual([3, 3, 3, 3, 3, 3, 2]);
   });
 
+  it('ends between two records that share a place, and the next one goes on there', async () => {
+    const { accountId, key } = await api.createAccount();
+    const asker = liveOwner(accountId);
+    const gateId: string = (await api.createGate({}, key)).gate_id;
+    const passport = { id: (await api.issuePassport({}, key)).passport_id, owner: asker };
+    /** A place has the last 20 bits of a position. */
+    const storeAt = async (turn: number, decision: 'PERMIT' | 'BLOCK') => {
+      await api.deps
+        .sql`SELECT setval(pg_get_serial_sequence('records', 'position'), ${2 ** 40 + turn * 2 ** 20})`;
+      const said =
+        decision === 'PERMIT'
+          ? { decision, reason: null }
+          : { decision, reason: 'domain_not_allowed' as const };
+      const record = newRecord(
+        api,
+        { passport, gateId, gateOwner: asker },
+        { ...said, timestampMs: atMs(0) },
+      );
+      await append(api, [record]);
+      return record.record.id;
+    };
+    // Not as they lie in the table, and each decision is a walk of its own.
+    const third = await storeAt(3, 'BLOCK');
+    const first = await storeAt(1, 'PERMIT');
+    const second = await storeAt(2, 'BLOCK');
+    const fourth = await storeAt(4, 'PERMIT');
+    for (const limit of [1, 2, 3, 4]) {
+      for (const filter of [everything, { ...everything, permissionKey: 'orders:create' }]) {
+        const met: string[] = [];
+        let behind: Awaited<ReturnType<typeof findPlace>> = null;
+        do {
+          const page = await listAttestations(api.deps.sql, asker, filter, { limit, behind });
+          met.push(...page.attestations.map(({ id }) => id));
+          behind = page.last === null ? null : await findPlace(api.deps.sql, asker, page.last);
+        } while (behind !== null);
+        expect(met, `pages of ${limit}`).toEqual([fourth, third, second, first]);
+      }
+    }
+  });
+
   it('would be found out if it read more', async () => {
     const { sql } = api.deps;
     const [row] = await sql<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
