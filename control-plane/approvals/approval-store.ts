@@ -214,7 +214,7 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
     UPDATE approvals SET status = 'approved', attestation_id = NULL, due_at_ms = expires_at_ms
     WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals WHERE attestation_id = ANY(${[...permits]}::text[]) AND status = 'used'
-      ORDER BY approval_id FOR UPDATE))`;
+      ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
 }
 
 /**
@@ -231,7 +231,7 @@ export async function withdrawApprovals(
     UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs}
     WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals WHERE approval_id = ANY(${[...approvalIds]}::text[]) AND status = 'pending'
-      ORDER BY approval_id FOR UPDATE))`;
+      ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
 }
 
 /** Makes room for a new approval of the same request. What else its expiry brings about is still due. */

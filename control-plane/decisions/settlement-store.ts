@@ -146,7 +146,7 @@ async function insertFree(
       ${settlements.map(({ took }) => JSON.stringify(took))}::text[],
       ${settlements.map(({ held }) => JSON.stringify(held))}::text[]
     ) AS new (id, passport_id, scope_id, key_hash, request_hash, answer, source, took, held)
-    ORDER BY passport_id, scope_id, key_hash, id
+    ORDER BY passport_id, scope_id, key_hash COLLATE "C", id
     ON CONFLICT DO NOTHING
     RETURNING settlement_id AS id`;
   return rows.map(({ id }) => id);
