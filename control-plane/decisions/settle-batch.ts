@@ -11,9 +11,9 @@ import { together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
-import { type Parties, readParties } from './read-parties.ts';
+import { readParties } from './read-parties.ts';
 import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
-import { settleSuspend } from './settle-suspend.ts';
+import { type AdmittedSuspend, settleSuspends } from './settle-suspends.ts';
 import type { SettlementSender } from './settled-request.ts';
 
 /** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
@@ -150,7 +150,7 @@ async function settleWanted(
   const answers = new Map<ArrivedSettlement, SettlementAnswer>();
   const lookUps: AdmittedLookUp[] = [];
   const permits: AdmittedPermit[] = [];
-  const suspends: { suspend: Extract<Readable, { kind: 'suspend' }>; parties: Parties }[] = [];
+  const suspends: AdmittedSuspend[] = [];
   wanted.forEach((settlement, place) => {
     const about = must(parties[place], 'each settlement is about something');
     if (about.kind !== 'parties') answers.set(settlement, about);
@@ -168,6 +168,9 @@ async function settleWanted(
   permits.forEach(({ permit }, place) => {
     answers.set(permit, must(settled[place], 'each permit is answered'));
   });
-  for (const each of suspends) answers.set(each.suspend, await settleSuspend(tx, deps, each, sender));
+  const suspended = await settleSuspends(tx, deps, suspends, sender);
+  suspends.forEach(({ suspend }, place) => {
+    answers.set(suspend, must(suspended[place], 'each suspend is answered'));
+  });
   return answers;
 }

@@ -63,6 +63,14 @@ const nothing: SettlementAnswer = { kind: 'none', may_change: false };
 type Flat = Parameters<typeof settlementCall>[0];
 const settle = (body: Flat, key = sidecar.key): Promise<Reply> =>
   api.call({ url: '/v1/sync/settlements', key, body: settlementCall(body) });
+/** All in one call, in that order, and with time to wait for locks. */
+const settleAll = (bodies: readonly Flat[]): Promise<Reply> => {
+  const calls = bodies.map((body) => settlementCall({ ...body, wanted_ms: limits.decisionDeadlineMs }));
+  const settlements = calls.flatMap((call) => call.settlements);
+  return api.call({ url: '/v1/sync/settlements', key: sidecar.key, body: { ...calls[0], settlements } });
+};
+const approvalIdOf = (answer: SettlementAnswer): string =>
+  answer.kind === 'suspended' ? answer.approval_id : answer.kind;
 /** One that had to wait too long for somebody else's lock is sent again, as a sidecar does. */
 const answerTo = async (body: Flat): Promise<SettlementAnswer> => {
   const reply = await untilAnswer(
@@ -152,6 +160,31 @@ async function approved(): Promise<string> {
   await resolve(call.approval_id, 'approve');
   return call.approval_id;
 }
+
+describe('several in one call', () => {
+  it('never wait in a circle for another call that names the same requests in another order', async () => {
+    const hashes = Array.from({ length: 8 }, (_, n) => hashOf(n));
+    for (let round = 1; round <= 4; round++) {
+      passport = await api.issuePassport();
+      const asked = () => hashes.map((request_hash) => suspend({ request_hash, held: [] }));
+      const replies = await Promise.all([settleAll(asked()), settleAll(asked().toReversed())]);
+      expect(replies.map(({ status }) => status)).toEqual([200, 200]);
+      const ids = replies.flatMap(({ body }) => body.answers.map(approvalIdOf));
+      expect(new Set(ids).size).toBe(hashes.length);
+    }
+  });
+
+  it('are answered in their order, whichever of them is settled first', async () => {
+    await lease(25_000_000);
+    const unpriced = suspend({ request_hash: hashOf(0), held: [], amount_micro_usd: null });
+    const calls = [suspend({ request_hash: hashOf(1) }), unpriced, lookUp()];
+    expect((await settleAll(calls)).body.answers).toMatchObject([
+      { kind: 'suspended', approval_id: calls[0]?.approval_id },
+      { kind: 'suspended', approval_id: unpriced.approval_id },
+      nothing,
+    ]);
+  });
+});
 
 describe('a permit with a key', () => {
   it('is committed with its record, and answered so however often it comes', async () => {

@@ -1,0 +1,142 @@
+import { must } from '../../shared/errors/assert.ts';
+import type { SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
+import { findBoundApproval } from '../approvals/approval-store.ts';
+import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
+import type { Transaction } from '../base/database.ts';
+import { holdPolicy } from '../gates/gate-store.ts';
+import { heldUnits } from '../quota/held-units.ts';
+import { lockHeld, transferFromHolder } from '../quota/hold.ts';
+import type { DecisionDeps } from './deps.ts';
+import { type Parties, refused } from './read-parties.ts';
+import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
+import { dropSettlements, findClaims, insertSettlements, readSettlements } from './settlement-store.ts';
+
+/** A suspend of a sidecar, and what it is about. */
+export interface AdmittedSuspend {
+  readonly suspend: SuspendSettlement;
+  readonly parties: Parties;
+}
+
+/**
+ * Opens an approval for each with the money that the sidecar took for it, or finds the one that waits for the
+ * same request already: the money of this settlement then stays the sidecar's. A repeat of the settlement
+ * that opened it is answered as the first time, whatever has happened since: its money is the approval's, and
+ * must never be used besides.
+ *
+ * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given
+ * again. Answers are in the order of the suspends.
+ */
+export async function settleSuspends(
+  tx: Transaction,
+  deps: Pick<DecisionDeps, 'random'>,
+  admitted: readonly AdmittedSuspend[],
+  sender: SettlementSender,
+): Promise<readonly SettlementAnswer[]> {
+  if (admitted.length === 0) return [];
+  const answers = new Map<AdmittedSuspend, SettlementAnswer>();
+  await insertOrFindEarlier(tx, admitted, sender, answers);
+  const opening = admitted.filter((each) => !answers.has(each)).sort(inOrderOfLocks);
+  for (const each of opening) answers.set(each, await open(tx, deps, each, sender));
+  const dropped = opening.filter((each) => {
+    const answer = answers.get(each);
+    return answer?.kind !== 'suspended' || !answer.is_new;
+  });
+  await dropSettlements(
+    tx,
+    dropped.map(({ suspend }) => suspend.approval_id),
+  );
+  return admitted.map((each) => must(answers.get(each), 'each suspend is answered'));
+}
+
+/** Those that have an answer already: of the first PERMIT of their key, or of their own approval. */
+async function insertOrFindEarlier(
+  tx: Transaction,
+  admitted: readonly AdmittedSuspend[],
+  sender: SettlementSender,
+  answers: Map<AdmittedSuspend, SettlementAnswer>,
+): Promise<void> {
+  const { nowMs } = sender;
+  const questions = admitted.map(({ suspend }) => questionOf(suspend, sender));
+  const claims = await findClaims(tx, questions, nowMs);
+  admitted.forEach((each, place) => {
+    const earlier = claims[place] ?? null;
+    if (earlier !== null) answers.set(each, answerEarlier(earlier, each.suspend));
+  });
+  const inserting = admitted.filter((each) => !answers.has(each));
+  const verdicts = await insertSettlements(
+    tx,
+    inserting.map(({ suspend }) => ({
+      id: suspend.approval_id,
+      ...questionOf(suspend, sender),
+      key: null,
+      answer: { constraintsEvaluated: suspend.constraints_evaluated, pii: suspend.pii },
+      took: [],
+      held: [],
+    })),
+    nowMs,
+  );
+  for (const [place, each] of inserting.entries()) {
+    const verdict = must(verdicts[place], 'each settlement has a verdict');
+    if (verdict.kind === 'voided') answers.set(each, { kind: 'voided' });
+    if (verdict.kind !== 'repeated') continue;
+    const { suspend } = each;
+    const own = await findBoundApproval(tx, suspend.approval_id, bindingTo(suspend));
+    if (own !== null) answers.set(each, suspended({ ...own, isNew: true }));
+  }
+}
+
+/**
+ * The same order in every call: whoever opens an approval waits while another transaction opens one of the
+ * same request. Those with money come first, because the holder is locked before approvals.
+ */
+function inOrderOfLocks(one: AdmittedSuspend, other: AdmittedSuspend): number {
+  const [first, second] = [placeOf(one), placeOf(other)];
+  return first < second ? -1 : Number(first > second);
+}
+
+const placeOf = ({ suspend: { held, gate_id, passport_id, request_hash } }: AdmittedSuspend): string =>
+  `${held.length > 0 ? 1 : 2} ${gate_id} ${passport_id} ${request_hash}`;
+
+async function open(
+  tx: Transaction,
+  deps: Pick<DecisionDeps, 'random'>,
+  { suspend, parties }: AdmittedSuspend,
+  sender: SettlementSender,
+): Promise<SettlementAnswer> {
+  const gate = must(parties.gate, 'a suspend names a gate');
+  const decidedOn = { gateId: gate.gateId, policyVersion: suspend.gate_version };
+  if (!(await holdPolicy(tx, decidedOn))) return refused('the gate has changed since this was decided');
+  // An approval holds money that really was the sidecar's: what was never leased to it, it cannot hand over.
+  if (!(await lockHeld(tx, sender, suspend.held))) return refused('held is not leased to this holder');
+  const opened = await openApproval(tx, deps, {
+    approvalId: suspend.approval_id,
+    passport: parties.passport,
+    gate,
+    requestHash: suspend.request_hash,
+    permissionKey: suspend.permission_key,
+    amountMicroUsd: suspend.amount_micro_usd,
+    constraintsEvaluated: suspend.constraints_evaluated,
+    pii: suspend.pii,
+    expiresInMs: suspend.expires_in_ms,
+    holds: suspend.held.map(heldUnits),
+    nowMs: sender.nowMs,
+  });
+  if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };
+  if (opened.isNew && !opened.isRepeat) await transferFromHolder(tx, sender, suspend.held);
+  if (opened.isNew) return suspended(opened);
+  const reading = { reads: opened.approvalId, readerId: suspend.reader_id, source: sender.sidecarId };
+  if ((await readSettlements(tx, [reading], sender.nowMs)).size > 0)
+    return refused('the approval of the same request was just voided');
+  return suspended(opened);
+}
+
+const suspended = ({
+  approvalId,
+  expiresAtMs,
+  isNew,
+}: Pick<OpenedApproval, 'approvalId' | 'expiresAtMs' | 'isNew'>): SettlementAnswer => ({
+  kind: 'suspended',
+  approval_id: approvalId,
+  expires_at_ms: expiresAtMs,
+  is_new: isNew,
+});
