@@ -11,7 +11,7 @@ import { together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
-import { readParties } from './read-parties.ts';
+import { readParties, refused } from './read-parties.ts';
 import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
 import { type AdmittedSuspend, settleSuspends } from './settle-suspends.ts';
 import type { SettlementSender } from './settled-request.ts';
@@ -33,7 +33,8 @@ type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' 
  * again, or voids it.
  *
  * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of
- * the others.
+ * the others. Where some are settled and the rest cannot be, this throws `service_unavailable`: a sidecar
+ * takes `overloaded`, or that it is superseded, for a word that nothing of its call has begun.
  */
 export async function settleBatch(
   deps: SettleDeps,
@@ -41,39 +42,42 @@ export async function settleBatch(
   call: ArrivedCall,
   arrivedAtMs: number = deps.clock.monotonic(),
 ): Promise<SettlementCallOutcome> {
-  return deps.turns(accountId, async () => {
-    try {
-      return await settleTogether(deps, accountId, call, arrivedAtMs);
-    } catch (error) {
-      if (call.settlements.length === 1 || isOfAll(error)) throw error;
-    }
-    return settleOneByOne(deps, accountId, call, arrivedAtMs);
-  });
+  return deps.turns(accountId, () => settleByParts(deps, accountId, call, arrivedAtMs));
 }
 
-/** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
-const isOfAll = (error: unknown): boolean => error instanceof ApiError || databaseFailure(error) !== null;
-
-async function settleOneByOne(
+/** The parts are settled in turn, each in a transaction of its own. */
+async function settleByParts(
   deps: SettleDeps,
   accountId: AccountId,
   call: ArrivedCall,
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
-  const answers: SettlementAnswer[] = [];
-  for (const settlement of call.settlements) {
+  const answers = new Map<ArrivedSettlement, SettlementAnswer>();
+  const parts: (readonly ArrivedSettlement[])[] = [call.settlements];
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    let outcome: SettlementCallOutcome;
     try {
-      const alone = { ...call, settlements: [settlement] };
-      const outcome = await settleTogether(deps, accountId, alone, arrivedAtMs);
-      if (outcome.kind !== 'answered') return outcome;
-      answers.push(...outcome.answers);
+      outcome = await settleTogether(deps, accountId, { ...call, settlements: part }, arrivedAtMs);
     } catch (error) {
-      if (isOfAll(error)) throw error;
-      answers.push({ kind: 'refused', message: 'internal error' });
+      if (call.settlements.length === 1 || isOfAll(error))
+        throw answers.size === 0 ? error : new ApiError('service_unavailable', { cause: error });
+      if (part.length > 1) parts.unshift(...part.map((each) => [each]));
+      else for (const each of part) answers.set(each, refused('internal error'));
+      continue;
     }
+    if (outcome.kind !== 'answered') {
+      if (answers.size === 0) return outcome;
+      throw new ApiError('service_unavailable', { cause: `the connection is ${outcome.kind} by now` });
+    }
+    for (const [place, answer] of outcome.answers.entries())
+      answers.set(must(part[place], 'each answer is to a settlement'), answer);
   }
-  return { kind: 'answered', answers };
+  const inOrder = call.settlements.map((each) => must(answers.get(each), 'each settlement is answered'));
+  return { kind: 'answered', answers: inOrder };
 }
+
+/** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
+const isOfAll = (error: unknown): boolean => error instanceof ApiError || databaseFailure(error) !== null;
 
 async function settleTogether(
   deps: SettleDeps,

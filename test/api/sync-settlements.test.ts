@@ -69,6 +69,8 @@ const settleAll = (bodies: readonly Flat[]): Promise<Reply> => {
   const settlements = calls.flatMap((call) => call.settlements);
   return api.call({ url: '/v1/sync/settlements', key: sidecar.key, body: { ...calls[0], settlements } });
 };
+const untilWaiting = (count: number) =>
+  until(async () => (await waitingForLocks(api.deps.sql)) === count, { what: `${count} wait for locks` });
 const approvalIdOf = (answer: SettlementAnswer): string =>
   answer.kind === 'suspended' ? answer.approval_id : answer.kind;
 /** One that had to wait too long for somebody else's lock is sent again, as a sidecar does. */
@@ -183,6 +185,70 @@ describe('several in one call', () => {
       { kind: 'suspended', approval_id: unpriced.approval_id },
       nothing,
     ]);
+  });
+});
+
+describe('several of which one fails for a reason of its own, so that each is settled alone,', () => {
+  /** The control plane fails at whatever settles a request with this hash. */
+  const poison = hashOf(666);
+  beforeAll(() =>
+    api.deps.sql.unsafe(`
+      CREATE FUNCTION fail_poisoned() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'poisoned'; END $$;
+      CREATE TRIGGER fail_poisoned BEFORE INSERT ON settlements FOR EACH ROW
+        WHEN (NEW.request_hash = '${poison}') EXECUTE FUNCTION fail_poisoned()`),
+  );
+  afterAll(() => api.deps.sql.unsafe('DROP FUNCTION fail_poisoned CASCADE'));
+  const poisoned = () => {
+    const of = { request_hash: poison };
+    return permit({ ...of, idempotency_key: 'poisoned' }, permitRecord(of));
+  };
+  const others = () => [permit(), suspend({ request_hash: hashOf(2) })] as const;
+
+  it('are answered, but for that one', async () => {
+    await lease(25_000_000);
+    const [permitted, suspended] = others();
+    expect((await settleAll([permitted, poisoned(), suspended])).body.answers).toMatchObject([
+      { kind: 'committed' },
+      { kind: 'refused', message: 'internal error' },
+      { kind: 'suspended', approval_id: suspended.approval_id },
+    ]);
+  });
+
+  it('are not answered `overloaded`, which says that nothing has begun, once one of them is committed', async () => {
+    await lease(25_000_000);
+    const [permitted, suspended] = others();
+    const calls = [permitted, poisoned(), suspended];
+    const reply = await api.deps.sql.begin(async (tx) => {
+      await tx`SELECT FROM lease_holders WHERE holder = ${holder} FOR UPDATE`;
+      return settleAll(calls);
+    });
+    expectError(reply, 'service_unavailable');
+    expect(await isStored((permitted.record as { id: string }).id)).toBe(true);
+    expect((await settleAll(calls)).body.answers).toMatchObject([
+      { kind: 'committed' },
+      { kind: 'refused' },
+      { kind: 'suspended', approval_id: suspended.approval_id },
+    ]);
+  });
+
+  it('are not turned away as of an older connection once one of them is committed', async () => {
+    await lease(25_000_000);
+    const own = await connectSidecar(api);
+    const by = { sidecar_id: own.sidecarId, connection_id: own.connectionId };
+    const [permitted, suspended] = others();
+    const calls = [permitted, poisoned(), suspended].map((each) => ({ ...each, ...by }));
+    const { answered } = await api.deps.sql.begin(async (tx) => {
+      await tx`
+        INSERT INTO chains (chain_id, account_id, mode, sequence)
+        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
+      const reply = settleAll(calls);
+      await untilWaiting(1);
+      await connectSidecar(api, { sidecarId: own.sidecarId });
+      return { answered: reply };
+    });
+    expectError(await answered, 'service_unavailable');
+    expect(await isStored((permitted.record as { id: string }).id)).toBe(true);
   });
 });
 

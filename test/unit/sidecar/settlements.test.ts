@@ -340,6 +340,12 @@ describe('settlements', () => {
       ['408 of a proxy', new ControlPlaneError('settlements', 408, null), false],
       ['200 and nonsense', new ControlPlaneError('settlements', 200, null), false],
       ['500', new ControlPlaneError('settlements', 500, { code: 'internal_error', message: '' }), false],
+      // Also where some of the call are committed and others are not.
+      [
+        '503 service_unavailable',
+        new ControlPlaneError('settlements', 503, { code: 'service_unavailable', message: '' }),
+        false,
+      ],
     ])('have not begun after %s: %s', async (_what, error, isCertain) => {
       const { calls, send, told } = setUp();
       send('a');
