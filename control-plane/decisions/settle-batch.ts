@@ -25,8 +25,8 @@ type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' 
 
 /**
  * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8),
- * all of a call in one transaction. The sender must be the newest connection of its sidecar id, read without
- * a lock as at ingest. The order of the locks is in storage/locks.ts.
+ * those of a call in as few transactions as the order of locks permits (`partsOf`). The sender must be the
+ * newest connection of its sidecar id, read without a lock as at ingest.
  *
  * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the
  * monotonic clock. Where the outcome of the commit is unknown this throws, and the sidecar sends the call
@@ -53,7 +53,7 @@ async function settleByParts(
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
   const answers = new Map<ArrivedSettlement, SettlementAnswer>();
-  const parts: (readonly ArrivedSettlement[])[] = [call.settlements];
+  const parts: (readonly ArrivedSettlement[])[] = partsOf(call.settlements);
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     let outcome: SettlementCallOutcome;
     try {
@@ -74,6 +74,18 @@ async function settleByParts(
   }
   const inOrder = call.settlements.map((each) => must(answers.get(each), 'each settlement is answered'));
   return { kind: 'answered', answers: inOrder };
+}
+
+/**
+ * Beside permits, suspends have a transaction of their own: they lock gates, a holder and approvals, which
+ * come before the chains of permits (storage/locks.ts). It is the second one, so that a suspend whose key
+ * goes to a permit of the same call finds it.
+ */
+function partsOf(settlements: readonly ArrivedSettlement[]): (readonly ArrivedSettlement[])[] {
+  if (settlements.every(({ kind }) => kind !== 'permit')) return [settlements];
+  const suspends = settlements.filter(({ kind }) => kind === 'suspend');
+  const others = settlements.filter(({ kind }) => kind !== 'suspend');
+  return suspends.length === 0 ? [others] : [others, suspends];
 }
 
 /** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
@@ -144,7 +156,7 @@ interface WantedSettlements {
   readonly known: KnownThings;
 }
 
-/** Look-ups first, which take nothing; suspends last, because they lock the holder of leases. */
+/** Look-ups first, which take nothing. */
 async function settleWanted(
   tx: Transaction,
   deps: SettleDeps,

@@ -33,10 +33,10 @@ import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
  *             same request already.
  *   look_up   what is known of a presented approval, of a key, and of a pending approval of the same request.
  *
- * All of a call commit in one transaction, each for itself: one that is refused harms no other. A permit is
- * known by the id of its record, a suspend by its approval_id: sent again, it is answered as the first time.
- * The sidecar ends each of them: where it answered its client before it knew the outcome, it voids the
- * settlement with the next entry of its spool (SettlementVoid).
+ * Permits and look-ups of a call commit in one transaction, its suspends in the next, each for itself: one
+ * that is refused harms no other. A permit is known by the id of its record, a suspend by its approval_id:
+ * sent again, it is answered as the first time. The sidecar ends each of them: where it answered its client
+ * before it knew the outcome, it voids the settlement with the next entry of its spool (SettlementVoid).
  */
 const CallEnvelope = closed({
   sidecar_id: IdOf('side'),

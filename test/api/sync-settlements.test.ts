@@ -179,11 +179,35 @@ describe('several in one call', () => {
   it('are answered in their order, whichever of them is settled first', async () => {
     await lease(25_000_000);
     const unpriced = suspend({ request_hash: hashOf(0), held: [], amount_micro_usd: null });
-    const calls = [suspend({ request_hash: hashOf(1) }), unpriced, lookUp()];
+    const priced = suspend({ request_hash: hashOf(2) });
+    const copy = suspend({ idempotency_key: 'order-1' });
+    const calls = [copy, unpriced, priced, permit(), lookUp()];
     expect((await settleAll(calls)).body.answers).toMatchObject([
-      { kind: 'suspended', approval_id: calls[0]?.approval_id },
+      { kind: 'replayed' },
       { kind: 'suspended', approval_id: unpriced.approval_id },
+      { kind: 'suspended', approval_id: priced.approval_id },
+      { kind: 'committed' },
       nothing,
+    ]);
+  });
+
+  it('hold no chain while they wait for a person who denies one of them', async () => {
+    await answerTo(permit({ idempotency_key: 'earlier' }, permitRecord()));
+    const first = suspend({ held: [] });
+    await answerTo(first);
+    const again = suspend({ held: [] });
+    const { answered, denied } = await api.deps.sql.begin(async (tx) => {
+      await tx`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
+      const settled = settleAll([permit(), again]);
+      await untilWaiting(1);
+      const denial = api.call({ url: `/v1/approvals/${first.approval_id}/deny`, body: {} });
+      await untilWaiting(2);
+      return { answered: settled, denied: denial };
+    });
+    expect((await denied).status).toBe(200);
+    expect((await answered).body.answers).toMatchObject([
+      { kind: 'committed' },
+      { kind: 'suspended', approval_id: again.approval_id, is_new: true },
     ]);
   });
 });
