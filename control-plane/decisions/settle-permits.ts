@@ -1,4 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
@@ -45,9 +46,10 @@ export async function settlePermits(
   if (admitted.length === 0) return [];
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
   const records = await judge(tx, { admitted, known }, sender, answers);
-  await insertOrFindEarlier(tx, records, sender, answers);
-  await consume(tx, records, sender, answers);
-  const dropped = [...records.keys()].filter((each) => answers.get(each)?.kind === 'approval').map(idOf);
+  const inserted = await insertOrFindEarlier(tx, records, sender, answers);
+  await refuseWithoutLease(tx, inserted, { added: records.size, nowMs: sender.nowMs }, answers);
+  await consume(tx, inserted, sender, answers);
+  const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
   withdrawCopies(dropped, answers);
   await appendRecords(
@@ -89,12 +91,13 @@ async function judge(
   return records;
 }
 
+/** Those that were inserted have no answer yet. */
 async function insertOrFindEarlier(
   tx: Transaction,
   records: ReadonlyMap<AdmittedPermit, NewRecord>,
   sender: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
-): Promise<void> {
+): Promise<readonly AdmittedPermit[]> {
   const claiming = [...records.keys()];
   const verdicts = await claimSettlements(
     tx,
@@ -111,17 +114,27 @@ async function insertOrFindEarlier(
     const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
     if (answer !== null) answers.set(each, answer);
   });
-  // What a dead process left in flight must not be committed any more: its units may have been returned
-  // (quota/return-leases.ts).
-  const taking = claiming.filter((each) => !answers.has(each));
-  const took = taking.flatMap(({ permit }) => permit.shipped.took ?? []);
+  return claiming.filter((each) => !answers.has(each));
+}
+
+/**
+ * What a dead process left in flight must not be committed any more: its units may have been returned
+ * (quota/return-leases.ts). On the same journey old settlements make room for the `added` ones.
+ */
+async function refuseWithoutLease(
+  tx: Transaction,
+  inserted: readonly AdmittedPermit[],
+  { added, nowMs }: { readonly added: number; readonly nowMs: UnixMillis },
+  answers: Map<AdmittedPermit, SettlementAnswer>,
+): Promise<void> {
+  const tookOf = ({ permit }: AdmittedPermit) => permit.shipped.took ?? [];
   const [held] = await together([
-    () => findHeldLeases(tx, took),
-    () => removeOldSettlements(tx, claiming.length, sender.nowMs),
+    () => findHeldLeases(tx, inserted.flatMap(tookOf)),
+    () => removeOldSettlements(tx, added, nowMs),
   ]);
-  const gone = taking.filter(({ permit }) => !(permit.shipped.took ?? []).every((id) => held.has(id)));
-  for (const each of gone) answers.set(each, refused('took names a lease that has ended'));
-  await dropSettlements(tx, gone.map(idOf));
+  for (const each of inserted)
+    if (!tookOf(each).every((id) => held.has(id)))
+      answers.set(each, refused('took names a lease that has ended'));
 }
 
 function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): SettlementAnswer | null {
@@ -140,11 +153,11 @@ function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): Settl
 /** In the order of the approvals, so that no two transactions wait for each other in a circle. */
 async function consume(
   tx: Transaction,
-  records: ReadonlyMap<AdmittedPermit, NewRecord>,
+  inserted: readonly AdmittedPermit[],
   { nowMs }: SettlementSender,
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<void> {
-  const consuming = [...records.keys()]
+  const consuming = inserted
     .flatMap((each) => {
       const { approval_id: approvalId } = each.permit;
       return approvalId === null || answers.has(each) ? [] : [{ each, approvalId }];

@@ -322,6 +322,14 @@ describe('a permit with a key', () => {
     expect(await answerTo(suspend({ ...change, idempotency_key: 'order-1' }))).toEqual({ kind: 'conflict' });
   });
 
+  it('that took from a lease that is gone is refused, and so are its copies: none of them is on record', async () => {
+    const records = [1, 2, 3].map(() => permitRecord({ took: [999_999] }));
+    const reply = await settleAll(records.map((record) => permit({}, record)));
+    expect(reply.body.answers).toMatchObject(records.map(() => ({ kind: 'refused' })));
+    for (const { id } of records) expect(await isStored(id)).toBe(false);
+    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
+  });
+
   it('wins against others with its key, sidecars and control planes, once', async () => {
     const second = await connectSidecar(api);
     const calls = Array.from({ length: 12 }, (_, index) => ({
