@@ -160,9 +160,8 @@ export class RunInTransaction {
     if (presented !== null && refusing.has(presented.state)) return presented;
     const [mayChange = false] = await limitsMayChange(this.#tx, [this.#shortWindows()]);
     const reader = this.#newReader();
-    const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
-    const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);
-    if (earlier !== null) return this.#claimedBy(earlier, reader);
+    const earlier = await this.#findEarlier(reader);
+    if (earlier !== null) return earlier;
     if (presented !== null) return presented;
     const binding = this.#binding();
     const waiting = binding === null ? null : await findWaiting(this.#tx, { binding, reader }, nowMs);
@@ -195,6 +194,14 @@ export class RunInTransaction {
       gateVersion: gate.policyVersion,
       requestHash: request.requestHash,
     };
+  }
+
+  /** Null: its key has no PERMIT. */
+  async #findEarlier(reader: Pick<ClaimQuestion, 'readerId' | 'source'>): Promise<RunEvent | null> {
+    const { request, nowMs } = this.#input;
+    const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
+    const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);
+    return earlier === null ? null : this.#claimedBy(earlier, reader);
   }
 
   #claimedBy(earlier: ClaimedPermit, { readerId }: Pick<ClaimQuestion, 'readerId'>): RunEvent {
@@ -257,6 +264,9 @@ export class RunInTransaction {
     const gate = must(named, 'a SUSPEND is at a gate');
     const offeredId = this.#deps.random.newId('appr', nowMs);
     const reader = this.#newReader();
+    // A request whose key has a PERMIT already needs no approval.
+    const earlier = await this.#findEarlier(reader);
+    if (earlier !== null) return earlier;
     // So that it can be voided if it stays unknown whether it was committed. It frees what it holds itself.
     const answer = { constraintsEvaluated: decision.evaluated, pii: decision.pii };
     const settlement = { id: offeredId, key: null, requestHash: request.requestHash, answer, ...reader };

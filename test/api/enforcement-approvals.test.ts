@@ -3,6 +3,7 @@ import { expireApprovals } from '../../control-plane/approvals/expire-approvals.
 import { dayMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, heldUsd } from '../support/approvals.ts';
+import { expectError } from '../support/expect-error.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
 
@@ -246,6 +247,21 @@ describe('a request with an approval', () => {
     expect(await check(gateId, jwt, { ...keyed, approval_id: approvalId })).toEqual(permit);
     // Also without the approval: it is the same request, and nobody has to be asked twice.
     expect(await check(gateId, jwt, keyed)).toEqual(permit);
+    expect(await heldUsd(api.deps, gateId)).toBe(60);
+  });
+
+  it('with a key asks nobody again once it was permitted, however much the limit leaves', async () => {
+    const gateId = await gateWith(ample);
+    const { jwt } = await api.issuePassport();
+    const keyed = { ...order, idempotency_key: 'order-1' };
+    const { approval_id: approvalId } = await check(gateId, jwt, keyed);
+    await resolve(approvalId, 'approve');
+    const permit = await check(gateId, jwt, { ...keyed, approval_id: approvalId });
+    expect(permit).toMatchObject({ decision: 'PERMIT' });
+    expect(await check(gateId, jwt, keyed)).toEqual(permit);
+    const url = `/v1/gates/${gateId}/check`;
+    const changed = { passport: jwt, request: { ...keyed, amount: 61 } };
+    expectError(await api.call({ url, body: changed }), 'idempotency_conflict');
     expect(await heldUsd(api.deps, gateId)).toBe(60);
   });
 
