@@ -1,16 +1,21 @@
 import { enforceLimits } from './limits.ts';
 
 /**
- * How many settlements may be open so that each is settled in its time. Measured only while there is more to
- * do than the control plane has done: what is settled at leisure says nothing about what could be. Until it
- * was measured for the first time `enforceLimits.settlementsMax` counts.
+ * How many settlements may be open so that each is settled in its time. While others wait for the next call,
+ * what the control plane settles is all that it can. What it settles at leisure shows only that it can settle
+ * as much: that raises the rate and never lowers it. Without it a bound from a slow phase would stay, because
+ * nobody waits for a call while so few may be open. Until the rate was measured for the first time
+ * `enforceLimits.settlementsMax` counts.
  */
 export class ServiceRate {
   /** Settlements in a millisecond; Infinity until measured. */
   #perMs = Number.POSITIVE_INFINITY;
-  /** Since when more has waited all the time; null: it has not. */
-  #saturatedSinceMs: number | null = null;
-  #settledSince = 0;
+  /** Since this sample began: others have waited all the time. */
+  #isSaturated = false;
+  #settled = 0;
+  /** In which calls were under way. */
+  #busyMs = 0;
+  #answeredAtMs = 0;
 
   /** A call of so many was answered. `isSaturated`: others wait for the next. */
   settled(
@@ -18,22 +23,26 @@ export class ServiceRate {
     call: { readonly nowMs: number; readonly sentAtMs: number; readonly isSaturated: boolean },
   ): void {
     const { nowMs, sentAtMs, isSaturated } = call;
-    if (this.#saturatedSinceMs !== null || isSaturated) {
-      this.#saturatedSinceMs ??= sentAtMs;
-      this.#settledSince += count;
-    }
-    if (this.#saturatedSinceMs === null) return;
-    const elapsedMs = nowMs - this.#saturatedSinceMs;
-    if (elapsedMs >= sampleMs) {
-      const measured = this.#settledSince / elapsedMs;
-      this.#perMs = this.#perMs === Number.POSITIVE_INFINITY ? measured : (this.#perMs + measured) / 2;
-      this.#saturatedSinceMs = nowMs;
-      this.#settledSince = 0;
-    }
-    if (!isSaturated) {
-      this.#saturatedSinceMs = null;
-      this.#settledSince = 0;
-    }
+    if (isSaturated && !this.#isSaturated) this.#begin(isSaturated);
+    this.#settled += count;
+    // The time of two calls at once counts once, and a pause between calls not at all.
+    this.#busyMs += nowMs - Math.max(sentAtMs, this.#answeredAtMs);
+    this.#answeredAtMs = nowMs;
+    if (this.#busyMs >= sampleMs) {
+      this.#measured(this.#settled / this.#busyMs);
+      this.#begin(isSaturated);
+    } else if (!isSaturated && this.#isSaturated) this.#begin(isSaturated);
+  }
+
+  #begin(isSaturated: boolean): void {
+    this.#isSaturated = isSaturated;
+    this.#settled = 0;
+    this.#busyMs = 0;
+  }
+
+  #measured(perMs: number): void {
+    if (!this.#isSaturated && perMs <= this.#perMs) return;
+    this.#perMs = this.#perMs === Number.POSITIVE_INFINITY ? perMs : (this.#perMs + perMs) / 2;
   }
 
   openMax(patienceMs: number): number {

@@ -61,6 +61,20 @@ describe('the rate of settlements', () => {
     expect(rate.openMax(1_000)).toBeGreaterThan(before * 0.9);
   });
 
+  it('is raised by what is settled at leisure, and never lowered', () => {
+    const rate = new ServiceRate();
+    const slowAtMs = serve(rate, { ...busy, calls: 50, callMs: 2_000, fromMs: 0 });
+    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsOpenMin);
+    // A few at a time, with pauses: nobody waits for the next call.
+    let nowMs = slowAtMs;
+    const atLeisure = { count: 16, calls: 1, callMs: 10, isSaturated: false };
+    for (let call = 0; call < 100; call++) nowMs = serve(rate, { ...atLeisure, fromMs: nowMs + 1_000 });
+    const raised = rate.openMax(1_000);
+    expect(raised).toBeGreaterThan(1_000);
+    serve(rate, { ...atLeisure, count: 1, calls: 100, fromMs: nowMs });
+    expect(rate.openMax(1_000)).toBe(raised);
+  });
+
   it('does not count the pause between two times of much work', () => {
     const rate = new ServiceRate();
     const idleAtMs = serve(rate, { ...busy, fromMs: 0 });

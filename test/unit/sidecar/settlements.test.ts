@@ -289,6 +289,35 @@ describe('settlements', () => {
     expect(kinds()).not.toContain('patient shed');
   });
 
+  it('are more again when the control plane is fast again, though all that may be open travel at once', async () => {
+    const { send, kinds, calls } = setUp();
+    const answerAll = (from: number) => {
+      for (const { answer, settlements: all } of calls.slice(from)) answer(...all.map(() => committed));
+    };
+    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
+    await pass(0);
+    // A slow time: 256 in ten seconds.
+    for (let answered = 0; answered < 4; answered++) {
+      await pass(10_000);
+      answerAll(answered);
+    }
+    await pass(0);
+    const shedOfNext = async () => {
+      const before = kinds().length;
+      const from = calls.length;
+      for (let n = 0; n < 100; n++) send('new', { untilMs: performance.now() + 1_000 });
+      await pass(10);
+      answerAll(from);
+      await pass(0);
+      return kinds()
+        .slice(before)
+        .filter((kind) => kind === 'new shed').length;
+    };
+    expect(await shedOfNext()).toBeGreaterThan(50);
+    for (let round = 0; round < 20; round++) await shedOfNext();
+    expect(await shedOfNext()).toBe(0);
+  });
+
   describe('whose call got no answer', () => {
     it('are sent again, before those that came later, and are uncertain from then on', async () => {
       const { calls, send, sent, told } = setUp();
