@@ -14,6 +14,8 @@ export interface Program {
   find(pattern: RegExp): Promise<RegExpExecArray>;
   /** Processor seconds it has used, all threads together. */
   cpuSeconds(): number;
+  /** To its standard output and its standard error, as far as this process has read them. */
+  writtenBytes(): number;
   /** Resolves with its exit code once it has ended by itself, null after a signal. */
   readonly ended: Promise<number | null>;
   stop(): Promise<void>;
@@ -60,10 +62,16 @@ export function start(options: {
       resolve(code);
     }),
   );
+  let writtenBytes = 0;
+  for (const pipe of [child.stdout, child.stderr])
+    pipe?.on('data', ({ length }: Buffer) => {
+      writtenBytes += length;
+    });
   return {
     pid,
     find: finder(child, options.command.join(' ')),
     cpuSeconds: () => cpuSecondsOf(pid),
+    writtenBytes: () => writtenBytes,
     ended,
     stop: async () => {
       child.kill('SIGTERM');
