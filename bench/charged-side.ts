@@ -1,5 +1,7 @@
+import { onlyPermits } from './permits.ts';
 import type { Program } from './programs.ts';
 import type { Side } from './rounds.ts';
+import { connectionsUsual } from './wrk.ts';
 
 /** What a load generator has done. */
 export interface Driven {
@@ -19,6 +21,8 @@ export interface ChargedWork {
   readonly drive: (seconds: number) => Promise<Driven>;
   /** Work that a measurement leaves behind, brought to its end; null where an answer is the end of it. */
   readonly finish: (() => Promise<void>) | null;
+  /** Things that the generator may have asked for without an answer when it ends; default 64 requests. */
+  readonly underWayMax?: number;
 }
 
 /**
@@ -31,23 +35,34 @@ const writtenBytesAtEndMax = 64 * 4_096;
 
 /**
  * A side that is charged all processor time of its programs, what `finish` takes included: its figure can be
- * sustained. Throws where they write as much as a log of requests.
+ * sustained. Throws where they write as much as a log of requests, and where a sidecar among them decides
+ * anything but PERMIT.
  */
-export function chargedSide({ name, programs, drive, finish }: ChargedWork): Side {
+export function chargedSide({
+  name,
+  programs,
+  drive,
+  finish,
+  underWayMax = connectionsUsual,
+}: ChargedWork): Side {
   const sumOf = (what: 'cpuSeconds' | 'writtenBytes') =>
     programs.reduce((sum, program) => sum + program[what](), 0);
-  const cpuSeconds = () => sumOf('cpuSeconds');
+  const charge = async (seconds: number) => {
+    const [cpuBefore, writtenBefore] = [sumOf('cpuSeconds'), sumOf('writtenBytes')];
+    const { done, seconds: tookS } = await drive(seconds);
+    const duringS = sumOf('cpuSeconds') - cpuBefore;
+    const written = sumOf('writtenBytes') - writtenBefore;
+    if (written > done * writtenBytesEachMax + writtenBytesAtEndMax)
+      throw new Error(`${name} wrote ${written} bytes about ${done} requests: no side may log them`);
+    await finish?.();
+    return { done, tookS, duringS, totalS: sumOf('cpuSeconds') - cpuBefore };
+  };
   return {
     name,
     measure: async (seconds) => {
-      const [cpuBefore, writtenBefore] = [cpuSeconds(), sumOf('writtenBytes')];
-      const { done, seconds: tookS } = await drive(seconds);
-      const duringS = cpuSeconds() - cpuBefore;
-      const written = sumOf('writtenBytes') - writtenBefore;
-      if (written > done * writtenBytesEachMax + writtenBytesAtEndMax)
-        throw new Error(`${name} wrote ${written} bytes about ${done} requests: no side may log them`);
-      await finish?.();
-      const totalS = cpuSeconds() - cpuBefore;
+      const { done, tookS, duringS, totalS } = await onlyPermits({ name, programs, underWayMax }, () =>
+        charge(seconds),
+      );
       return {
         perSecond: done / (tookS + totalS - duringS),
         perCpuSecond: done / totalS,

@@ -1,4 +1,4 @@
-import { type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
@@ -73,7 +73,7 @@ export async function contest(
     const sides = contenders.map((contender) => contender.side?.(sideOf(contender)) ?? sideOf(contender));
     for (const side of sides) await side.measure(secondsEach);
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
-    for (const contender of contenders) await mustPermit(contender);
+    for (const contender of contenders) await mustStillPermit(contender);
     const ours = contenders[0]?.name ?? '';
     const lines = contenders.map((contender) => tableLine(contender, figures, ours));
     return {

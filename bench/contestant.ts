@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { chargedSide } from './charged-side.ts';
 import type { Program } from './programs.ts';
 import type { Side } from './rounds.ts';
-import { drive, type Load } from './wrk.ts';
+import { drive, type Load, permitOf } from './wrk.ts';
 
 /** A server under load, with what the table says about it. */
 export interface Contestant {
@@ -15,8 +15,6 @@ export interface Contestant {
   readonly doesNot: string;
   /** Null for ours. */
   readonly target: { readonly name: string; readonly wanted: number | null } | null;
-  /** What its answer to a permitted request holds; default: the decision PERMIT. */
-  readonly permit?: string;
 }
 
 export interface Answer {
@@ -30,21 +28,26 @@ const permitMsMax = 10_000;
  * A server that refuses is fast: what is measured must be a PERMIT. Waits for a program that is still
  * starting, or for a gate that is still on its way to the sidecar.
  */
-export async function mustPermit({
-  name,
-  load,
-  permit = '"decision":"PERMIT"',
-}: Pick<Contestant, 'name' | 'load' | 'permit'>): Promise<Answer> {
+export async function mustPermit(of: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
   const deadline = performance.now() + permitMsMax;
   for (;;) {
-    const { url, headers, body } = load.variety?.[0] ?? load;
-    const answer = await fetch(url, { method: 'POST', headers, body }).catch(() => null);
-    const text = (await answer?.text()) ?? 'nothing';
-    if (answer?.status === 200 && text.includes(permit))
-      return { body: text, requestId: answer.headers.get('x-request-id') ?? '' };
-    if (performance.now() > deadline) throw new Error(`${name} answered ${answer?.status} ${text}`);
+    try {
+      return await mustStillPermit(of);
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+    }
     await pause(50);
   }
+}
+
+/** After the load: here the first answer counts. */
+export async function mustStillPermit({ name, load }: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
+  const { url, headers, body } = load.variety?.[0] ?? load;
+  const answer = await fetch(url, { method: 'POST', headers, body });
+  const text = await answer.text();
+  if (answer.status !== 200 || !text.includes(permitOf(load)))
+    throw new Error(`${name} answered ${answer.status} ${text}`);
+  return { body: text, requestId: answer.headers.get('x-request-id') ?? '' };
 }
 
 export const sideOf = ({ name, program, load, finish }: Contestant): Side =>

@@ -4,13 +4,14 @@ import { must } from '../shared/errors/assert.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { disturbanceOf, type Offered, offer, warmSeconds } from './open-load.ts';
+import { onlyPermits } from './permits.ts';
 import { findProgram } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
 import { interleaved, ratios, type Side, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { allShipped, benchGate } from './warm.ts';
-import { drive } from './wrk.ts';
+import { connectionsUsual, drive } from './wrk.ts';
 
 /** Twice as much is what the generator can send, and with the garbage nearly all that one core can answer. */
 const shareOfPeak = 0.3;
@@ -39,7 +40,8 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     const good = asking(passport);
     const load = { ...good, scriptPath: join(folder, 'peak.lua') };
     await drive(load, secondsEach);
-    const { done, seconds } = await drive(load, isQuick ? 1 : 3);
+    const asked = { name: 'the peak', programs: [installation.sidecar], underWayMax: connectionsUsual };
+    const { done, seconds } = await onlyPermits(asked, () => drive(load, isQuick ? 1 : 3));
     await allShipped(installation, [gateId]);
     const perSecond = Math.round((done / seconds) * shareOfPeak);
     const bad = Array.from({ length: garbageTokens }, (_, index) => asking(garbageLike(passport, index)));

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { must } from '../shared/errors/assert.ts';
 import { requestOfBytes } from './bodies.ts';
+import { chargedSide } from './charged-side.ts';
 import { type Contender, type Contest, contest, type Scene } from './contest.ts';
 import { addGates, seededGateId } from './gates.ts';
 import type { ControlPlane, Installation } from './installation.ts';
@@ -173,24 +174,14 @@ const byBatch: Grow = (options) =>
 /** Checks of batches, as many at once whatever the size of a batch. */
 const underWayMax = 512;
 
-function batchSide({ name, program, load, finish }: Contender, size: number): Side {
-  return {
-    name,
-    measure: async (seconds) => {
-      const before = program.cpuSeconds();
-      const { done, seconds: tookS } = await drive(load, seconds);
-      const during = program.cpuSeconds() - before;
-      await finish?.();
-      const total = program.cpuSeconds() - before;
-      const decisions = done * size;
-      return {
-        perSecond: decisions / (tookS + total - during),
-        perCpuSecond: decisions / total,
-        coresBusy: during / tookS,
-      };
+const batchSide = ({ name, program, load, finish }: Contender, size: number): Side =>
+  chargedSide({
+    ...{ name, programs: [program], finish, underWayMax },
+    drive: async (seconds) => {
+      const driven = await drive(load, seconds);
+      return { ...driven, done: driven.done * size };
     },
-  };
-}
+  });
 
 /** Asked at in turn, where there are as many. */
 const gatesAsked = 1_000;

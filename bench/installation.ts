@@ -7,6 +7,7 @@ import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
 import { measuredCore, otherCore } from './cores.ts';
 import { newFolder, removeFolder } from './folders.ts';
+import type { Decisions } from './permits.ts';
 import { freePort, keepSessionsNice, nicely, type Program, pinTree, start } from './programs.ts';
 
 /**
@@ -158,7 +159,8 @@ async function installIn(
   const seeded: ControlPlane = { origin, apiKey, masterKey, openDatabase, api };
   await seed(seeded);
   const { key } = await api('POST', '/api-keys', { name: 'bench', scopes: ['sidecars:connect'] });
-  const sidecar = start({
+  const metrics = async () => (await fetch(`${sidecarOrigin}/metrics`)).text();
+  const sidecarProgram = start({
     core: sidecarCores,
     command: [process.execPath, ...nodeOptions, program, 'sidecar'],
     environment: {
@@ -170,6 +172,7 @@ async function installIn(
       ...sidecarSettings,
     },
   });
+  const sidecar: Program = { ...sidecarProgram, decisions: async () => decisionsOf(await metrics()) };
   started.push(sidecar);
   await ready(sidecarOrigin, sidecar);
 
@@ -195,7 +198,7 @@ async function installIn(
       controlPlane = await startControlPlane();
     },
     jwks: async () => (await fetch(`${origin}/.well-known/jwks.json`)).text(),
-    sidecarMetric: async (name) => sumOf(name, await (await fetch(`${sidecarOrigin}/metrics`)).text()),
+    sidecarMetric: async (name) => sumOf(name, await metrics()),
     sidecarWaitingBytes: async () => (await readinessAt(sidecarOrigin)).spool.bytes,
     sidecarServer: async () => (await readinessAt(sidecarOrigin)).server.name,
     stop: async () => {
@@ -240,6 +243,11 @@ export async function ready(origin: string, of: Program): Promise<void> {
     }
     await pause(50);
   }
+}
+
+function decisionsOf(metrics: string): Decisions {
+  const name = 'agent_trust_sidecar_decisions_total';
+  return { made: sumOf(name, metrics), permitted: sumOf(`${name}{outcome="PERMIT"`, metrics) };
 }
 
 /** Prometheus text: `name{labels} value`. `name` may go on with the first of the labels. */

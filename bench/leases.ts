@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
@@ -38,7 +38,7 @@ export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
     for (const side of sides) await side.measure(secondsEach);
     calls.length = 0;
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
-    for (const contestant of contestants) await mustPermit(contestant);
+    for (const contestant of contestants) await mustStillPermit(contestant);
     const lines = contestants.map((contestant) => tableLine(contestant, figures, limited.name));
     const perThousand = perThousandOf(calls, 'calls');
     const median = perThousand[Math.floor(perThousand.length / 2)] ?? Number.NaN;

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { measuredCore, otherCore } from './cores.ts';
+import type { Decisions } from './permits.ts';
 
 /** A program that runs on one core until it is stopped. */
 export interface Program {
@@ -16,6 +17,8 @@ export interface Program {
   cpuSeconds(): number;
   /** To its standard output and its standard error, as far as this process has read them. */
   writtenBytes(): number;
+  /** Of a sidecar alone. */
+  readonly decisions?: () => Promise<Decisions>;
   /** Resolves with its exit code once it has ended by itself, null after a signal. */
   readonly ended: Promise<number | null>;
   stop(): Promise<void>;

@@ -1,12 +1,13 @@
 import { type Contender, contest, type Scene } from './contest.ts';
 import { mustPermit } from './contestant.ts';
 import { measuredCore } from './cores.ts';
+import { onlyPermits } from './permits.ts';
 import { warmLoad } from './records.ts';
 import type { Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import type { Table } from './table.ts';
 import { wantedOf } from './targets.ts';
-import { drive, type Load } from './wrk.ts';
+import { connectionsUsual, drive, type Load } from './wrk.ts';
 
 const bothCores = '0,1';
 const warmSecondsOfThread = 3;
@@ -87,13 +88,16 @@ async function withThreads(
   const single = { ...onOneCore, goesFirst: true, ...(isAlone ? {} : { cores: bothCores }) };
   const load = loadOf(single);
   const name = isAlone ? 'one thread' : `${count} threads`;
+  const { permitsEach = 1 } = load;
+  const asked = { name, programs: [program], underWayMax: connectionsUsual * permitsEach };
   const measure: Side['measure'] = async (seconds) => {
-    const before = program.cpuSeconds();
-    const { done: answers, seconds: tookS } = await drive(load, seconds);
-    const done = answers * (load.permitsEach ?? 1);
-    const during = program.cpuSeconds() - before;
-    await shipped();
-    const total = program.cpuSeconds() - before;
+    const { done, tookS, during, total } = await onlyPermits(asked, async () => {
+      const before = program.cpuSeconds();
+      const { done: answers, seconds: tookS } = await drive(load, seconds);
+      const during = program.cpuSeconds() - before;
+      await shipped();
+      return { done: answers * permitsEach, tookS, during, total: program.cpuSeconds() - before };
+    });
     return {
       perSecond: done / (tookS + (total - during) / count),
       perCpuSecond: done / total,

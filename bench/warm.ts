@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startCerbos } from './cerbos.ts';
-import { type Answer, type Contestant, mustPermit, sideOf } from './contestant.ts';
+import { type Answer, type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
 import { measuredCore, otherCore } from './cores.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from './haproxy.ts';
@@ -50,7 +50,7 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
     for (const side of sides) await side.measure(secondsEach);
 
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
-    for (const contestant of contestants) await mustPermit(contestant);
+    for (const contestant of contestants) await mustStillPermit(contestant);
 
     const lines = contestants.map((contestant) => tableLine(contestant, figures, contestants[0]?.name ?? ''));
     const serving = `The sidecar serves with ${await installation.sidecarServer()}.`;
@@ -231,7 +231,7 @@ async function ownStack({ installation, loadOf, stops }: Scene): Promise<Contest
   const contestant: Contestant = {
     name: 'Fastify + jose + Redis',
     program,
-    load: loadOf(`http://127.0.0.1:${peerPort}`, 'stack'),
+    load: { ...loadOf(`http://127.0.0.1:${peerPort}`, 'stack'), permitsEach: 1 },
     does: 'compares the key, verifies the token on each request, permission, domain, limit, one Redis script for rate and daily spend',
     doesNot:
       'revocation, record of the decision, hash of the request; Redis does not run on the measured core',

@@ -8,7 +8,7 @@ import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
 const run = promisify(execFile);
 
 /** Enough that a server which answers later in the turn always has work; few enough for one core to drive. */
-const connectionsUsual = 64;
+export const connectionsUsual = 64;
 
 /** The request that wrk repeats. */
 export interface Load extends Sent {
@@ -24,11 +24,19 @@ export interface Load extends Sent {
    * not measured. Default: no.
    */
   readonly goesFirst?: boolean;
-  /** PERMITs that each answer must hold, for which wrk reads all of it. Absent: its status is enough. */
+  /** What the answer to a permitted request holds; default: the decision PERMIT. */
+  readonly permit?: string;
+  /**
+   * PERMITs that each answer must hold, for which wrk reads all of it. Absent: its status is enough, because
+   * it is a constant, or because the server counts its decisions (permits.ts).
+   */
   readonly permitsEach?: number;
   /** Kept open, each with one request under way; default 64. */
   readonly connections?: number;
 }
+
+/** As JSON without spaces has it. */
+export const permitOf = ({ permit = '"decision":"PERMIT"' }: Pick<Load, 'permit'>): string => permit;
 
 /**
  * Repeats the request over kept connections, a closed loop, for so long. Throws when any of them failed.
@@ -69,7 +77,8 @@ export async function loadWith(load: {
   ]);
 }
 
-function script({ headers, body, permitsEach, scriptPath, variety }: Load): string {
+function script(load: Load): string {
+  const { headers, body, permitsEach, scriptPath, variety } = load;
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`,
   );
@@ -77,7 +86,7 @@ function script({ headers, body, permitsEach, scriptPath, variety }: Load): stri
 wrk.body = ${quoted(body)}
 ${lines.join('\n')}
 wrong = 0
-${permitsEach === undefined ? '' : countPermits(permitsEach)}
+${permitsEach === undefined ? '' : countPermits(permitOf(load), permitsEach)}
 ${variety === undefined ? '' : takeTurns(`${scriptPath}.requests`)}
 local only
 function setup(thread) only = thread end
@@ -92,11 +101,11 @@ end
 }
 
 /** Counts in `wrong` the answers that hold another number of PERMITs. */
-const countPermits = (permitsEach: number): string => `
+const countPermits = (permit: string, permitsEach: number): string => `
 function response(status, headers, body)
   local found, from = 0, 1
   while from ~= nil do
-    local _, last = string.find(body, '"decision":"PERMIT"', from, true)
+    local _, last = string.find(body, ${quoted(permit)}, from, true)
     from = last and last + 1
     if last ~= nil then found = found + 1 end
   end

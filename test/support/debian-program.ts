@@ -37,6 +37,7 @@ export const debianPrograms = {
   nginx: { commands: ['nginx'], package: 'nginx', otherwise: '' },
   caddy: { commands: ['caddy'], package: 'caddy', otherwise: '' },
   haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },
+  wrk: { commands: ['wrk'], package: 'wrk', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
 export type DebianProgramName = keyof typeof debianPrograms;
