@@ -9,7 +9,7 @@ import { newFolder, removeFolder } from './folders.ts';
 import { addedUp, percentileMs } from './histogram.ts';
 import { type Installation, install } from './installation.ts';
 import type { LatencyTable } from './latency-table.ts';
-import { type Offered, offer } from './open-load.ts';
+import { mustPermitInTime, type Offered, offer } from './open-load.ts';
 import { onlyPermits } from './permits.ts';
 import { findProgram, goFirst, onMeasuredCore, peer, start } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
@@ -166,14 +166,12 @@ async function offerRounds(
     const changing = changeGate(installation, gateId, changesPerSecond);
     const beganMs = performance.now();
     const streams = [{ requests: [sent], perSecond }];
-    const [result] = await offer(streams, { folder, seconds, server: installation.sidecar });
+    const [offering] = await offer(streams, { folder, seconds, server: installation.sidecar });
     changingMs += performance.now() - beganMs;
     const changed = await changing.stop();
     changes += changed;
-    if (result === undefined || result.answered < result.due)
-      throw new Error(`${result?.answered} of ${result?.due} requests were answered`);
-    if (result.permittedInTime < result.due * 0.999)
-      say(`${result.due - result.permittedInTime} of ${result.due} were no PERMIT within a second`);
+    const result = must(offering, 'there is one stream');
+    mustPermitInTime(result);
     say(`${count(perSecond)}/s, round ${round + 1}/${rounds}: ${describe(result)}; ${changed} changes`);
     offered.push(result);
     await allShipped(installation, [gateId]);

@@ -71,6 +71,20 @@ export async function offer(
   }
 }
 
+/** One in a thousand may be late, as on a machine that others use too. */
+const permittedInTimeShareMin = 0.999;
+
+/** Throws where other answers than PERMITs were timed: a server that refuses is fast. */
+export function mustPermitInTime({
+  due,
+  answered,
+  permittedInTime,
+}: Pick<Offered, 'due' | 'answered' | 'permittedInTime'>): void {
+  if (answered < due) throw new Error(`${answered} of ${due} requests were answered`);
+  if (permittedInTime < due * permittedInTimeShareMin)
+    throw new Error(`${due - permittedInTime} of ${due} requests got no PERMIT within a second`);
+}
+
 /** Why these say nothing about the server; null where they do. */
 export function disturbanceOf(offered: readonly Offered[]): string | null {
   const lateMs = percentileMs(addedUp(offered.map(({ lateness }) => lateness)), 0.99);

@@ -1,10 +1,14 @@
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Contender, contest, type Scene } from '../../bench/contest.ts';
 import { measuredCore } from '../../bench/cores.ts';
-import { start } from '../../bench/programs.ts';
+import { mustPermitInTime, offer } from '../../bench/open-load.ts';
+import { type Program, start } from '../../bench/programs.ts';
+import type { Sent } from '../../bench/raw-requests.ts';
 import { warmLoad } from '../../bench/records.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { findDebianProgram } from '../support/debian-program.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const contestOf = (prepare: (scene: Scene) => Promise<Contender>) =>
   contest(
@@ -24,13 +28,17 @@ const server = require('node:http').createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => console.log('port ' + server.address().port));`;
 
-async function peerThatBlocks({ folder, atEnd }: Scene): Promise<Contender> {
+async function startBlocker(): Promise<{ readonly program: Program; readonly sent: Sent }> {
   const program = start({ core: measuredCore, command: [process.execPath, '-e', blocker] });
-  atEnd(() => program.stop());
   const [, port] = await program.find(/^port (\d+)$/m);
-  const url = `http://127.0.0.1:${port}/`;
-  const load = { url, headers: {}, body: '{}', scriptPath: join(folder, 'blocker.lua') };
-  return { ...about, program, load: { ...load, permitsEach: 1 }, finish: null };
+  return { program, sent: { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' } };
+}
+
+async function peerThatBlocks({ folder, atEnd }: Scene): Promise<Contender> {
+  const { program, sent } = await startBlocker();
+  atEnd(() => program.stop());
+  const load = { ...sent, scriptPath: join(folder, 'blocker.lua'), permitsEach: 1 };
+  return { ...about, program, load, finish: null };
 }
 
 /** The programs of the bench run as this test does. */
@@ -57,6 +65,37 @@ describe('a contest', () => {
   it('fails where the sidecar answers BLOCK to some requests', async () => {
     await expect(contestOf(sidecarThatBlocks)).rejects.toThrow(
       /^a server: \d+ of \d+ decisions were no PERMIT$/,
+    );
+  });
+});
+
+describe('a load at a fixed rate', () => {
+  const folder = temporaryFolder();
+  afterAll(() => folder.remove());
+  let program: Program | null = null;
+  afterEach(() => program?.stop());
+
+  it('fails where it is answered by BLOCKs', async () => {
+    const { sent, ...blocking } = await startBlocker();
+    program = blocking.program;
+    const streams = [{ requests: [sent], perSecond: 200 }];
+    const [offered] = await offer(streams, { folder: folder.path, seconds: 1, server: program });
+    expect(offered).toMatchObject({ due: 200, answered: 200, permittedInTime: 2 });
+    expect(() => mustPermitInTime(must(offered, 'there is one stream'))).toThrow(
+      '198 of 200 requests got no PERMIT within a second',
+    );
+  });
+
+  it('may be late with one answer in a thousand', () => {
+    const permitting = (permittedInTime: number) => () =>
+      mustPermitInTime({ due: 2_000, answered: 2_000, permittedInTime });
+    expect(permitting(1_998)).not.toThrow();
+    expect(permitting(1_997)).toThrow('3 of 2000 requests got no PERMIT within a second');
+  });
+
+  it('fails where a request was not answered', () => {
+    expect(() => mustPermitInTime({ due: 2_000, answered: 1_999, permittedInTime: 1_999 })).toThrow(
+      '1999 of 2000 requests were answered',
     );
   });
 });
