@@ -1,5 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
+import type { Table } from './table.ts';
+import { type TargetName, targets } from './targets.ts';
+
 const kibibyte = 1024;
 
 /**
@@ -20,3 +23,23 @@ export function forgetPeak(pid: number): void {
 }
 
 export const mebibytes = (bytes: number): string => (bytes / kibibyte ** 2).toFixed(1);
+
+/** What one step has taken. */
+export interface MemoryTaken {
+  readonly what: string;
+  readonly bytes: number;
+}
+
+/** A note on each step; the target, in MiB, is judged by the one that took most. */
+export function judgedMemory(
+  target: TargetName,
+  steps: readonly MemoryTaken[],
+): Pick<Table, 'notes'> & Required<Pick<Table, 'judged'>> {
+  const { wanted } = targets[target];
+  const judged = steps.map(({ bytes }) => ({ target, figure: bytes / kibibyte ** 2, disturbed: null }));
+  const notes = steps.map(({ what, bytes }) => {
+    const isMet = bytes <= wanted * kibibyte ** 2;
+    return `${what}: ${mebibytes(bytes)} MiB (${target}: ${wanted.toFixed(1)} ${isMet ? 'met' : '**missed**'}).`;
+  });
+  return { notes, judged };
+}

@@ -154,7 +154,7 @@ export const rows: readonly Row[] = [
   {
     name: 'export',
     describe: 'export of a million records and its verification',
-    targets: ['P19'],
+    targets: ['P19', 'P19 memory'],
     seconds: { full: 330, quick: 16 },
     run: exportOf,
   },

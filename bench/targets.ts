@@ -37,6 +37,7 @@ export const targets = {
   P17: atMost('p99 from the answer to a revocation to BLOCK at every one of four sidecars', 50, 10, 'ms'),
   P18: atMost('p99 of discovery among a million entries, of lists among ten million records', 20, 5, 'ms'),
   P19: atLeast('records verified offline / raw SHA-256 and Ed25519', 0.5, 0.8),
+  'P19 memory': atMost('memory of an export and of its verification, over none', 64, 32, 'MiB'),
   P20: atLeast('decisions over streams / over single requests', 2.5, 3.5),
   P21: atLeast('decisions in batches of 32 / one by one', 4, 6),
   P22: atLeast('nginx with forward auth / nginx alone', 0.4, 0.6),
