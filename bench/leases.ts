@@ -3,7 +3,7 @@ import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contesta
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { findProgram } from './programs.ts';
-import { interleaved } from './rounds.ts';
+import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { allShipped } from './warm.ts';
@@ -104,18 +104,26 @@ async function prepare(installation: Installation, folder: string): Promise<[Con
   return contestants;
 }
 
-interface LeaseCost {
+export interface LeaseCost {
   readonly decisions: number;
+  /** Those too that were not answered. */
   readonly calls: number;
   /** Requests that had to wait for a call. */
   readonly waits: number;
 }
 
-function countingCalls(side: ReturnType<typeof sideOf>, installation: Installation, costs: LeaseCost[]) {
+/** Also what the limits of a side cost, in `costs`. Its decisions are PERMITs (chargedSide). */
+export function countingCalls(
+  side: Side,
+  { sidecarMetric }: Pick<Installation, 'sidecarMetric'>,
+  costs: LeaseCost[],
+): Side {
   const read = async () => ({
-    decisions: await installation.sidecarMetric('agent_trust_sidecar_decisions_total'),
-    calls: await installation.sidecarMetric('agent_trust_sidecar_lease_calls_total'),
-    waits: await installation.sidecarMetric('agent_trust_sidecar_lease_asks_total'),
+    decisions: await sidecarMetric('agent_trust_sidecar_decisions_total'),
+    calls:
+      (await sidecarMetric('agent_trust_sidecar_lease_calls_total')) +
+      (await sidecarMetric('agent_trust_sidecar_lease_failures_total')),
+    waits: await sidecarMetric('agent_trust_sidecar_lease_asks_total'),
   });
   return {
     ...side,
