@@ -43,10 +43,14 @@ function forbidSleep({ driver, latency }: IdleFiles): (() => void) | null {
 /**
  * The loop of one core. It is a session of its own with the lowest share there is, beside which a program
  * has 98 % of the core (sched(7), "The autogroup feature"; where Linux has none, SCHED_IDLE alone sees to
- * it), and it ends with the process that started it, however that ends.
+ * it). Linux takes such a wish from others than root ten times a second at most, and a loop without it would
+ * have half of the core: so it waits for its turn. It ends with the process that started it, however that
+ * ends.
  */
-const loop = `echo 19 2>/dev/null >/proc/$$/autogroup
-while kill -0 "$1" 2>/dev/null; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done`;
+const loop = `alive() { kill -0 "$1" 2>/dev/null; }
+lowest() { [ ! -w /proc/$$/autogroup ] || echo 19 2>/dev/null >/proc/$$/autogroup; }
+until lowest; do alive "$1" || exit; sleep 0.1; done
+while alive "$1"; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done`;
 
 function runLoops(cores: readonly number[]): () => void {
   const loops = cores.map((core): ChildProcess => {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -79,10 +79,33 @@ describe('a bench', () => {
     await until(() => loopsOf(process.pid).length === 0, { what: 'the end of the loop' });
   });
 
-  it('leaves no loop behind where it is killed', async () => {
+  /** Keeps these cores awake until it is killed; `before`: in front of its command. */
+  function startBench(cores: readonly number[], before: readonly string[] = []): ChildProcess {
     const url = new URL('../../bench/awake.ts', import.meta.url).href;
-    const script = `import { keepAwake } from '${url}'; keepAwake([0], ${JSON.stringify(files)}); setInterval(() => {}, 1_000);`;
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script]);
+    const script = `import { keepAwake } from '${url}'; keepAwake(${JSON.stringify([cores, files]).slice(1, -1)}); setInterval(() => {}, 1_000);`;
+    const node = [process.execPath, '--import', 'tsx', '--input-type=module', '-e', script];
+    const [command = '', ...words] = [...before, ...node];
+    return spawn(command, words);
+  }
+
+  // sched(7): a kernel without autogroups has no such file.
+  it.runIf(existsSync('/proc/self/autogroup'))(
+    'makes way by all of its loops where Linux takes no more than ten such wishes a second',
+    async () => {
+      const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_admin'] : [];
+      const child = startBench([0, 0, 0, 0], unprivileged);
+      letSleep = () => void child.kill('SIGKILL');
+      const shares = () =>
+        loopsOf(child.pid ?? 0).map(
+          (pid) => /nice \d+/.exec(readFileSync(`/proc/${pid}/autogroup`, 'utf8'))?.[0],
+        );
+      await until(() => shares().length === 4, { what: 'four loops' });
+      await until(() => shares().every((share) => share === 'nice 19'), { what: 'the lowest share of each' });
+    },
+  );
+
+  it('leaves no loop behind where it is killed', async () => {
+    const child = startBench([0]);
     const pid = child.pid ?? 0;
     await until(() => loopsOf(pid).length === 1, { what: 'its loop' });
     child.kill('SIGKILL');
