@@ -47,16 +47,18 @@ describe.each(adapters)('$name: a request cut in two', (adapter) => {
     }
   });
 
-  it.runIf(refused.length > 0)('before its version is known is refused, and nothing is served', async () => {
-    const server = await start(adapter);
-    for (const offset of refused) {
-      const client = await server.connect();
-      await client.send(wholeHeld.slice(0, offset));
-      expect((await client.next())?.status, `split at ${offset}`).toBe(505);
-      await client.closed();
-    }
-    expect(server.held).toHaveLength(0);
-  });
+  if (refused.length > 0) {
+    it('before its version is known is refused, and nothing is served', async () => {
+      const server = await start(adapter);
+      for (const offset of refused) {
+        const client = await server.connect();
+        await client.send(wholeHeld.slice(0, offset));
+        expect((await client.next())?.status, `split at ${offset}`).toBe(505);
+        await client.closed();
+      }
+      expect(server.held).toHaveLength(0);
+    });
+  }
 
   it('byte by byte after its first line is the same request', async () => {
     const server = await start(adapter);
