@@ -251,9 +251,15 @@ async function naiveRound(options: RaceOptions, source: Chance): Promise<Overrun
     await gates.stop();
   }
   const passed = passedCaps();
+  say(answersLine(answers));
   for (const overrun of passed) say(`  ${overrunLine(overrun)}`);
   return passed;
 }
+
+const answersLine = ({ counts }: Answers): string =>
+  `Answers: ${Array.from(counts, ([what, count]) => `${what} ${count}`)
+    .sort()
+    .join(', ')}.`;
 
 const makerOf = ({ installation }: World): Maker => ({
   createGate: (body) => installation.createGate(body),
@@ -284,12 +290,7 @@ async function judge(
   for (const line of capTable(windows)) say(line);
   say(`Windows that ran dry: ${contested} of ${windows.length}.`);
   say(strandedLine(windows));
-  say(
-    `Answers: ${[...answers.counts]
-      .map(([what, count]) => `${what} ${count}`)
-      .sort()
-      .join(', ')}.`,
-  );
+  say(answersLine(answers));
   say(
     `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; ${records.voided.size} voided; all shipped ${shippedMs} ms later.`,
   );
