@@ -236,14 +236,20 @@ describe('a request with an approval', () => {
     await expectSoundStore(api);
   });
 
-  it('with a key gets its PERMIT again, where the approval alone is used', async () => {
-    const gateId = await gateWith();
+  /** A request with a key that was approved, and permitted with its approval. */
+  async function permittedUnderKey(gateId: string) {
     const { jwt } = await api.issuePassport();
     const keyed = { ...order, idempotency_key: 'order-1' };
     const { approval_id: approvalId } = await check(gateId, jwt, keyed);
     await resolve(approvalId, 'approve');
     const permit = await check(gateId, jwt, { ...keyed, approval_id: approvalId });
     expect(permit).toMatchObject({ decision: 'PERMIT' });
+    return { jwt, keyed, approvalId, permit };
+  }
+
+  it('with a key gets its PERMIT again, where the approval alone is used', async () => {
+    const gateId = await gateWith();
+    const { jwt, keyed, approvalId, permit } = await permittedUnderKey(gateId);
     expect(await check(gateId, jwt, { ...keyed, approval_id: approvalId })).toEqual(permit);
     // Also without the approval: it is the same request, and nobody has to be asked twice.
     expect(await check(gateId, jwt, keyed)).toEqual(permit);
@@ -252,12 +258,7 @@ describe('a request with an approval', () => {
 
   it('with a key asks nobody again once it was permitted, however much the limit leaves', async () => {
     const gateId = await gateWith(ample);
-    const { jwt } = await api.issuePassport();
-    const keyed = { ...order, idempotency_key: 'order-1' };
-    const { approval_id: approvalId } = await check(gateId, jwt, keyed);
-    await resolve(approvalId, 'approve');
-    const permit = await check(gateId, jwt, { ...keyed, approval_id: approvalId });
-    expect(permit).toMatchObject({ decision: 'PERMIT' });
+    const { jwt, keyed, permit } = await permittedUnderKey(gateId);
     expect(await check(gateId, jwt, keyed)).toEqual(permit);
     const url = `/v1/gates/${gateId}/check`;
     const changed = { passport: jwt, request: { ...keyed, amount: 61 } };

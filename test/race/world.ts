@@ -102,7 +102,8 @@ function recorded(programs: Programs) {
  * Errors that no weather explains: a broken invariant, a request that failed by our own fault, a decision
  * that the ledger refuses.
  */
-const ourFault = /AssertionError|internal error|could not be put into effect|Invariant|uncaught/i;
+const ourFault =
+  /AssertionError|a request failed"|internal error|could not be put into effect|Invariant|uncaught/i;
 
 /**
  * Sends some of what passes over Redis once more, at once or a little later: what subscribers hear may come

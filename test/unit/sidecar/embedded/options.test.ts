@@ -46,9 +46,9 @@ describe('the options of an embedded sidecar', () => {
   });
 
   it('are refused where a program without types gives something else', () => {
-    const wrong = { ...least, logger: {}, readyWaitMs: '7', constructor: 1 } as unknown as typeof least;
+    const wrong = { ...least, logger: {}, readyWaitMs: '7' } as unknown as typeof least;
     const names = messageOf(() => settingsOf(wrong)).split('\n');
-    expect(names.map((line) => line.split(' ', 1)[0])).toEqual(['constructor', 'readyWaitMs', 'logger']);
+    expect(names.map((line) => line.split(' ', 1)[0])).toEqual(['readyWaitMs', 'logger']);
     for (const none of [undefined, null, 'https://trust.example.com']) {
       expect(messageOf(() => settingsOf(none as unknown as typeof least))).toContain('takes an object');
     }
