@@ -15,6 +15,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { together } from '../storage/together.ts';
 import { decisionsLimits } from './limits.ts';
 
 /** An idempotency key with what it is scoped to (contract §5). */
@@ -330,21 +331,7 @@ export async function writeVoids(
   ids: readonly SettlementId[],
   nowMs: UnixMillis,
 ): Promise<readonly VoidedSettlement[]> {
-  const sorted = [...ids].sort();
-  // In the order in which claims are locked, with what is read: its last reader may go here, and another one
-  // elsewhere.
-  await tx`
-    SELECT FROM settlements WHERE settlement_id = ANY(${sorted}::text[])
-      OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${sorted}::text[])))
-    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
-  const withdrawn = await tx<{ id: SettlementId; reads: SettlementId | null; isNew: boolean }[]>`
-    INSERT INTO settlements AS s (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
-    SELECT id, ${source}, true, true, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
-    FROM unnest(${sorted}::text[]) AS void (id)
-    ORDER BY id
-    ON CONFLICT (settlement_id) DO UPDATE SET is_withdrawn = true
-    WHERE NOT s.is_void AND s.source = excluded.source
-    RETURNING s.settlement_id AS id, s.reads, s.is_void AS "isNew"`;
+  const withdrawn = await withdraw(tx, source, [...ids].sort(), nowMs);
   const unknown = withdrawn
     .filter(({ isNew }) => isNew)
     .map(({ id }): VoidedSettlement => ({ id, source, ...nothing }));
@@ -360,6 +347,55 @@ export async function writeVoids(
 }
 
 const nothing = { wasTrue: false, took: [], held: [] };
+
+interface Withdrawn {
+  readonly id: SettlementId;
+  readonly reads: SettlementId | null;
+  /** Nothing was known under this id. */
+  readonly isNew: boolean;
+}
+
+/**
+ * What these ids read is locked with them, before anything is written: whether the last of its readers goes
+ * here is known only to the last one who looks. A reading that is committed after the lock, and before it is
+ * withdrawn, has hidden what it reads; then all is undone and done again, in the order of locks. Each round
+ * sees at least one more of the ids.
+ */
+async function withdraw(
+  tx: Transaction,
+  source: SettlementSource,
+  ids: readonly SettlementId[],
+  nowMs: UnixMillis,
+): Promise<readonly Withdrawn[]> {
+  for (;;) {
+    const [, locked] = await together([
+      () => tx`SAVEPOINT before_withdrawal`,
+      () => lockWithWhatTheyRead(tx, ids),
+    ]);
+    const withdrawn = await tx<Withdrawn[]>`
+      INSERT INTO settlements AS s (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
+      SELECT id, ${source}, true, true, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
+      FROM unnest(${[...ids]}::text[]) AS void (id)
+      ORDER BY id
+      ON CONFLICT (settlement_id) DO UPDATE SET is_withdrawn = true
+      WHERE NOT s.is_void AND s.source = excluded.source
+      RETURNING s.settlement_id AS id, s.reads, s.is_void AS "isNew"`;
+    if (withdrawn.every(({ id, reads }) => reads === null || locked.has(id))) return withdrawn;
+    await tx`ROLLBACK TO SAVEPOINT before_withdrawal`;
+  }
+}
+
+/** In the order in which claims are locked. Returns what was there. */
+async function lockWithWhatTheyRead(
+  tx: Transaction,
+  ids: readonly SettlementId[],
+): Promise<ReadonlySet<SettlementId>> {
+  const rows = await tx<{ id: SettlementId }[]>`
+    SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
+      OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])))
+    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
+  return new Set(rows.map(({ id }) => id));
+}
 
 /** Whoever adds some removes more that are over, so that these go faster than they come. Waits for nobody. */
 export async function removeOldSettlements(tx: Transaction, added: number, nowMs: UnixMillis): Promise<void> {

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Transaction } from '../../control-plane/base/database.ts';
+import {
+  insertSettlements,
+  readSettlements,
+  writeVoids,
+} from '../../control-plane/decisions/settlement-store.ts';
+import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { newSettlement } from '../support/new-settlement.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { until } from '../support/until.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.drop());
+
+const nowMs = Date.now() as UnixMillis;
+const readerId = 'att_reader' as AttestationId;
+const other = 'side_other' as SidecarId;
+const first = newSettlement('first', 'one');
+
+/** A transaction that stays open until the test commits it. */
+async function open() {
+  const connection = await database.sql.reserve();
+  await connection`BEGIN`;
+  const commit = async () => {
+    await connection`COMMIT`;
+    connection.release();
+  };
+  return { tx: connection as unknown as Transaction, commit };
+}
+
+const waiting = async (): Promise<number> =>
+  (
+    await database.sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  ).length;
+
+/**
+ * A PERMIT was read by a copy of its request, and neither is wanted: the sidecar of the copy voids a reading
+ * that is committed at this moment, and that of the PERMIT voids the PERMIT. Whoever comes last has to see
+ * what the other did, or the PERMIT of a client that was refused stands.
+ */
+describe('a PERMIT whose reading is committed while it is voided, is void with it', () => {
+  const start = async () => {
+    await database.sql`DELETE FROM settlements`;
+    await database.sql.begin((tx) => insertSettlements(tx, [first], nowMs));
+    const [reading, ofReading, ofFirst] = [await open(), await open(), await open()];
+    await readSettlements(reading.tx, [{ reads: first.id, readerId, source: other }], nowMs);
+    return {
+      reading,
+      ofReading,
+      ofFirst,
+      voidReading: () => writeVoids(ofReading.tx, other, [readerId], nowMs),
+      voidFirst: () => writeVoids(ofFirst.tx, first.source, [first.id], nowMs),
+    };
+  };
+  const bothAreVoid = async () =>
+    expect(await database.sql`SELECT settlement_id, is_void FROM settlements ORDER BY settlement_id`).toEqual(
+      [
+        { settlement_id: first.id, is_void: true },
+        { settlement_id: readerId, is_void: true },
+      ],
+    );
+
+  it('where it is voided before the void of the reading is committed', async () => {
+    const { reading, ofReading, ofFirst, voidReading, voidFirst } = await start();
+    const readingVoided = voidReading();
+    await until(async () => (await waiting()) === 1, { what: 'the void of the reading waits for it' });
+    await reading.commit();
+    expect(await readingVoided).toMatchObject([{ id: readerId }]);
+    let isOver = false;
+    const firstVoided = voidFirst().finally(() => {
+      isOver = true;
+    });
+    await until(async () => isOver || (await waiting()) === 1, { what: 'the other void waits, or is done' });
+    await ofReading.commit();
+    expect(await firstVoided).toMatchObject([{ id: first.id }]);
+    await ofFirst.commit();
+    await bothAreVoid();
+  });
+
+  it('where both voids wait for the reading', async () => {
+    const { reading, ofReading, ofFirst, voidReading, voidFirst } = await start();
+    const voids = [voidReading().then(ofReading.commit), voidFirst().then(ofFirst.commit)];
+    await until(async () => (await waiting()) === 2, { what: 'both voids wait' });
+    await reading.commit();
+    await Promise.all(voids);
+    await bothAreVoid();
+  });
+});
