@@ -47,7 +47,12 @@ export interface ToldRequest {
    */
   unanswered: number;
   isPermitted: boolean;
+  /** Where and when it was asked, and what came of it: for whoever looks into a violation. */
+  readonly story: string[];
 }
+
+/** As programs log it. */
+const clockTime = (): string => new Date().toISOString().slice(11, -1);
 
 /** What all clients were told, and whether it fits together. */
 export class Answers {
@@ -65,13 +70,23 @@ export class Answers {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 
-  /** To be called when it is sent. Returns what to call when a whole answer, of whatever kind, is there. */
-  asks(asked: Asked): () => void {
-    const request = this.requests.get(asked.sameAs) ?? { asked, unanswered: 0, isPermitted: false };
+  /**
+   * To be called when it is sent. Returns what to call with its end: a whole answer, of whatever kind, or
+   * that none came.
+   */
+  asks(asked: Asked, server: string): (end: string | null) => void {
+    const request = this.requests.get(asked.sameAs) ?? {
+      asked,
+      unanswered: 0,
+      isPermitted: false,
+      story: [],
+    };
     this.requests.set(asked.sameAs, request);
     request.unanswered++;
-    return () => {
-      request.unanswered--;
+    const sentAt = clockTime();
+    return (end) => {
+      if (end !== null) request.unanswered--;
+      request.story.push(`${sentAt} ${server}, ${clockTime()} ${end ?? 'no answer'}`);
     };
   }
 

@@ -161,19 +161,21 @@ class Client {
   async #ask(asked: Asked, signal: AbortSignal | null = null): Promise<void> {
     const { answers } = this.#shared;
     if (asked.key !== null) asked.key.count++;
-    const isAnswered = answers.asks(asked);
-    const answer = await this.#call(this.#server(), `/v1/gates/${asked.lane.gateId}/check`, {
+    const server = this.#server();
+    const ends = answers.asks(asked, server);
+    const answer = await this.#call(server, `/v1/gates/${asked.lane.gateId}/check`, {
       body: { passport: asked.passport.token, request: asked.body },
       signal,
     });
     if (answer === null) {
+      ends(null);
       answers.count(signal?.aborted === true ? 'given up' : 'no answer');
       // Somebody was killed: the others must not be drowned in connections to nobody.
       await pause(5 + this.#chance.below(20));
       return;
     }
-    isAnswered();
     const { status, body } = answer;
+    ends(`${status} ${body['error']?.code ?? `${body['decision']} ${body['reason']}`}`);
     if (status !== 200) {
       answers.error(asked, status, String(body['error']?.code));
       if (status === 503) await pause(5 + this.#chance.below(20));

@@ -124,11 +124,13 @@ export function misfits({ permits, voided }: Records, answers: Answers): string[
     byRequest.set(request, attestationId);
   }
   // Whoever was refused everywhere, with a BLOCK or an error, has no PERMIT that stands (contract §5).
-  for (const { asked, unanswered, isPermitted } of answers.requests.values()) {
+  for (const { asked, unanswered, isPermitted, story } of answers.requests.values()) {
     if (unanswered > 0 || isPermitted) continue;
     const permit = byRequest.get(`${asked.lane.gateId} ${asked.passport.id} ${contentHash(asked.sameAs)}`);
     if (permit !== undefined)
-      wrong.push(`${permit} stands, and everybody who asked was refused: ${JSON.stringify(asked.body)}`);
+      wrong.push(
+        `${permit} stands, and everybody who asked was refused: ${JSON.stringify(asked.body)}: ${story.join('; ')}`,
+      );
   }
   return wrong;
 }
