@@ -1,7 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Pool } from 'undici';
+import { type ArrivedCall, type Deliver, httpLink, type LinkAnswer } from '../support/http-link.ts';
 import type { Chance } from './chance.ts';
 
 /**
@@ -33,30 +31,11 @@ const holdUpMsMax = 1_200;
 const lateMsMax = 3_000;
 
 export async function noisyLink(origins: readonly string[], chance: Chance): Promise<NoisyLink> {
-  // A sidecar gives up when it wants to; what it asks for may be news that come in half a minute.
-  const pools = origins.map((origin) => new Pool(origin, { headersTimeout: 0, bodyTimeout: 0 }));
   const done = { 'lost call': 0, 'lost answer': 0, 'twice at once': 0, 'twice, late': 0, 'held up': 0 };
-  let isClosed = false;
+  const state = { isNoisy: false, isClosed: false };
 
-  const deliver = async (call: Arrived): Promise<Answer | null> => {
-    try {
-      const { statusCode, headers, body } = await chance.pick(pools).request({
-        method: call.method as 'GET' | 'POST',
-        path: call.path,
-        headers: call.headers,
-        body: call.body.length === 0 ? null : call.body,
-      });
-      return {
-        status: statusCode,
-        type: headers['content-type'],
-        body: Buffer.from(await body.arrayBuffer()),
-      };
-    } catch {
-      // That control plane is down, or went down: for the sidecar the connection ends.
-      return null;
-    }
-  };
-  const pass = async (call: Arrived, noise: Noise | null): Promise<Answer | null> => {
+  const pass = async (call: ArrivedCall, deliver: Deliver): Promise<LinkAnswer | null> => {
+    const noise = state.isNoisy ? noiseFor(call, chance) : null;
     if (noise !== null) done[noise]++;
     switch (noise) {
       case null:
@@ -71,7 +50,7 @@ export async function noisyLink(origins: readonly string[], chance: Chance): Pro
       case 'twice, late': {
         const answer = await deliver(call);
         void pause(chance.below(lateMsMax), null, { ref: false }).then(() =>
-          isClosed ? null : deliver(call),
+          state.isClosed ? null : deliver(call),
         );
         return answer;
       }
@@ -81,26 +60,21 @@ export async function noisyLink(origins: readonly string[], chance: Chance): Pro
     }
   };
 
-  const link: NoisyLink = {
-    origin: '',
-    isNoisy: false,
+  const link = await httpLink(() => chance.pick(origins), pass);
+  return {
+    origin: link.origin,
+    get isNoisy() {
+      return state.isNoisy;
+    },
+    set isNoisy(isNoisy) {
+      state.isNoisy = isNoisy;
+    },
     done,
     close: async () => {
-      isClosed = true;
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      await Promise.all(pools.map((pool) => pool.destroy()));
+      state.isClosed = true;
+      await link.close();
     },
   };
-  const server = createServer((request, response) => {
-    void arrived(request)
-      .then((call) => pass(call, link.isNoisy ? noiseFor(call, chance) : null))
-      .catch(() => null)
-      .then((answer) => reply(response, answer));
-  });
-  server.requestTimeout = 0;
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return Object.assign(link, { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
 }
 
 /** What all of them have done. */
@@ -112,7 +86,7 @@ export function doneBy(links: readonly NoisyLink[]): Readonly<Record<Noise, numb
 }
 
 /** Null: the call passes as it is. */
-function noiseFor({ path, method }: Arrived, chance: Chance): Noise | null {
+function noiseFor({ path, method }: ArrivedCall, chance: Chance): Noise | null {
   let left = chance.below(100);
   for (const noise of Object.keys(percent) as Noise[]) {
     left -= percent[noise];
@@ -123,41 +97,4 @@ function noiseFor({ path, method }: Arrived, chance: Chance): Noise | null {
     return isOnce && noise.startsWith('twice') ? 'held up' : noise;
   }
   return null;
-}
-
-interface Arrived {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Record<string, string>;
-  readonly body: Buffer;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly type: string | string[] | undefined;
-  readonly body: Buffer;
-}
-
-async function arrived(request: IncomingMessage): Promise<Arrived> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  const { authorization, 'content-type': type } = request.headers;
-  return {
-    method: request.method ?? 'GET',
-    path: request.url ?? '/',
-    headers: {
-      ...(authorization === undefined ? {} : { authorization }),
-      ...(type === undefined ? {} : { 'content-type': type }),
-    },
-    body: Buffer.concat(chunks),
-  };
-}
-
-function reply(response: ServerResponse, answer: Answer | null): void {
-  if (answer === null) {
-    response.destroy();
-    return;
-  }
-  response.writeHead(answer.status, answer.type === undefined ? {} : { 'content-type': answer.type });
-  response.end(answer.body);
 }
