@@ -34,7 +34,7 @@ type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' 
  *
  * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of
  * the others. Where some are settled and the rest cannot be, this throws `service_unavailable`: a sidecar
- * takes `overloaded`, or that it is superseded, for a word that nothing of its call has begun.
+ * takes `overloaded`, or that it is superseded, for a word that no look-up of its call has read anything.
  */
 export async function settleBatch(
   deps: SettleDeps,

@@ -144,6 +144,7 @@ function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): Settl
     case 'repeated':
       return committed;
     case 'voided':
+    case 'closed':
       return { kind: 'voided' };
     case 'claimed':
       return answerEarlier(verdict.by, permit);

@@ -1,4 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
+import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
 import { findBoundApproval } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
@@ -7,9 +8,16 @@ import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../quota/held-units.ts';
 import { lockHeld, transferFromHolder } from '../quota/hold.ts';
 import type { DecisionDeps } from './deps.ts';
+import { findWaiting } from './look-up.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
-import { dropSettlements, findClaims, insertSettlements, readSettlements } from './settlement-store.ts';
+import {
+  closeSettlements,
+  dropSettlements,
+  findClaims,
+  insertSettlements,
+  readSettlements,
+} from './settlement-store.ts';
 
 /** A suspend of a sidecar, and what it is about. */
 export interface AdmittedSuspend {
@@ -20,11 +28,12 @@ export interface AdmittedSuspend {
 /**
  * Opens an approval for each with the money that the sidecar took for it, or finds the one that waits for the
  * same request already: the money of this settlement then stays the sidecar's. A repeat of the settlement
- * that opened it is answered as the first time, whatever has happened since: its money is the approval's, and
- * must never be used besides.
+ * that opened it is answered as the first time, whatever has happened to the approval since: its money is the
+ * approval's, and must never be used besides. One that has found another approval opens none where its call
+ * comes again, also when that approval is over: its money has been the sidecar's since, and may be used.
  *
  * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given
- * again. Answers are in the order of the suspends.
+ * again, also to a repeat that has opened one before. Answers are in the order of the suspends.
  */
 export async function settleSuspends(
   tx: Transaction,
@@ -37,15 +46,18 @@ export async function settleSuspends(
   await insertOrFindEarlier(tx, admitted, sender, answers);
   const opening = admitted.filter((each) => !answers.has(each)).sort(inOrderOfLocks);
   for (const each of opening) answers.set(each, await open(tx, deps, each, sender));
-  const dropped = opening.filter((each) => {
-    const answer = answers.get(each);
-    return answer?.kind !== 'suspended' || !answer.is_new;
-  });
+  const answerTo = (each: AdmittedSuspend) => must(answers.get(each), 'each suspend is answered');
+  const idsWhere = (is: (answer: SettlementAnswer) => boolean): ApprovalId[] =>
+    opening.filter((each) => is(answerTo(each))).map(({ suspend }) => suspend.approval_id);
+  await closeSettlements(
+    tx,
+    idsWhere((answer) => answer.kind === 'suspended' && !answer.is_new),
+  );
   await dropSettlements(
     tx,
-    dropped.map(({ suspend }) => suspend.approval_id),
+    idsWhere((answer) => answer.kind !== 'suspended'),
   );
-  return admitted.map((each) => must(answers.get(each), 'each suspend is answered'));
+  return admitted.map(answerTo);
 }
 
 /** Those that have an answer already: of the first PERMIT of their key, or of their own approval. */
@@ -77,12 +89,24 @@ async function insertOrFindEarlier(
   );
   for (const [place, each] of inserting.entries()) {
     const verdict = must(verdicts[place], 'each settlement has a verdict');
-    if (verdict.kind === 'voided') answers.set(each, { kind: 'voided' });
-    if (verdict.kind !== 'repeated') continue;
     const { suspend } = each;
+    if (verdict.kind === 'voided') answers.set(each, { kind: 'voided' });
+    if (verdict.kind === 'closed') answers.set(each, await findAgain(tx, suspend, sender));
+    if (verdict.kind !== 'repeated') continue;
     const own = await findBoundApproval(tx, suspend.approval_id, bindingTo(suspend));
     if (own !== null) answers.set(each, suspended({ ...own, isNew: true }));
   }
+}
+
+/** One that had found another approval, which may be over by now. */
+async function findAgain(
+  tx: Transaction,
+  suspend: SuspendSettlement,
+  { sidecarId, nowMs }: SettlementSender,
+): Promise<SettlementAnswer> {
+  const reader = { readerId: suspend.reader_id, source: sidecarId };
+  const waiting = await findWaiting(tx, { binding: bindingTo(suspend), reader }, nowMs);
+  return waiting === null ? { kind: 'voided' } : suspended({ ...waiting, isNew: false });
 }
 
 /**

@@ -67,6 +67,8 @@ export type SettlementVerdict =
   /** It came before, and is true. */
   | { readonly kind: 'repeated' }
   | { readonly kind: 'voided' }
+  /** It came before, and was closed (`closeSettlements`). */
+  | { readonly kind: 'closed' }
   /** The key belongs to an earlier PERMIT. Nothing was changed. */
   | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
 
@@ -107,10 +109,11 @@ export async function claimSettlements(
     for (const id of await insertFree(tx, waiting(), nowMs)) verdicts.set(id, { kind: 'new' });
     const rest = waiting();
     if (rest.length === 0) break;
-    const known = await tx<{ id: SettlementId; isVoid: boolean }[]>`
-      SELECT settlement_id AS id, is_void AS "isVoid" FROM settlements
-      WHERE settlement_id = ANY(${rest.map(({ id }) => id)}::text[])`;
-    for (const { id, isVoid } of known) verdicts.set(id, { kind: isVoid ? 'voided' : 'repeated' });
+    const known = await tx<{ id: SettlementId; kind: 'voided' | 'closed' | 'repeated' }[]>`
+      SELECT settlement_id AS id,
+        CASE WHEN is_void THEN 'voided' WHEN request_hash IS NULL THEN 'closed' ELSE 'repeated' END AS kind
+      FROM settlements WHERE settlement_id = ANY(${rest.map(({ id }) => id)}::text[])`;
+    for (const { id, kind } of known) verdicts.set(id, { kind });
     const unknown = waiting();
     const claims = await findClaims(tx, unknown, nowMs);
     unknown.forEach(({ id }, place) => {
@@ -307,6 +310,15 @@ export async function findVoids(
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
+}
+
+/**
+ * Settlements of this transaction that come to nothing, now and whenever they come again. They may be voided
+ * all the same: whoever does not know that they came to nothing gets the units back by that.
+ */
+export async function closeSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`UPDATE settlements SET request_hash = NULL WHERE settlement_id = ANY(${[...ids]}::text[])`;
 }
 
 export interface VoidedSettlement {

@@ -35,8 +35,9 @@ import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
  *
  * Permits and look-ups of a call commit in one transaction, its suspends in the next, each for itself: one
  * that is refused harms no other. A permit is known by the id of its record, a suspend by its approval_id:
- * sent again, it is answered as the first time. The sidecar ends each of them: where it answered its client
- * before it knew the outcome, it voids the settlement with the next entry of its spool (SettlementVoid).
+ * sent again, it is answered as the first time. The sidecar ends each of them: where it did not come true, or
+ * nobody knows, the sidecar voids it with the next entry of its spool (SettlementVoid) before it answers its
+ * client, because a call may be delivered once more.
  */
 const CallEnvelope = closed({
   sidecar_id: IdOf('side'),

@@ -19,7 +19,6 @@ import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import type { SettlementVoid } from '../../shared/wire/sync.ts';
 import type { Spool } from '../attest/spool.ts';
 import { leasesOf } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
@@ -29,6 +28,7 @@ import type { Attempt, CheckedToken, OpenRequest } from './open-request.ts';
 import { recordOf } from './record-of.ts';
 import type { ScanBudget } from './scan-budget.ts';
 import { permitOf, suspendOf } from './settlement-of.ts';
+import type { SettlementToVoid } from './settlement-voids.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
 /**
@@ -131,8 +131,8 @@ export interface Prepared {
   readonly reservation: Reservation;
   /** See SettledRequest.reader_id. */
   readonly readerId: AttestationId;
-  /** What voids it. */
-  readonly voids: Omit<SettlementVoid, 'timestamp_ms'>;
+  /** What voids it, but for its reading. */
+  readonly voids: SettlementToVoid;
 }
 
 export function preparePermit(deps: SectionDeps, open: OpenRequest, made: Attempt): Prepared {
@@ -158,7 +158,7 @@ export const newReaderId = ({ random }: Pick<SectionDeps, 'random'>, { nowMs }: 
   random.newId('att', nowMs);
 
 const voidOf = (
-  id: SettlementVoid['voids'],
+  id: SettlementToVoid['voids'],
   { decision }: Attempt,
   took: readonly number[] | undefined,
 ): Prepared['voids'] => ({

@@ -63,7 +63,7 @@ import {
 } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
 import { lookUpOf } from './settlement-of.ts';
-import { eventOf, fateOf, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
+import { eventOf, fateOf, hasNotArrived, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
 import { SettlementVoids } from './settlement-voids.ts';
 import type { Settlements } from './settlements.ts';
 
@@ -153,7 +153,7 @@ export interface Enforcer {
   readonly openRequests: number;
   /** From the whole body of a request to its answer, of decisions. */
   readonly durations: DurationHistogram;
-  /** Settlements that were voided because their outcome was not known in time. */
+  /** Voids of settlements and readings that were written. */
   readonly voided: number;
   stop(): void;
 }
@@ -393,7 +393,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   #waitOf(open: OpenRequest, { request }: Attempt): Waiting {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    open.waiting ??= { run: new Run(request), untilMs, shortage: null, voidSettlement: null, readerIds: [] };
+    open.waiting ??= { run: new Run(request), untilMs, shortage: null, voidSettlement: null, readings: [] };
     return open.waiting;
   }
 
@@ -416,6 +416,8 @@ class DecidingEnforcer implements Enforcer, Answerer {
         this.#settle(open, prepareSuspend(this.#section, open, attemptOf(open)));
         return;
       case 'record': {
+        // It may have filled up, or broken, since the request was decided.
+        if (this.#deps.spool.isFull) throw new ApiError('overloaded');
         const attempt = { ...attemptOf(open), decision: effect.decision };
         open.attempt = effect.decision.isRedacted ? attempt : { ...attempt, redacted: null };
         recordDecision(this.#section, open, open.attempt);
@@ -462,7 +464,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const lookUp = lookUpOf(attempt, { readerId, short });
     this.#deps.settlements.send(lookUp, this.#deps.leases.holder, untilMs, (outcome, isCertain) => {
       const reading = readingFateOf(outcome, isCertain);
-      if (reading === 'read') waitingOf(open).readerIds.push(readerId);
+      if (reading === 'read') waitingOf(open).readings.push(voidOfReading(readerId));
       else if (reading === 'void') this.#voids.void(voidOfReading(readerId), ignore);
       if (this.#isWanted(open)) this.#report(open, eventOf(outcome, 'looked_up'));
     });
@@ -474,9 +476,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
    */
   #endReadings(open: OpenRequest, isAnsweredWith: boolean): void {
     if (open.waiting === null) return;
-    const { readerIds } = open.waiting;
-    const unused = readerIds.splice(0, readerIds.length - (isAnsweredWith ? 1 : 0));
-    for (const readerId of unused) this.#voids.void(voidOfReading(readerId), ignore);
+    const { readings } = open.waiting;
+    const unused = readings.splice(0, readings.length - (isAnsweredWith ? 1 : 0));
+    for (const reading of unused) this.#voids.void(reading, ignore);
   }
 
   #isWanted(open: OpenRequest): boolean {
@@ -503,20 +505,29 @@ class DecidingEnforcer implements Enforcer, Answerer {
   #settle(open: OpenRequest, { settlement, reservation, readerId, voids }: Prepared): void {
     const { leases, settlements } = this.#deps;
     const waiting = waitingOf(open);
+    const isPermit = settlement.kind === 'permit';
     let reading: ReadingFate = 'none';
     const voidIt = (onWritten: () => void) => {
       leases.passOn(reservation);
       this.#voids.void(reading === 'void' ? { ...voids, reader_id: readerId } : voids, onWritten);
     };
     waiting.voidSettlement = () => voidIt(() => this.#report(open, { kind: 'written' }));
-    settlements.send(settlement, leases.holder, waiting.untilMs, (outcome, isCertain) => {
-      reading = readingFateOf(outcome, isCertain);
-      if (reading === 'read') waitingOf(open).readerIds.push(readerId);
+    settlements.send(settlement, leases.holder, waiting.untilMs, (outcome) => {
+      reading = readingFateOf(outcome, hasNotArrived(outcome));
+      if (outcome.kind === 'replayed' && isPermit)
+        waiting.readings.push({ ...voids, took: [], reader_id: readerId });
+      else if (reading === 'read') waiting.readings.push(voidOfReading(readerId));
       const isWanted = this.#isWanted(open);
-      const fate = fateOf(outcome, { isCertain, isWanted });
+      const goOn = () => {
+        if (this.#isWanted(open)) this.#report(open, eventOf(outcome, 'settled'));
+      };
+      const fate = fateOf(outcome, { isPermit, isWanted });
       switch (fate) {
         case 'undo':
           this.#report(open, { kind: 'late' });
+          return;
+        case 'void':
+          voidIt(goOn);
           return;
         case 'keep':
           leases.keep(reservation);
@@ -526,14 +537,12 @@ class DecidingEnforcer implements Enforcer, Answerer {
           break;
         case 'give_back':
           leases.giveBack(reservation);
-          break;
-        case 'void':
-          voidIt(ignore);
+          if (reading === 'void') this.#voids.void(voidOfReading(readerId), ignore);
           break;
         default:
           unreachable(fate);
       }
-      if (isWanted) this.#report(open, eventOf(outcome, 'settled'));
+      goOn();
     });
   }
 

@@ -11,6 +11,7 @@ import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-requests.ts';
 import type { CheckResponder, DecisionReply } from './replies.ts';
+import type { SettlementToVoid } from './settlement-voids.ts';
 
 /** A token that was checked, with its result. */
 export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
@@ -47,9 +48,10 @@ export interface Waiting {
   /** Voids the settlement that was sent last. Null before the first. */
   voidSettlement: (() => void) | null;
   /**
-   * Under which it reads what it may be answered with; the last one counts. Empty again when it is answered.
+   * What voids each reading with which it may be answered; the last one counts. Empty again when it is
+   * answered.
    */
-  readonly readerIds: AttestationId[];
+  readonly readings: SettlementToVoid[];
 }
 
 /** What is known of a request before its body. */

@@ -8,24 +8,44 @@ import type { SettlementOutcome } from './settlements.ts';
  *
  *   keep       its PERMIT is committed, and has used them
  *   pass_on    its approval is open; the ledger keeps them for it
- *   give_back  it had no effect: they can be taken again
- *   void       this answer took nothing, but an earlier attempt that got no answer may have: undo that
+ *   give_back  it has no effect and never will: they can be taken again
+ *   void       this answer took nothing, but another delivery of its call may have, or may yet: undo that
  *   undo       it is or may be committed, and no request can be answered with it: the run voids it
  */
 type SettlementFate = 'keep' | 'pass_on' | 'give_back' | 'void' | 'undo';
 
 /**
- * `isCertain`: no attempt of this settlement went without an answer. `isWanted`: its client still waits.
- * Pure; of outcomes of permits and suspends, look-ups reserve nothing (contract §5 and §8).
+ * A call may be delivered twice, and to two control planes, by what is in between. So an answer says what
+ * came of one delivery, and only what was found true, or is void for good, says something about all of them.
+ * `isPermit`: and no suspend; look-ups reserve nothing. `isWanted`: its client still waits. Pure (contract §5
+ * and §8).
  */
 export function fateOf(
   outcome: SettlementOutcome,
-  { isCertain, isWanted }: { readonly isCertain: boolean; readonly isWanted: boolean },
+  { isPermit, isWanted }: { readonly isPermit: boolean; readonly isWanted: boolean },
 ): SettlementFate {
-  if (outcome.kind === 'unknown') return 'undo';
-  if (outcome.kind === 'committed') return isWanted ? 'keep' : 'undo';
-  if (outcome.kind === 'suspended' && outcome.is_new) return isWanted ? 'pass_on' : 'undo';
-  return isCertain ? 'give_back' : 'void';
+  switch (outcome.kind) {
+    case 'unknown':
+      return 'undo';
+    case 'committed':
+      return isWanted ? 'keep' : 'undo';
+    case 'suspended':
+      if (!outcome.is_new) return 'give_back';
+      return isWanted ? 'pass_on' : 'undo';
+    // The first PERMIT has the key of all deliveries for as long as it is read, and the end of the reading
+    // voids them. A suspend takes no key: an earlier delivery may have opened its approval before the key was
+    // taken.
+    case 'replayed':
+      return isPermit ? 'give_back' : 'void';
+    // It is void already: it had found another approval, and that answer was lost.
+    case 'voided':
+    // It never arrived anywhere.
+    case 'away':
+    case 'shed':
+      return 'give_back';
+    default:
+      return 'void';
+  }
 }
 
 /**
@@ -38,13 +58,20 @@ export function fateOf(
  */
 export type ReadingFate = 'read' | 'none' | 'void';
 
-/** Pure, as `fateOf`. */
+/**
+ * `isCertain`: it never arrived, or each attempt was answered and none is delivered again. Of a settlement
+ * the latter is not assumed. Of a look-up it is where no attempt went without an answer, because a void for
+ * each that finds nothing would add a row to the record of its BLOCK: one that is delivered again after its
+ * answer may keep a PERMIT true of which nobody was told. Pure, as `fateOf`.
+ */
 export function readingFateOf(outcome: SettlementOutcome, isCertain: boolean): ReadingFate {
   if (outcome.kind === 'replayed' || (outcome.kind === 'suspended' && !outcome.is_new)) return 'read';
   // Its own settlement came true: there was nothing else to find.
   if (outcome.kind === 'committed' || outcome.kind === 'suspended') return 'none';
-  return isCertain && outcome.kind !== 'unknown' ? 'none' : 'void';
+  return isCertain && outcome.kind !== 'unknown' && outcome.kind !== 'late' ? 'none' : 'void';
 }
+
+export const hasNotArrived = ({ kind }: SettlementOutcome): boolean => kind === 'away' || kind === 'shed';
 
 /** What the outcome of a settlement or a look-up means to the run. */
 export function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up'): RunEvent {

@@ -4,6 +4,8 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { SettlementVoid } from '../../shared/wire/sync.ts';
 import type { Spool } from '../attest/spool.ts';
 
+export type SettlementToVoid = Omit<SettlementVoid, 'timestamp_ms'>;
+
 interface VoidsDeps {
   readonly spool: Pick<Spool, 'appendVoid'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -11,15 +13,16 @@ interface VoidsDeps {
 }
 
 /**
- * Writes the voids of settlements to the spool, retrying each until it is written: the client got 503, which
- * means no effect, so a void must not be lost while the process lives. There are at most as many as
- * settlements are open (`enforceLimits.settlementsMax`) in one outage of the disk.
+ * Writes the voids of settlements to the spool, retrying each until it is written: the client was refused, so
+ * a void must not be lost while the process lives. There are at most as many as settlements are open
+ * (`enforceLimits.settlementsMax`) in one outage of the disk.
  */
 export class SettlementVoids {
   /** Written since the start. */
   count = 0;
   readonly #deps: VoidsDeps;
   readonly #timers = new Set<NodeJS.Timeout>();
+  #isStopped = false;
 
   constructor(deps: VoidsDeps) {
     this.#deps = deps;
@@ -27,19 +30,21 @@ export class SettlementVoids {
 
   /**
    * `onWritten`: when it is in the spool file, or at once where it cannot be written now: the client gets its
-   * 503 in any case.
+   * answer in any case.
    */
-  void(settlement: Omit<SettlementVoid, 'timestamp_ms'>, onWritten: () => void): void {
+  void(settlement: SettlementToVoid, onWritten: () => void): void {
     this.#write({ ...settlement, timestamp_ms: this.#deps.clock.now() }, onWritten);
   }
 
+  /** What is given afterwards is tried once: what is open then is told so as the last thing. */
   stop(): void {
+    this.#isStopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    if (this.#timers.size > 0)
-      this.#deps.logger.error(
-        { count: this.#timers.size },
-        'settlements could not be voided: the spool accepts no entry',
-      );
+    if (this.#timers.size > 0) this.#isLost(this.#timers.size);
+  }
+
+  #isLost(count: number): void {
+    this.#deps.logger.error({ count }, 'settlements could not be voided: the spool accepts no entry');
   }
 
   #write(entry: SettlementVoid, onWritten: () => void): void {
@@ -49,6 +54,11 @@ export class SettlementVoids {
         onWritten();
       },
       onFailed: () => {
+        if (this.#isStopped) {
+          this.#isLost(1);
+          onWritten();
+          return;
+        }
         const timer = setTimeout(() => {
           this.#timers.delete(timer);
           this.#write(entry, () => undefined);

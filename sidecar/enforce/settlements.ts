@@ -17,16 +17,17 @@ export type UnsentSettlement = {
 /**
  * What became of a settlement, besides what the control plane answers:
  *
- *   away     the control plane is known to be away, and the settlement has not happened
- *   shed     it was never begun: too many are open, or its time was over first
- *   unknown  its time was over, and it may have happened, or happen yet: void it
+ *   away     the control plane is known to be away, and the settlement never arrived there
+ *   shed     it never arrived: too many are open, or its time was over first
+ *   unknown  it was sent, and its time was over: it may have happened, or happen yet
+ *
+ * Also where the control plane says that it has not begun with a call, the call has arrived, and what is in
+ * between may deliver it once more: that is `unknown` in the end. Of a look-up that finds the control plane
+ * away after an attempt without an answer the outcome is `away` all the same: it settles nothing.
  */
 export type SettlementOutcome = SettlementAnswer | { readonly kind: 'away' | 'shed' | 'unknown' };
 
-/**
- * `isCertain` false: an attempt without an answer came before this one, and may still happen: void the
- * settlement unless it was committed.
- */
+/** `isCertain` false: an attempt without an answer came before, and may still happen. */
 export type OnSettled = (outcome: SettlementOutcome, isCertain: boolean) => void;
 
 interface SettlementCount {
@@ -93,7 +94,9 @@ interface Open {
   readonly onSettled: OnSettled;
   /** An attempt got no answer. */
   isUncertain: boolean;
-  isSent: boolean;
+  isUnderWay: boolean;
+  /** An attempt has ended, and not with a connection that nobody accepted. */
+  hasArrived: boolean;
   /** It is one of `#permits`. */
   isCounted: boolean;
 }
@@ -144,7 +147,8 @@ class BatchedSettlements implements Settlements {
       untilMs,
       onSettled,
       isUncertain: false,
-      isSent: false,
+      isUnderWay: false,
+      hasArrived: false,
       isCounted: false,
     };
     const early = this.#refusal(open);
@@ -165,7 +169,7 @@ class BatchedSettlements implements Settlements {
   stop(): void {
     this.#isStopped = true;
     if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
-    for (const open of [...this.#open]) this.#notify(open, { kind: open.isSent ? 'unknown' : 'shed' });
+    for (const open of [...this.#open]) this.#notify(open, { kind: atTheEnd(open) });
   }
 
   #refusal({ untilMs }: Open): 'away' | 'shed' | null {
@@ -215,7 +219,7 @@ class BatchedSettlements implements Settlements {
     if (first === undefined || this.#isStopped) return false;
     for (const open of batch) {
       this.#queue.delete(open);
-      open.isSent = true;
+      open.isUnderWay = true;
     }
     void this.#attempt(batch, first.holder);
     return true;
@@ -259,6 +263,8 @@ class BatchedSettlements implements Settlements {
 
   #answered(open: Open, answer: SettlementAnswer | undefined): void {
     if (answer === undefined) return;
+    open.isUnderWay = false;
+    open.hasArrived = true;
     // A permit of its key began here after this look-up was sent: it has to look again when that is known.
     if (answer.kind === 'none' && open.key !== null && this.#permits.has(open.key) && this.#open.has(open)) {
       this.#queue.add(open);
@@ -276,19 +282,20 @@ class BatchedSettlements implements Settlements {
 
   /** Those with time left are sent again, before the others; where the control plane is away nobody waits. */
   #failed(batch: readonly Open[], error: unknown): void {
-    const hasBegun = !isTurnedAway(error);
+    const hasArrived = !isRefusedConnection(error);
+    const hasBegun = hasArrived && !isTurnedAway(error);
     const waiting = [...this.#queue];
     this.#queue.clear();
     for (const open of batch) {
       if (!this.#open.has(open)) continue;
-      if (hasBegun) open.isUncertain = true;
-      else open.isSent = open.isUncertain;
+      open.isUnderWay = false;
+      open.hasArrived ||= hasArrived;
+      open.isUncertain ||= hasBegun;
       this.#queue.add(open);
     }
     for (const open of waiting) this.#queue.add(open);
     if (this.#deps.isAway()) {
-      for (const open of [...this.#queue])
-        this.#notify(open, { kind: mayHaveHappened(open) ? 'unknown' : 'away' });
+      for (const open of [...this.#queue]) this.#notify(open, { kind: mayHappen(open) ? 'unknown' : 'away' });
     }
     this.#pauseTimer ??= setTimeout(() => {
       this.#pauseTimer = null;
@@ -299,7 +306,7 @@ class BatchedSettlements implements Settlements {
   #endLate(): void {
     const nowMs = this.#deps.clock.monotonic();
     for (const open of this.#open) {
-      if (open.untilMs <= nowMs) this.#notify(open, { kind: open.isSent ? 'unknown' : 'shed' });
+      if (open.untilMs <= nowMs) this.#notify(open, { kind: atTheEnd(open) });
     }
     if (this.#queue.size > 0) this.#wake();
   }
@@ -336,15 +343,20 @@ class BatchedSettlements implements Settlements {
   }
 }
 
-/** A look-up settles nothing. What it may have read is voided by its caller (`readingFateOf`). */
-const mayHaveHappened = ({ settlement, isUncertain }: Open): boolean =>
-  isUncertain && settlement.kind !== 'look_up';
+/** Of one that is over without an answer. */
+const atTheEnd = ({ isUnderWay, hasArrived }: Open): 'unknown' | 'shed' =>
+  isUnderWay || hasArrived ? 'unknown' : 'shed';
 
-/** The control plane has answered that it has not begun, or has rolled back; or there was nobody to begin. */
+/** A look-up settles nothing. What it may have read is voided by its caller (`readingFateOf`). */
+const mayHappen = ({ settlement, hasArrived }: Open): boolean => hasArrived && settlement.kind !== 'look_up';
+
+/** The control plane has answered that it has not begun, or has rolled back. */
 const isTurnedAway = (error: unknown): boolean =>
-  error instanceof ControlPlaneError
-    ? error.isTurnedAway || error.code === 'overloaded'
-    : error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+  error instanceof ControlPlaneError && (error.isTurnedAway || error.code === 'overloaded');
+
+/** There was nobody to begin. */
+const isRefusedConnection = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 
 /** Scoped to passport and gate (contract §5); without a gate to the account, which is that of the sidecar. */
 const keyOf = ({ passport_id, gate_id, idempotency_key }: UnsentSettlement): string | null =>

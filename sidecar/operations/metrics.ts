@@ -115,7 +115,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   );
   counter(
     'settlements_voided_total',
-    'Settlements voided because their outcome was not known in time. Their clients got 503.',
+    'Voids of settlements that did not come true, or of which nothing was known in time, and of readings that were not needed.',
     () => enforcer.voided,
   );
   counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);

@@ -95,6 +95,25 @@ const permitRecord = (took: readonly number[]): SpooledRecord =>
   recordOf(api, { gateId, passport }, { request_hash: hashOf(1), amount_micro_usd: 10 * usd, took });
 const permit = (record: SpooledRecord, change: object = {}) =>
   settle({ ...bound(change), kind: 'permit', approval_id: null, record, ...change });
+/** Of 10 dollars. */
+const newSuspend = () => ({
+  ...bound({ idempotency_key: null }),
+  kind: 'suspend',
+  approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
+  permission_key: 'orders:create',
+  amount_micro_usd: 10 * usd,
+  constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
+  pii: [],
+  expires_in_ms: 300_000,
+  held: [
+    {
+      ...ofGate('gate_spend', gateId),
+      window: 'day',
+      starts_at_ms: windowAt('day', api.deps.clock.now()).startsAtMs,
+      units: 10 * usd,
+    },
+  ],
+});
 const lookUp = (readerId: string = newReaderId(), by: TestSidecar = sidecar) =>
   settle({ ...bound(), kind: 'look_up', approval_id: null, short: [], reader_id: readerId }, by);
 let seq = 1;
@@ -205,24 +224,7 @@ describe('the void of a permit', () => {
 
   it('gives its approval back to the request', async () => {
     const took = await lease();
-    const suspend = {
-      ...bound({ idempotency_key: null }),
-      kind: 'suspend',
-      approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
-      permission_key: 'orders:create',
-      amount_micro_usd: 10 * usd,
-      constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
-      pii: [],
-      expires_in_ms: 300_000,
-      held: [
-        {
-          ...ofGate('gate_spend', gateId),
-          window: 'day',
-          starts_at_ms: windowAt('day', api.deps.clock.now()).startsAtMs,
-          units: 10 * usd,
-        },
-      ],
-    };
+    const suspend = newSuspend();
     expect(await settle(suspend)).toMatchObject({ kind: 'suspended', is_new: true });
     const approval = `/v1/approvals/${suspend.approval_id}`;
     await api.call({ url: `${approval}/approve`, body: {} });
@@ -235,6 +237,21 @@ describe('the void of a permit', () => {
     expect(await given()).toEqual([40, 3]);
     expect(await permit(permitRecord([took[1]]), used)).toEqual({ kind: 'committed' });
     expect((await api.call({ url: approval })).body.status).toBe('used');
+  });
+});
+
+describe('the void of a suspend that had found the approval of another one', () => {
+  it('frees what its sidecar has passed on, once, and leaves that approval alone', async () => {
+    const [money] = await lease();
+    const [first, copy] = [newSuspend(), newSuspend()];
+    await settle(first);
+    // Its answer is lost, so that the sidecar does not know.
+    expect(await settle(copy)).toMatchObject({ approval_id: first.approval_id, is_new: false });
+    expect(await given()).toEqual([40, 4]);
+    for (const _repeat of [1, 2]) await voidOf(copy.approval_id, [money]);
+    expect(await given()).toEqual([30, 4]);
+    expect(await settle(copy)).toEqual({ kind: 'voided' });
+    expect((await api.call({ url: `/v1/approvals/${first.approval_id}` })).body.status).toBe('pending');
   });
 });
 

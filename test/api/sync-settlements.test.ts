@@ -4,6 +4,7 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { fateOf } from '../../sidecar/enforce/settlement-outcome.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -521,6 +522,19 @@ describe('a suspend', () => {
     });
   });
 
+  it('that has found the approval of another one opens none when its call comes again, also when that is over', async () => {
+    await lease(60_000_000);
+    const first = suspend();
+    await answerTo(first);
+    const copy = suspend();
+    const found = { kind: 'suspended', approval_id: first.approval_id, is_new: false };
+    for (const _repeat of [1, 2]) expect(await answerTo(copy)).toMatchObject(found);
+    await resolve(first.approval_id, 'deny');
+    expect(await answerTo(copy)).toEqual({ kind: 'voided' });
+    expect(await leasedUnits()).toBe(35_000_000);
+    expectError(await api.call({ url: `/v1/approvals/${copy.approval_id}` }), 'approval_not_found');
+  });
+
   it('that comes many times at once opens one and takes the money once', async () => {
     await lease(100_000_000);
     const same = suspend();
@@ -556,6 +570,22 @@ describe('a suspend', () => {
     const call = suspend({ idempotency_key: 'order-1' });
     expect(await answerTo(call)).toMatchObject({ kind: 'replayed' });
     expect(await leasedUnits()).toBe(25_000_000);
+  });
+
+  /** What its sidecar makes of that answer: it must not use the money besides. */
+  it('that has opened its approval, and whose key has got a PERMIT since, is void by its sidecar', async () => {
+    await lease(50_000_000);
+    const first = suspend();
+    await answerTo(first);
+    await resolve(first.approval_id, 'approve');
+    const copy = suspend({ idempotency_key: 'order-1' });
+    expect(await answerTo(copy)).toMatchObject({ approval_id: copy.approval_id, is_new: true });
+    const record = permitRecord({ amount_micro_usd: 25_000_000 });
+    expect(await answerTo(permit({ approval_id: first.approval_id }, record))).toEqual({ kind: 'committed' });
+    const again = await answerTo(copy);
+    expect(again.kind).toBe('replayed');
+    expect(await statusOf(copy.approval_id)).toBe('pending');
+    expect(fateOf(again, { isPermit: false, isWanted: true })).toBe('void');
   });
 
   it('without money needs none', async () => {

@@ -575,29 +575,66 @@ describe('the enforcer', () => {
     });
 
     it('answers 409 where the key belongs to another request', async () => {
-      const { sent, client, spooled } = await permitted();
+      const { sent, client, spooled, voids } = await permitted();
       sent.onOutcome({ kind: 'conflict' });
+      voids[0]?.owner.onWritten();
       expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
       expect(spooled).toHaveLength(0);
     });
 
     it.each([
-      ['shed', { kind: 'shed' }],
-      ['late', { kind: 'late' }],
-      ['voided', { kind: 'voided' }],
-      ['refused', { kind: 'refused', message: 'no such gate' }],
+      ['shed', { kind: 'shed' }, 0],
+      // It is void already; its reading is not.
+      ['voided', { kind: 'voided' }, 1],
+      ['late', { kind: 'late' }, 1],
+      ['refused', { kind: 'refused', message: 'no such gate' }, 1],
     ] as const)(
       'makes no decision, and records nothing, where the settlement was %s',
-      async (_kind, outcome) => {
+      async (_kind, outcome, voided) => {
         const { sent, client, spooled, voids, settling, enforcer } = await permitted();
         sent.onOutcome(outcome);
+        voids[0]?.owner.onWritten();
         expect(bodies(client)).toEqual([
           { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
         ]);
-        expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, 0, 1, 1]);
+        expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, voided, 1, 1]);
         expect([...enforcer.decisions]).toEqual([]);
       },
     );
+
+    it.each([
+      ['conflict', { kind: 'conflict' }],
+      ['late', { kind: 'late' }],
+      ['refused', { kind: 'refused', message: 'no such gate' }],
+      ['blocked', { kind: 'blocked', reason: 'passport_revoked' }],
+    ] as const)(
+      'voids it with its reading before it answers, where it was answered %s',
+      async (_kind, outcome) => {
+        const { sent, client, spooled, voids } = await permitted();
+        sent.onOutcome(outcome);
+        expect([client.replies.length, spooled.length]).toEqual([0, 0]);
+        const { settlement } = sent;
+        expect(voids.map(({ entry }) => entry)).toEqual([
+          expect.objectContaining({
+            voids: settlement.kind === 'permit' ? settlement.record.id : null,
+            reader_id: settlement.reader_id,
+          }),
+        ]);
+        voids[0]?.owner.onWritten();
+        expect(client.replies.length + spooled.length).toBe(1);
+      },
+    );
+
+    it('answers that it is overloaded where the spool breaks at the void of what was blocked', async () => {
+      const { sent, client, spooled, voids, world, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
+      world.isFull = true;
+      voids[0]?.owner.onFailed();
+      expect(bodies(client)).toEqual([
+        { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
+      ]);
+      expect([spooled.length, enforcer.internalErrors]).toEqual([0, 0]);
+    });
 
     it('blocks, with a record, while the control plane is away', async () => {
       const { sent, client, spooled, voids } = await permitted();
@@ -614,8 +651,9 @@ describe('the enforcer', () => {
     });
 
     it('blocks for a reason that the control plane found first', async () => {
-      const { sent, client, spooled } = await permitted();
+      const { sent, client, spooled, voids } = await permitted();
       sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
+      voids[0]?.owner.onWritten();
       spooled[0]?.owner.onWritten();
       expect(bodies(client)[0]).toMatchObject({
         decision: 'BLOCK',
@@ -643,15 +681,15 @@ describe('the enforcer', () => {
       expect([spooled.length, enforcer.voided, enforcer.openRequests]).toEqual([0, 1, 0]);
     });
 
-    it('voids what was refused where an earlier attempt may still be committed', async () => {
-      const { sent, client, voids } = await permitted();
-      sent.onOutcome({ kind: 'conflict' }, false);
-      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
-      expect(voids).toHaveLength(1);
-    });
-
     describe('and the PERMIT of another request', () => {
       const replayed = { kind: 'replayed', first } as const;
+      /** Void together, without units: these are free again since the first PERMIT was found. */
+      const withItsReading = ({ settlement }: Settling) =>
+        expect.objectContaining({
+          voids: settlement.kind === 'permit' ? settlement.record.id : null,
+          reader_id: settlement.reader_id,
+          took: [],
+        });
 
       it('voids no reading of what its client was answered with', async () => {
         const { sent, client, voids } = await permitted();
@@ -664,7 +702,7 @@ describe('the enforcer', () => {
         const { sent, client, voids } = await permitted();
         client.isAborted = true;
         sent.onOutcome(replayed);
-        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+        expect(voids.map(({ entry }) => entry)).toEqual([withItsReading(sent)]);
         expect(client.replies).toHaveLength(0);
       });
 
@@ -675,7 +713,7 @@ describe('the enforcer', () => {
         sent.onOutcome(replayed);
         await until(() => client.replies.length > 0, { what: 'its deadline' });
         expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded', status: 503 } });
-        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
+        expect(voids.map(({ entry }) => entry)).toEqual([withItsReading(sent)]);
         world.mayDecide = true;
         for (const resume of world.behind) resume();
         expect([client.replies.length, voids.length]).toEqual([1, 1]);
@@ -687,25 +725,15 @@ describe('the enforcer', () => {
         sent.onOutcome(replayed);
         spooled[0]?.owner.onWritten();
         expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
-        expect(voids.map(({ entry }) => entry.voids)).toEqual([sent.settlement.reader_id]);
-      });
-
-      it('keeps the reading, and voids its own settlement, where an earlier attempt of that may be committed', async () => {
-        const { sent, client, voids } = await permitted();
-        sent.onOutcome(replayed, false);
-        expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT' });
-        const { settlement } = sent;
-        expect(voids.map(({ entry }) => entry)).toEqual([
-          expect.objectContaining({ voids: settlement.kind === 'permit' ? settlement.record.id : null }),
-        ]);
-        expect(voids[0]?.entry).not.toHaveProperty('reader_id');
+        expect(voids.map(({ entry }) => entry)).toEqual([withItsReading(sent)]);
       });
     });
 
     it.each([
       ['that was committed', { kind: 'committed' }, 1],
       ['whose outcome is unknown', { kind: 'unknown' }, 1],
-      ['that came to nothing', { kind: 'conflict' }, 0],
+      ['that came to nothing', { kind: 'conflict' }, 1],
+      ['that never arrived', { kind: 'shed' }, 0],
     ] as const)('voids for a client that went away a settlement %s', async (_what, outcome, voided) => {
       const { sent, client, spooled, voids, enforcer } = await permitted();
       client.isAborted = true;
@@ -759,6 +787,7 @@ describe('the enforcer', () => {
     world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
     expect(world.settling[1]?.settlement.kind).toBe('permit');
     world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });
+    world.voids[0]?.owner.onWritten();
     world.spooled[0]?.owner.onWritten();
     expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });
   });

@@ -21,8 +21,12 @@ export const mutants = [
    * committed.
    */
   'blocks_late',
-  /** What was refused after an attempt without an answer is given back, and not voided. */
-  'gives_back_uncertain',
+  /** What was refused is given back, and not voided, although its call may be delivered once more. */
+  'gives_back_refused',
+  /** The end of a reading leaves the settlement that found the PERMIT to the next delivery of its call. */
+  'forgets_what_was_replayed',
+  /** A suspend that has found another approval opens one where its call comes again. */
+  'found_suspends_may_open',
   /** A settlement is voided although a copy may be answered with it. */
   'voids_what_is_read',
   /** A copy is answered with a PERMIT that its own request may still void. */
@@ -64,6 +68,7 @@ interface Approval {
 }
 
 interface Settled {
+  /** Null: it came to nothing. */
   readonly call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }> | null;
   isVoid: boolean;
   /** It is void as soon as nobody reads it. */
@@ -171,7 +176,8 @@ export class RunLedger {
 
   void(id: string, sidecar: number, units: 0 | 1): void {
     const settled = this.#settled.get(id);
-    if (settled === undefined) {
+    const isClosed = settled?.call === null && !settled.isVoid;
+    if (settled === undefined || isClosed) {
       if (this.#mutant !== 'void_without_tombstone')
         this.#settled.set(id, { call: null, isVoid: true, isWithdrawn: true });
       for (let unit = 0; unit < units; unit++) this.returnUnit(sidecar);
@@ -274,8 +280,11 @@ export class RunLedger {
     if (earlier !== null) return earlier;
     const known = this.#settled.get(call.id);
     if (known?.isVoid === true) return { kind: 'voided' };
-    if (known !== undefined) return suspendedUnder(call.id, true);
+    if (known !== undefined && known.call !== null) return suspendedUnder(call.id, true);
     const waiting = this.#waiting(call);
+    if (known !== undefined) return waiting ?? { kind: 'voided' };
+    if (waiting?.kind === 'suspended' && this.#mutant !== 'found_suspends_may_open')
+      this.#settled.set(call.id, { call: null, isVoid: false, isWithdrawn: false });
     if (waiting !== null) return waiting;
     this.#approvals.set(call.id, { hash: call.hash, status: 'pending', usedBy: null });
     this.#addLeased(call.sidecar, -1);

@@ -7,7 +7,7 @@ import { must, unreachable } from '../../shared/errors/assert.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import { eventOf, fateOf, readingFateOf } from '../../sidecar/enforce/settlement-outcome.ts';
+import { eventOf, fateOf, hasNotArrived, readingFateOf } from '../../sidecar/enforce/settlement-outcome.ts';
 import type { SettlementOutcome } from '../../sidecar/enforce/settlements.ts';
 import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
 import { type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
@@ -62,8 +62,8 @@ interface Copy extends CopySpec {
   open: Open | null;
   voidSettlement: (() => void) | null;
   settlements: number;
-  /** Under which it reads what it may be answered with. */
-  readers: string[];
+  /** What voids each reading of what it may be answered with. */
+  readings: VoidEntry[];
   calls: number;
   decision: Decision | null;
   isStarted: boolean;
@@ -115,6 +115,8 @@ type CallOf<Kind extends LedgerCall['kind']> = Omit<
   'of' | 'sidecar' | 'key' | 'hash' | 'presents' | 'reader'
 > & { readonly kind: Kind };
 
+/** No attempt of its own: nobody waits for its answer. */
+const repeated = 0;
 const passport = aPassport();
 const unit = usd(1);
 const presentedId = makeId('appr', nowMs, new Uint8Array(10));
@@ -169,7 +171,7 @@ export class RunWorld {
       open: null,
       voidSettlement: null,
       settlements: 0,
-      readers: [],
+      readings: [],
       calls: 0,
       decision: null,
       isStarted: false,
@@ -224,6 +226,16 @@ export class RunWorld {
       const what = `${message.stage} ${message.attempt} of ${message.copy.name}`;
       due(`${what} arrives`, () => this.#arrive(message));
       fault(`${what} is lost`, () => this.#remove(message));
+      if (message.stage === 'answer') continue;
+      // A look-up is not: see readingFateOf.
+      if (message.call.kind === 'look_up') continue;
+      fault(`${what} is turned away`, () => {
+        message.answer = { kind: 'late' };
+        message.stage = 'answer';
+      });
+      fault(`${what} is delivered twice`, () => {
+        this.#messages.push({ ...message, attempt: repeated });
+      });
     }
     this.#sidecars.forEach((sidecar, place) => {
       const [first] = sidecar.voids;
@@ -391,8 +403,8 @@ export class RunWorld {
     sidecar.voids.push(entry);
   }
 
-  #voidReading(copy: Copy, reader: string): void {
-    if (this.spec.mutant !== 'readings_are_not_voided') this.#void(copy, { id: null, units: 0, reader });
+  #voidReading(copy: Copy, reading: VoidEntry): void {
+    if (this.spec.mutant !== 'readings_are_not_voided') this.#void(copy, reading);
   }
 
   /**
@@ -400,8 +412,8 @@ export class RunWorld {
    */
   #endReadings(copy: Copy, isAnsweredWith: boolean): void {
     const kept = isAnsweredWith ? 1 : 0;
-    const unused = copy.readers.splice(0, copy.readers.length - kept);
-    for (const reader of unused) this.#voidReading(copy, reader);
+    const unused = copy.readings.splice(0, copy.readings.length - kept);
+    for (const reading of unused) this.#voidReading(copy, reading);
   }
 
   #tell(copy: Copy, told: Told, isRead = false): void {
@@ -524,17 +536,24 @@ export class RunWorld {
     const { call, isUncertain } = open;
     const isWanted = !copy.isGone;
     copy.open = null;
-    const isCertain = !isUncertain || this.spec.mutant === 'gives_back_uncertain';
+    const { reader } = call;
+    const isCertain = call.kind === 'look_up' ? !isUncertain : hasNotArrived(outcome);
     const reading = readingFateOf(outcome, isCertain);
-    if (reading === 'read') copy.readers.push(call.reader);
+    const endsToo =
+      outcome.kind === 'replayed' &&
+      call.kind === 'permit' &&
+      this.spec.mutant !== 'forgets_what_was_replayed';
+    if (reading === 'read') copy.readings.push({ id: endsToo ? call.id : null, units: 0, reader });
     if (!isWanted) this.#endReadings(copy, false);
     if (call.kind === 'look_up') {
-      if (reading === 'void') this.#voidReading(copy, call.reader);
+      if (reading === 'void') this.#voidReading(copy, { id: null, units: 0, reader });
       if (isWanted) this.#lookedUp(copy, outcome);
       return;
     }
     const sidecar = this.#sidecarOf(copy);
-    const fate = fateOf(outcome, { isCertain, isWanted });
+    const isPermit = call.kind === 'permit';
+    const intended = fateOf(outcome, { isPermit, isWanted });
+    const fate = intended === 'void' && this.spec.mutant === 'gives_back_refused' ? 'give_back' : intended;
     switch (fate) {
       case 'undo':
         this.#late(copy, call);
@@ -546,9 +565,10 @@ export class RunWorld {
       case 'give_back':
         sidecar.reserved -= call.units;
         sidecar.available += call.units;
+        if (reading === 'void') this.#voidReading(copy, { id: null, units: 0, reader });
         break;
       case 'void':
-        this.#void(copy, { ...call, reader: reading === 'void' ? call.reader : null });
+        this.#void(copy, { ...call, reader: reading === 'void' ? reader : null });
         break;
       default:
         unreachable(fate);

@@ -53,6 +53,13 @@ const anySmallWorld = fc.constantFrom<WorldSpec>(
   { ...smallWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }] },
   { ...smallWorld, approval: 'approved', copies: [{ ...copy, presents: true }] },
   { ...smallWorld, suspends: true, copies: [copy, { ...copy, sidecar: 1 }] },
+  {
+    ...smallWorld,
+    limit: 2,
+    suspends: true,
+    approval: 'approved',
+    copies: [copy, { ...copy, sidecar: 1, presents: true }],
+  },
 );
 const worlds = fc.oneof(anyWorld, anySmallWorld);
 
@@ -113,6 +120,10 @@ function playQuietly(mutant: Mutant | null, chosen: readonly number[]): void {
 }
 
 describe('a run keeps its promises', () => {
+  it.each(told.map(([, each]) => each))('where a call comes again: $promise', ({ spec, story }) => {
+    tell(spec, story);
+  });
+
   it('in random worlds', () => {
     fc.assert(
       fc.property(worlds, choices, (spec, chosen) => void play(spec, chosen.map(byNumber))),
@@ -128,24 +139,66 @@ describe('a run keeps its promises', () => {
   });
 });
 
+/** Events by their names, each of which can happen when its turn comes. */
+const tell = (spec: WorldSpec, story: readonly string[]): void => {
+  const chosen = story.map(
+    (wanted): NextEvent =>
+      (all) => {
+        const event = all.find(({ name }) => name === wanted);
+        expect(event, wanted).toBeDefined();
+        return event;
+      },
+  );
+  play(spec, chosen);
+};
+
+/** What random worlds hardly ever get to: a call comes again when all that it had found is over. */
+const comesAgain = {
+  forgets_what_was_replayed: {
+    promise: 'keeps nothing of a copy whose client went away, as that of the first PERMIT did',
+    spec: { ...smallWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }], faults: 3 },
+    story: [
+      ...['copy0 comes', 'copy0 gets leases', 'copy0 sends', 'request 1 of copy0 arrives'],
+      ...['copy1 comes', 'copy1 gets leases', 'copy1 sends', 'request 1 of copy1 is delivered twice'],
+      ...['request 1 of copy1 arrives', 'the client of copy1 goes', 'answer 1 of copy1 arrives'],
+      ...['the client of copy0 goes', 'answer 1 of copy0 arrives'],
+      ...['sidecar1 ships a void', 'sidecar0 ships a void', 'request 0 of copy1 arrives'],
+    ],
+    broken: 'sidecar1 and the ledger differ',
+  },
+  found_suspends_may_open: {
+    promise: 'opens no second approval after that of another copy has expired',
+    spec: { ...smallWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }], suspends: true },
+    story: [
+      ...['copy0 comes', 'copy0 gets leases', 'copy0 sends'],
+      ...['request 1 of copy0 arrives', 'answer 1 of copy0 arrives'],
+      ...['copy1 comes', 'copy1 gets leases', 'copy1 sends', 'request 1 of copy1 is delivered twice'],
+      ...['request 1 of copy1 arrives', 'answer 1 of copy1 arrives'],
+      ...['appr of copy0 1 expires', 'request 0 of copy1 arrives'],
+    ],
+    broken: 'sidecar1 and the ledger differ',
+  },
+} as const;
+const told = Object.entries(comesAgain);
+
 /** Where the short form begins, so that the broken promise soon comes up; the full form begins anywhere. */
 const seeds: Readonly<Partial<Record<Mutant, number>>> = {
-  keys_before_units: 146,
-  ignores_may_change: 18,
-  ignores_free_units: 90,
+  keys_before_units: 113,
+  ignores_may_change: 4,
+  ignores_free_units: 4,
   look_up_does_not_wait: 1,
   gives_back_unknown: 1,
-  blocks_late: 3,
-  gives_back_uncertain: 278,
+  blocks_late: 1,
+  gives_back_refused: 68,
   voids_what_is_read: 17,
   readings_are_not_kept: 17,
-  readings_are_not_voided: 440,
+  readings_are_not_voided: 18,
   readings_without_tombstone: 83,
-  replays_undecided: 164,
-  void_without_tombstone: 207,
-  void_keeps_approval_used: 43,
+  replays_undecided: 86,
+  void_without_tombstone: 8,
+  void_keeps_approval_used: 19,
   void_frees_twice: 3,
-  repeat_commits_again: 10,
+  repeat_commits_again: 3,
 };
 
 function seedOf(mutant: Mutant): { readonly seed?: number } {
@@ -154,7 +207,11 @@ function seedOf(mutant: Mutant): { readonly seed?: number } {
 }
 
 describe('the same promises are broken by a protocol that', () => {
-  it.each(mutants)('%s', (mutant: Mutant) => {
+  it.each(told)('%s', (mutant, { spec, story, broken }) => {
+    expect(() => tell({ ...spec, mutant: mutant as Mutant }, story)).toThrow(broken);
+  });
+
+  it.each(mutants.filter((mutant) => !(mutant in comesAgain)))('%s', (mutant: Mutant) => {
     const broken =
       mutant === 'look_up_does_not_wait'
         ? fc.property(choices, (chosen) => playQuietly(mutant, chosen))

@@ -86,14 +86,16 @@ export function doneBy(links: readonly NoisyLink[]): Readonly<Record<Noise, numb
 }
 
 /** Null: the call passes as it is. */
-function noiseFor({ path, method }: ArrivedCall, chance: Chance): Noise | null {
+function noiseFor({ path, method, body }: ArrivedCall, chance: Chance): Noise | null {
   let left = chance.below(100);
   for (const noise of Object.keys(percent) as Noise[]) {
     left -= percent[noise];
     if (left >= 0) continue;
     // A second connection takes over from the first, by intention: delivered again it would shut the sidecar
-    // out, as another process does.
-    const isOnce = path.startsWith('/v1/sync/connect') || method === 'GET';
+    // out, as another process does. And a look-up that comes again may keep a PERMIT of which nobody was told
+    // (docs/decisions/0010-permits-nobody-was-told.md).
+    const isOnce =
+      path.startsWith('/v1/sync/connect') || method === 'GET' || body.includes('"kind":"look_up"');
     return isOnce && noise.startsWith('twice') ? 'held up' : noise;
   }
   return null;

@@ -11,67 +11,77 @@ const first = { attestation_id, constraints_evaluated: [], pii: [] };
 
 const opened: SettlementOutcome = { kind: 'suspended', approval_id, expires_at_ms, is_new: true };
 const found: SettlementOutcome = { kind: 'suspended', approval_id, expires_at_ms, is_new: false };
+const replayed: SettlementOutcome = { kind: 'replayed', first };
+const voided: SettlementOutcome = { kind: 'voided' };
+/** It never reached a control plane. */
+const neverArrived: readonly SettlementOutcome[] = [{ kind: 'away' }, { kind: 'shed' }];
+/** An answer to one delivery, which another one need not get. */
 const tookNothing: readonly SettlementOutcome[] = [
-  found,
-  { kind: 'replayed', first },
   { kind: 'conflict' },
   { kind: 'blocked', reason: 'passport_revoked' },
   { kind: 'approval', standing: 'expired', expires_at_ms: null },
   { kind: 'refused', message: 'It is refused.' },
-  { kind: 'voided' },
-  { kind: 'away' },
-  { kind: 'shed' },
   { kind: 'late' },
 ];
 
 describe('what becomes of a settlement', () => {
-  it.each([true, false])(
-    'stands if its client waits for it, after attempts without answer or not: %s',
-    (isCertain) => {
-      expect(fateOf({ kind: 'committed' }, { isCertain, isWanted: true })).toBe('keep');
-      expect(fateOf(opened, { isCertain, isWanted: true })).toBe('pass_on');
-    },
-  );
-
-  it.each([true, false])('is undone if its client has gone: %s', (isCertain) => {
-    expect(fateOf({ kind: 'committed' }, { isCertain, isWanted: false })).toBe('undo');
-    expect(fateOf(opened, { isCertain, isWanted: false })).toBe('undo');
+  it('stands if its client waits for it, and is undone if it has gone', () => {
+    expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: true })).toBe('keep');
+    expect(fateOf(opened, { isPermit: false, isWanted: true })).toBe('pass_on');
+    expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: false })).toBe('undo');
+    expect(fateOf(opened, { isPermit: false, isWanted: false })).toBe('undo');
   });
 
-  it.each([true, false])('is undone if nobody knows, whether or not its client waits: %s', (isWanted) => {
-    for (const isCertain of [true, false])
-      expect(fateOf({ kind: 'unknown' }, { isCertain, isWanted })).toBe('undo');
-  });
-
-  describe.each([true, false])('that took nothing by its last answer, its client waiting: %s', (isWanted) => {
-    it.each(tookNothing)('gives its units back after $kind, if every attempt was answered', (outcome) => {
-      expect(fateOf(outcome, { isCertain: true, isWanted })).toBe('give_back');
+  describe.each([
+    ['permit', 'waits', { isPermit: true, isWanted: true }],
+    ['permit', 'has gone', { isPermit: true, isWanted: false }],
+    ['suspend', 'waits', { isPermit: false, isWanted: true }],
+    ['suspend', 'has gone', { isPermit: false, isWanted: false }],
+  ])('of a %s whose client %s,', (_what, _client, of) => {
+    it('is undone if nobody knows', () => {
+      expect(fateOf({ kind: 'unknown' }, of)).toBe('undo');
     });
 
-    it.each(tookNothing)('is voided after $kind, if an attempt got no answer', (outcome) => {
-      expect(fateOf(outcome, { isCertain: false, isWanted })).toBe('void');
+    it.each(neverArrived)('is that its units are free again after $kind', (outcome) => {
+      expect(fateOf(outcome, of)).toBe('give_back');
+    });
+
+    it.each([found, voided])('is that its units are free again after $kind', (outcome) => {
+      expect(fateOf(outcome, of)).toBe('give_back');
+    });
+
+    it.each(tookNothing)('is its void after $kind: its call may come once more', (outcome) => {
+      expect(fateOf(outcome, of)).toBe('void');
     });
   });
 });
 
+/** Its key is that of the first PERMIT; a suspend takes none, and may have opened its approval before. */
+it.each([true, false])(
+  'a permit whose key is taken frees its units, and a suspend is void: %s',
+  (isWanted) => {
+    expect(fateOf(replayed, { isPermit: true, isWanted })).toBe('give_back');
+    expect(fateOf(replayed, { isPermit: false, isWanted })).toBe('void');
+  },
+);
+
 describe('what becomes of a reading', () => {
   it.each([true, false])(
-    'is that it holds, where it found something: attempts without answer: %s',
+    'is that it holds, where it found something; each attempt answered: %s',
     (isCertain) => {
-      expect(readingFateOf({ kind: 'replayed', first }, isCertain)).toBe('read');
+      expect(readingFateOf(replayed, isCertain)).toBe('read');
       expect(readingFateOf(found, isCertain)).toBe('read');
     },
   );
 
-  it.each([true, false])('is nothing, where its own settlement came true: %s', (isCertain) => {
+  it.each([true, false])('is nothing, where its own settlement came true; each answered: %s', (isCertain) => {
     expect(readingFateOf({ kind: 'committed' }, isCertain)).toBe('none');
     expect(readingFateOf(opened, isCertain)).toBe('none');
   });
 
-  it('is nothing, where every attempt was answered, and its void otherwise', () => {
-    const foundNothing = tookNothing.filter(({ kind }) => kind !== 'replayed' && kind !== 'suspended');
-    for (const outcome of foundNothing) {
-      expect(readingFateOf(outcome, true)).toBe('none');
+  it('is nothing, where every attempt was answered with what it is, and its void otherwise', () => {
+    for (const outcome of [...neverArrived, ...tookNothing, voided]) {
+      expect(readingFateOf(outcome, true)).toBe(outcome.kind === 'late' ? 'void' : 'none');
       expect(readingFateOf(outcome, false)).toBe('void');
     }
     expect(readingFateOf({ kind: 'unknown' }, true)).toBe('void');
@@ -102,7 +112,6 @@ describe('what an outcome means to the run', () => {
   it.each<SettlementOutcome>([
     { kind: 'shed' },
     { kind: 'late' },
-    { kind: 'voided' },
     { kind: 'refused', message: 'It is refused.' },
   ])('is "nothing came of it" after $kind', (outcome) => {
     expect(eventOf(outcome, 'settled')).toEqual({ kind: 'declined' });

@@ -61,4 +61,13 @@ describe('voids of settlements', () => {
     vi.advanceTimersByTime(60_000);
     expect([appended.length, vi.getTimerCount()]).toEqual([1, 0]);
   });
+
+  it('that come after a stop are tried once, and their clients are told', () => {
+    const { voids, appended, told } = setUp();
+    voids.stop();
+    voids.void(given, () => told.push('told after the stop'));
+    appended[1]?.owner.onFailed();
+    vi.advanceTimersByTime(60_000);
+    expect([told, appended.length, vi.getTimerCount()]).toEqual([['told after the stop'], 2, 0]);
+  });
 });
