@@ -7,26 +7,28 @@ import { StartError } from '../../shared/runtime/start-error.ts';
  * Lines of deploy/patches/postgres+3.4.9.patch. Goes together with the patch when a release of the driver has
  * the repair.
  */
-const repairs = [
-  'function resetWrite() {',
-  'const x = socket !== null && socket.write(chunk, fn)',
-  'const types = await typesQuery.catch(() => [])',
+const repairs: readonly (readonly [file: string, line: string])[] = [
+  ['connection.js', 'function resetWrite() {'],
+  ['connection.js', 'const x = socket !== null && socket.write(chunk, fn)'],
+  ['connection.js', 'const types = await typesQuery.catch(() => [])'],
+  ['connection.js', 'function resetQuery() {'],
+  ['index.js', '? q.reject(lost)'],
 ];
 
 /**
  * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a
- * dying connection costs a query and without which it can end the process. An installation loses it silently:
+ * dying connection costs a query, and without which it can end the process or give one query the answer to
+ * another. An installation loses it silently:
  * with `--ignore-scripts`, or as a dependency of another package, where the script that applies it finds no
  * driver in its own folder.
  */
 export function refuseUnpatchedDriver(): void {
-  // The file that `import 'postgres'` loads lies beside the one with the repair.
+  // Where the file lies that `import 'postgres'` loads.
   const driver = dirname(fileURLToPath(import.meta.resolve('postgres')));
-  const source = readFileSync(join(driver, 'connection.js'), 'utf8');
-  if (repairs.every((line) => source.includes(line))) return;
+  if (repairs.every(([file, line]) => readFileSync(join(driver, file), 'utf8').includes(line))) return;
   const installation = driver.slice(0, driver.lastIndexOf('/node_modules/'));
   throw new StartError(
-    `The database driver in ${driver} lacks a patch without which a lost connection can end this program. ` +
+    `The database driver in ${driver} lacks a patch without which a lost connection can end this program, or mix answers up. ` +
       `In ${installation}, run: npx patch-package --patch-dir ${relative(installation, patchesFolder())}`,
   );
 }
