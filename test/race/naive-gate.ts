@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Redis } from 'ioredis';
 import { parseUsd } from '../../shared/model/money.ts';
@@ -20,20 +20,29 @@ const redis = new Redis(process.env['REDIS_URL'] ?? '');
 // Whoever started this is gone.
 process.on('disconnect', () => process.exit());
 
-const server = createServer(async (request, response) => {
-  const { passport, request: asked } = JSON.parse(await text(request));
-  const gateId = request.url?.split('/')[3] ?? '';
-  const isPermitted = await permits(gateId, passport, asked.amount ?? 0);
-  const answer = isPermitted
-    ? { decision: 'PERMIT', reason: null, attestation_id: randomUUID() }
-    : { decision: 'BLOCK', reason: 'limit_exceeded', attestation_id: randomUUID() };
-  response.writeHead(200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(answer));
+const server = createServer((request, response) => {
+  answerTo(request).then(
+    (answer) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer));
+    },
+    // Its client has left before it had sent all, or Redis is away: no answer.
+    () => response.destroy(),
+  );
 });
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   console.log(`port ${typeof address === 'object' ? address?.port : ''}`);
 });
+
+async function answerTo(request: IncomingMessage): Promise<object> {
+  const { passport, request: asked } = JSON.parse(await text(request));
+  const gateId = request.url?.split('/')[3] ?? '';
+  const isPermitted = await permits(gateId, passport, asked.amount ?? 0);
+  return isPermitted
+    ? { decision: 'PERMIT', reason: null, attestation_id: randomUUID() }
+    : { decision: 'BLOCK', reason: 'limit_exceeded', attestation_id: randomUUID() };
+}
 
 async function permits(gateId: string, passportId: string, amountUsd: number): Promise<boolean> {
   const nowMs = Date.now();

@@ -1,18 +1,26 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Cap } from './caps.ts';
 
 const script = fileURLToPath(new URL('./naive-gate.ts', import.meta.url));
 const startMsMax = 120_000;
 
-/** Processes that check, then add, on one shared counter. They end with `stop`. */
+/**
+ * Processes that check, then add, on one shared counter. They end with `stop`, which throws where one has
+ * ended before: what is not there passes no cap.
+ */
 export async function startNaiveGates(
   count: number,
   options: { readonly redisUrl: string; readonly caps: readonly Cap[] },
-): Promise<{ readonly origins: readonly string[]; stop(): Promise<void> }> {
+): Promise<{
+  readonly origins: readonly string[];
+  readonly processes: readonly ChildProcess[];
+  stop(): Promise<void>;
+}> {
   const gates = await Promise.all(Array.from({ length: count }, () => startOne(options)));
   return {
     origins: gates.map(({ origin }) => origin),
+    processes: gates.map(({ child }) => child),
     stop: async () => {
       await Promise.all(gates.map(({ stop }) => stop()));
     },
@@ -38,10 +46,14 @@ async function startOne({ redisUrl, caps }: { readonly redisUrl: string; readonl
     child.once('exit', () => reject(new Error('a naive gate ended at its start')));
   });
   return {
+    child,
     origin: `http://127.0.0.1:${port}`,
     stop: async () => {
+      const { exitCode, signalCode } = child;
       child.kill('SIGKILL');
       await ended;
+      if (exitCode !== null || signalCode !== null)
+        throw new Error(`a naive gate ended by itself: ${exitCode ?? signalCode}`);
     },
   };
 }

@@ -1,0 +1,33 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { startNaiveGates } from '../race/naive.ts';
+import { call } from '../support/http-client.ts';
+
+it('a naive gate outlives a client that leaves in the middle of its request', async () => {
+  // Without caps it asks nobody.
+  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [] });
+  onTestFinished(() => gates.stop());
+  const [origin = ''] = gates.origins;
+  const check = () => call(`${origin}/v1/gates/gate_1/check`, { body: { passport: 'pass_1', request: {} } });
+  expect((await check()).body.decision).toBe('PERMIT');
+
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+  await once(socket, 'connect');
+  const head = 'POST /v1/gates/gate_1/check HTTP/1.1\r\nhost: gate\r\ncontent-length: 100\r\n\r\n{"passport"';
+  await new Promise((resolve) => socket.write(head, resolve));
+  // Answered after those bytes: they have been read by then.
+  expect((await check()).body.decision).toBe('PERMIT');
+  socket.resetAndDestroy();
+  await once(socket, 'close');
+  for (let n = 0; n < 10; n++) expect((await check()).body.decision).toBe('PERMIT');
+});
+
+it('a naive gate that has ended is noticed', async () => {
+  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [] });
+  for (const gate of gates.processes) {
+    gate.kill('SIGKILL');
+    await once(gate, 'exit');
+  }
+  await expect(gates.stop()).rejects.toThrow('a naive gate ended by itself: SIGKILL');
+});
