@@ -202,10 +202,10 @@ class Client {
     await this.#askAtOnce(approved, 2);
   }
 
-  /** A few ask a control plane. */
+  /** Some ask a control plane, which decides on connections of its own to a database that may die. */
   #server(): string {
     const { sidecars, controlPlanes } = this.#shared.servers;
-    return controlPlanes.length > 0 && this.#chance.happens(0.03)
+    return controlPlanes.length > 0 && this.#chance.happens(0.1)
       ? this.#chance.pick(controlPlanes)
       : this.#chance.pick(sidecars);
   }
