@@ -8,7 +8,7 @@ import {
 import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { newSettlement } from '../support/new-settlement.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase, waitingForLocks } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
 let database: TestDatabase;
@@ -33,11 +33,7 @@ async function open() {
   return { tx: connection as unknown as Transaction, commit };
 }
 
-const waiting = async (): Promise<number> =>
-  (
-    await database.sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  ).length;
+const waiting = () => waitingForLocks(database.sql);
 
 /**
  * A PERMIT was read by a copy of its request, and neither is wanted: the sidecar of the copy voids a reading
