@@ -132,6 +132,24 @@ export async function findPendingApproval(
   return row ?? null;
 }
 
+/** Those of many requests, in no order. As last written: each may be over by now. */
+export async function findPendingIds(
+  tx: Transaction,
+  of: readonly ApprovalBinding[],
+): Promise<readonly ApprovalId[]> {
+  if (of.length === 0) return [];
+  const rows = await tx<{ approvalId: ApprovalId }[]>`
+    SELECT approval_id AS "approvalId" FROM approvals JOIN unnest(
+      ${of.map(({ passportId }) => passportId)}::text[],
+      ${of.map(({ gateId }) => gateId)}::text[],
+      ${of.map(({ gateVersion }) => gateVersion)}::bigint[],
+      ${of.map(({ requestHash }) => requestHash)}::text[]
+    ) AS b (passport_id, gate_id, gate_version, request_hash)
+      USING (passport_id, gate_id, gate_version, request_hash)
+    WHERE status = 'pending'`;
+  return rows.map(({ approvalId }) => approvalId);
+}
+
 /**
  * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is
  * for another passport, gate, policy of the gate or request; which of these is not disclosed.

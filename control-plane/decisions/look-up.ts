@@ -6,13 +6,20 @@ import type { LookUpSettlement, SettlementAnswer, WindowInNeed } from '../../sha
 import {
   type ApprovalBinding,
   findPendingApproval,
+  findPendingIds,
   readPresentedApproval,
 } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
 import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { Parties } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
-import { type ClaimedPermit, findClaims, type Reading, readSettlements } from './settlement-store.ts';
+import {
+  type ClaimedPermit,
+  findClaims,
+  holdSettlements,
+  type Reading,
+  readSettlements,
+} from './settlement-store.ts';
 
 /** A look-up of a sidecar, and what it is about. */
 export interface AdmittedLookUp {
@@ -39,6 +46,10 @@ export async function lookUpAll(
     tx,
     admitted.map(({ lookUp }) => questionOf(lookUp, sender)),
     sender.nowMs,
+  );
+  await holdWaiting(
+    tx,
+    admitted.map(({ lookUp, parties }) => bindingNow(lookUp, parties.gate)),
   );
   const answers: SettlementAnswer[] = [];
   for (const [place, each] of admitted.entries()) {
@@ -77,6 +88,15 @@ async function lookUpOne(
   if (waiting === null) return null;
   const { approvalId, expiresAtMs } = waiting;
   return { kind: 'suspended', approval_id: approvalId, expires_at_ms: expiresAtMs, is_new: false };
+}
+
+/** The approvals that `findWaiting` will find for these: held at once, see `holdSettlements`. */
+export async function holdWaiting(
+  tx: Transaction,
+  bindings: readonly (ApprovalBinding | null)[],
+): Promise<void> {
+  const bound = bindings.filter((binding) => binding !== null);
+  await holdSettlements(tx, await findPendingIds(tx, bound));
 }
 
 /** The approval under which the same request waits, for this reader. */

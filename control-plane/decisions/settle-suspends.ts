@@ -8,7 +8,7 @@ import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../quota/held-units.ts';
 import { lockHeld, transferFromHolder } from '../quota/hold.ts';
 import type { DecisionDeps } from './deps.ts';
-import { findWaiting } from './look-up.ts';
+import { findWaiting, holdWaiting } from './look-up.ts';
 import { type Parties, refused } from './read-parties.ts';
 import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
 import {
@@ -75,6 +75,10 @@ async function insertOrFindEarlier(
     if (earlier !== null) answers.set(each, answerEarlier(earlier, each.suspend));
   });
   const inserting = admitted.filter((each) => !answers.has(each));
+  await holdWaiting(
+    tx,
+    inserting.map(({ suspend }) => bindingTo(suspend)),
+  );
   const verdicts = await insertSettlements(
     tx,
     inserting.map(({ suspend }) => ({

@@ -266,6 +266,17 @@ export async function readSettlements(
   return gone;
 }
 
+/**
+ * Settlements that this transaction will read, all at once and in the order in which claims are locked: read
+ * one by one, or behind leases, they would wait in a circle with a void of them.
+ */
+export async function holdSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`
+    SELECT FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
+    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR SHARE`;
+}
+
 const readersMax = 16;
 
 /** Readings of this transaction that no request is answered with after all. */

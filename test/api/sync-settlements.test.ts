@@ -4,6 +4,7 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { fateOf } from '../../sidecar/enforce/settlement-outcome.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
@@ -95,6 +96,7 @@ const permit = (change: object = {}, record: object = permitRecord()) => ({
   record,
   ...change,
 });
+const newRecordId = () => api.deps.random.newId('att', api.deps.clock.now());
 const newApprovalId = () => api.deps.random.newId('appr', api.deps.clock.now());
 const today = () => windowAt('day', api.deps.clock.now()).startsAtMs;
 const ofGate = () => ({
@@ -175,6 +177,59 @@ describe('several in one call', () => {
       const ids = replies.flatMap(({ body }) => body.answers.map(approvalIdOf));
       expect(new Set(ids).size).toBe(hashes.length);
     }
+  });
+
+  const voidOf = (id: string, took: readonly number[] = []) =>
+    ({
+      voids: id,
+      took,
+      amount_micro_usd: 25_000_000,
+      timestamp_ms: api.deps.clock.now(),
+    }) as unknown as SpooledRecord;
+
+  it.each(['suspends', 'look-ups'])(
+    'never wait in a circle for voids of what they read, in whatever order they name it: %s',
+    async (kind) => {
+      sidecar = await connectSidecar(api);
+      const firsts = [suspend({ held: [] }), suspend({ held: [], request_hash: hashOf(2) })];
+      await settleAll(firsts);
+      firsts.sort((one, other) => (one.approval_id < other.approval_id ? -1 : 1));
+      const copies = firsts.toReversed().map(({ request_hash }) => {
+        return kind === 'suspends' ? suspend({ held: [], request_hash }) : lookUp({ request_hash });
+      });
+      const found = firsts.toReversed().map(({ approval_id }) => ({ approval_id, is_new: false }));
+      expect((await settleAll(copies)).body.answers).toMatchObject(found);
+      const { voids, again } = await api.deps.sql.begin(async (tx) => {
+        await tx`SELECT FROM settlements WHERE settlement_id = ${firsts[0]?.approval_id ?? ''} FOR UPDATE`;
+        const voiding = sidecar.send(
+          1,
+          firsts.map(({ approval_id }) => voidOf(approval_id)),
+        );
+        await untilWaiting(1);
+        const asking = settleAll(copies);
+        await untilWaiting(2);
+        return { voids: voiding, again: asking };
+      });
+      expect([(await voids).status, (await again).status]).toEqual([200, 200]);
+    },
+  );
+
+  it('hold an approval that they find before leases, as its void does', async () => {
+    sidecar = await connectSidecar(api);
+    await lease(50_000_000);
+    const [{ leaseId = -1 } = {}] = await api.deps.sql<{ leaseId: number }[]>`
+      SELECT lease_id AS "leaseId" FROM quota_leases WHERE holder = ${holder}`;
+    const first = suspend({ held: [] });
+    await answerTo(first);
+    const { settled, voided } = await api.deps.sql.begin(async (tx) => {
+      await tx`LOCK TABLE approvals IN SHARE ROW EXCLUSIVE MODE`;
+      const settling = settleAll([suspend({ request_hash: hashOf(2) }), suspend({ held: [] })]);
+      await untilWaiting(1);
+      const voiding = sidecar.send(1, [voidOf(first.approval_id), voidOf(newRecordId(), [leaseId])]);
+      await untilWaiting(2);
+      return { settled: settling, voided: voiding };
+    });
+    expect([(await settled).status, (await voided).status]).toEqual([200, 200]);
   });
 
   it('are answered in their order, whichever of them is settled first', async () => {
