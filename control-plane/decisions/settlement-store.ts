@@ -355,6 +355,7 @@ export async function writeVoids(
   nowMs: UnixMillis,
 ): Promise<readonly VoidedSettlement[]> {
   const withdrawn = await withdraw(tx, source, [...ids].sort(), nowMs);
+  await removeOldSettlements(tx, ids.length, nowMs);
   const unknown = withdrawn
     .filter(({ isNew }) => isNew)
     .map(({ id }): VoidedSettlement => ({ id, source, ...nothing }));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { insertSettlements } from '../../control-plane/decisions/settlement-store.ts';
+import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { newSettlement } from '../support/new-settlement.ts';
@@ -28,3 +29,14 @@ it.each([1, limits.settlementsPerCallMax])(
     expect(left?.count).toBeLessThan(old);
   },
 );
+
+it('old settlements go as voids come, faster than they do', async () => {
+  const { sql } = database;
+  await sql`DELETE FROM settlements`;
+  await sql`INSERT INTO settlements (settlement_id, source, is_answered, expires_at_ms)
+    SELECT 'att_old_' || n, 'control-plane', false, ${longAgoMs}::bigint + n FROM generate_series(1, ${old}) n`;
+  const ids = Array.from({ length: 100 }, (_, n) => `att_void_${n}` as AttestationId);
+  await sql.begin((tx) => writeVoids(tx, 'control-plane', ids, nowMs));
+  const [left] = await sql<{ count: number }[]>`SELECT count(*) FROM settlements`;
+  expect(left?.count).toBeLessThan(old);
+});
