@@ -110,8 +110,8 @@ export class RunInTransaction {
     return effect.answer;
   }
 
-  #newReader(): Pick<ClaimQuestion, 'readerId' | 'source'> {
-    return { readerId: this.#newRecordId(), source: 'control-plane' };
+  #newReader(): Pick<ClaimQuestion, 'readerId' | 'source' | 'askedAtMs'> {
+    return { readerId: this.#newRecordId(), source: 'control-plane', askedAtMs: this.#input.nowMs };
   }
 
   async #perform(effect: Exclude<RunEffect, { kind: 'answer' }>): Promise<RunEffect> {
@@ -197,7 +197,7 @@ export class RunInTransaction {
   }
 
   /** Null: its key has no PERMIT. */
-  async #findEarlier(reader: Pick<ClaimQuestion, 'readerId' | 'source'>): Promise<RunEvent | null> {
+  async #findEarlier(reader: Omit<ClaimQuestion, 'key' | 'requestHash'>): Promise<RunEvent | null> {
     const { request, nowMs } = this.#input;
     const asked = { key: this.#key, requestHash: request.requestHash, ...reader };
     const [earlier = null] = await findClaims(this.#tx, [asked], nowMs);

@@ -103,7 +103,7 @@ async function insertOrFindEarlier(
     tx,
     claiming.map(({ permit }) => ({
       id: permit.shipped.record.id,
-      ...questionOf(permit, sender),
+      ...questionOf(permit, sender, permit.shipped.record.timestampMs),
       answer: permit.shipped.record,
       took: permit.shipped.took ?? [],
       held: [],

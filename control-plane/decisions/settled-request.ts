@@ -1,4 +1,5 @@
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import {
   type FirstPermitBody,
   firstPermitBody,
@@ -24,14 +25,17 @@ const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null 
 /** The sidecar that settles, and as whom. */
 export type SettlementSender = RecordSender & HolderName;
 
+/** `decidedAtMs`: of a permit, by the clock of its sidecar. Default: now. */
 export const questionOf = (
   settled: SettledRequest,
-  { accountId, sidecarId }: SettlementSender,
+  { accountId, sidecarId, nowMs }: SettlementSender,
+  decidedAtMs: UnixMillis = nowMs,
 ): ClaimQuestion => ({
   key: keyOf(settled, accountId),
   requestHash: settled.request_hash,
   readerId: settled.reader_id,
   source: sidecarId,
+  askedAtMs: decidedAtMs < nowMs ? decidedAtMs : nowMs,
 });
 
 /** What an approval of the request is bound to (contract §8). */

@@ -43,6 +43,7 @@ export interface NewSettlement {
   readonly source: SettlementSource;
   /** As in `ClaimQuestion`, for the case that its key is claimed. */
   readonly readerId: AttestationId;
+  readonly askedAtMs: UnixMillis;
   /** What its void frees: leases of the sidecar, or units that the control plane took from the ledger. */
   readonly took: readonly number[];
   readonly held: readonly HeldUnits[];
@@ -54,6 +55,11 @@ export interface ClaimQuestion extends Pick<NewSettlement, 'key' | 'requestHash'
    * Under which it reads what it finds: an id that it has used for nothing else, and that voids the reading.
    */
   readonly readerId: AttestationId;
+  /**
+   * When it was decided that the key is asked for: a key that ends later is not free for it. What was on its
+   * way before the end, and comes after it, would otherwise be permitted beside its first answer.
+   */
+  readonly askedAtMs: UnixMillis;
 }
 
 /** The PERMIT to which a key belongs. */
@@ -120,7 +126,7 @@ export async function claimSettlements(
       const by = claims[place];
       if (by !== null && by !== undefined) verdicts.set(id, { kind: 'claimed', by });
     });
-    await freeOldKeys(tx, waiting(), nowMs);
+    await freeOldKeys(tx, waiting());
   }
   return settlements.map(({ id }) => must(verdicts.get(id), 'each settlement has a verdict'));
 }
@@ -157,27 +163,28 @@ async function insertFree(
 }
 
 /** The keys of PERMITs that are over are free. */
-async function freeOldKeys(
-  tx: Transaction,
-  settlements: readonly NewSettlement[],
-  nowMs: UnixMillis,
-): Promise<void> {
-  const keys = settlements.flatMap(({ key }) => (key === null ? [] : [key]));
+async function freeOldKeys(tx: Transaction, settlements: readonly NewSettlement[]): Promise<void> {
+  const keys = settlements.flatMap(({ key, askedAtMs }) => (key === null ? [] : [{ key, askedAtMs }]));
   if (keys.length === 0) return;
   await tx`
     DELETE FROM settlements WHERE ctid = ANY (ARRAY(
       SELECT s.ctid FROM settlements s JOIN ${asRows(tx, keys)} USING (passport_id, scope_id, key_hash)
-      WHERE expires_at_ms + 0 <= ${nowMs}::bigint
+      WHERE expires_at_ms + 0 <= asked_at_ms
       ORDER BY passport_id, scope_id, key_hash FOR UPDATE OF s))`;
 }
 
-const asRows = (tx: Transaction, keys: readonly PermitKey[]) => tx`
+interface AskedKey extends Pick<ClaimQuestion, 'askedAtMs'> {
+  readonly key: PermitKey;
+}
+
+const asRows = (tx: Transaction, asked: readonly AskedKey[]) => tx`
   unnest(
-    ${keys.map(({ passportId }) => passportId)}::text[],
-    ${keys.map(({ scopeId }) => scopeId)}::text[],
-    ${keys.map(({ idempotencyKey }) => sha256Hex(idempotencyKey))}::text[],
-    ${keys.map((_, place) => place)}::bigint[]
-  ) AS k (passport_id, scope_id, key_hash, place)`;
+    ${asked.map(({ key }) => key.passportId)}::text[],
+    ${asked.map(({ key }) => key.scopeId)}::text[],
+    ${asked.map(({ key }) => sha256Hex(key.idempotencyKey))}::text[],
+    ${asked.map(({ askedAtMs }) => askedAtMs)}::bigint[],
+    ${asked.map((_, place) => place)}::bigint[]
+  ) AS k (passport_id, scope_id, key_hash, asked_at_ms, place)`;
 
 /**
  * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key.
@@ -193,12 +200,9 @@ export async function findClaims(
   if (keyed.length === 0) return of.map(() => null);
   const rows = await tx<ClaimRow[]>`
     SELECT place, settlement_id AS id, request_hash AS "requestHash", answer, is_answered AS "isAnswered"
-    FROM settlements JOIN ${asRows(
-      tx,
-      keyed.map(({ key }) => key),
-    )} USING (passport_id, scope_id, key_hash)
+    FROM settlements JOIN ${asRows(tx, keyed)} USING (passport_id, scope_id, key_hash)
     -- Added to, so that nobody looks through all that are not over yet for the one with the key.
-    WHERE expires_at_ms + 0 > ${nowMs}::bigint`;
+    WHERE expires_at_ms + 0 > asked_at_ms`;
   const readings = rows.flatMap(({ place, id, requestHash, isAnswered }): Reading[] => {
     const asked = keyed[place];
     if (isAnswered || asked === undefined || asked.requestHash !== requestHash) return [];

@@ -239,6 +239,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
           answer: { constraintsEvaluated: [], pii: [] },
           source: 'control-plane' as const,
           readerId: `att_reader_${calls}` as AttestationId,
+          askedAtMs: nowMs,
           took: [],
           held: [],
         })),

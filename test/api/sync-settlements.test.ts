@@ -419,6 +419,20 @@ describe('a permit with a key', () => {
     });
   });
 
+  it('that was decided while its key had a PERMIT is answered that one, also when it comes after its end', async () => {
+    const first = permitRecord();
+    await answerTo(permit({}, first));
+    const late = permit({}, permitRecord());
+    const replayed = { kind: 'replayed', first: { attestation_id: first.id } };
+    expect(await answerTo(late)).toMatchObject(replayed);
+    // Its sidecar has given back what it took: delivered once more, it must not come true beside the first.
+    api.advance(1);
+    await api.deps
+      .sql`UPDATE settlements SET expires_at_ms = ${api.deps.clock.now()} WHERE settlement_id = ${first.id}`;
+    expect(await answerTo(late)).toMatchObject(replayed);
+    expect(await answerTo(permit({}, permitRecord()))).toEqual({ kind: 'committed' });
+  });
+
   it('works without a gate', async () => {
     const record = recordOf(api, { gateId: null, passport }, { request_hash: requestHash });
     const call = permit({ gate_id: null, gate_version: 0 }, record);

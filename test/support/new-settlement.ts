@@ -1,5 +1,6 @@
 import type { NewSettlement } from '../../control-plane/decisions/settlement-store.ts';
 import type { AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 
 /** One of the control plane itself, that took nothing. `id` and `key` are made of these names. */
 export const newSettlement = (name: string, key: string): NewSettlement => ({
@@ -13,6 +14,7 @@ export const newSettlement = (name: string, key: string): NewSettlement => ({
   answer: { constraintsEvaluated: [], pii: [] },
   source: 'control-plane',
   readerId: `att_reader_${name}` as AttestationId,
+  askedAtMs: Date.now() as UnixMillis,
   took: [],
   held: [],
 });
