@@ -12,6 +12,8 @@ const repairs: readonly (readonly [file: string, line: string])[] = [
   ['connection.js', 'const x = socket !== null && socket.write(chunk, fn)'],
   ['connection.js', 'const types = await typesQuery.catch(() => [])'],
   ['connection.js', 'function resetQuery() {'],
+  ['connection.js', ';(query || initial || sent.length) && fail('],
+  ['connection.js', 'return (sent.remove(q), queryError(q, error), true)'],
   ['index.js', '? q.reject(lost)'],
 ];
 
