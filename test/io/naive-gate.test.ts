@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Cap } from '../race/caps.ts';
 import { startNaiveGates } from '../race/naive.ts';
 import { call } from '../support/http-client.ts';
+import { ownRedis } from '../support/redis.ts';
+import { sharedService } from '../support/shared-services.ts';
 
 it('a naive gate outlives a client that leaves in the middle of its request', async () => {
   // Without caps it asks nobody.
@@ -30,4 +33,25 @@ it('a naive gate that has ended is noticed', async () => {
     await once(gate, 'exit');
   }
   await expect(gates.stop()).rejects.toThrow('a naive gate ended by itself: SIGKILL');
+});
+
+it('naive gates count each cap for itself, also where two have one name', async () => {
+  const redis = await ownRedis(await sharedService('redis-server'));
+  onTestFinished(() => redis.stop());
+  const capOf = (gateId: string): Cap => ({
+    name: 'requests of a gate',
+    kind: 'gate_rate',
+    window: 'day',
+    limit: 1,
+    gateId,
+    passportId: null,
+  });
+  const gates = await startNaiveGates(1, { redisUrl: redis.url, caps: [capOf('gate_1'), capOf('gate_2')] });
+  onTestFinished(() => gates.stop());
+  const [origin = ''] = gates.origins;
+  const check = async (gateId: string) =>
+    (await call(`${origin}/v1/gates/${gateId}/check`, { body: { passport: 'pass_1', request: {} } })).body
+      .decision;
+  const told = [await check('gate_1'), await check('gate_1'), await check('gate_2'), await check('gate_2')];
+  expect(told).toEqual(['PERMIT', 'BLOCK', 'PERMIT', 'BLOCK']);
 });

@@ -57,7 +57,7 @@ async function permits(gateId: string, passportId: string, amountUsd: number): P
   } as const;
   const drawn = caps.filter((cap) => countsFor(cap, given));
   if (drawn.length === 0) return true;
-  const keys = drawn.map((cap) => `${cap.name} ${windowAt(cap.window, nowMs as UnixMillis).startsAtMs}`);
+  const keys = drawn.map((cap) => keyOf(cap, nowMs));
   const used = await redis.mget(keys);
   if (drawn.some((cap, place) => Number(used[place] ?? 0) + unitsOf(cap, given) > cap.limit)) return false;
   // As ours does, it has the record before the answer.
@@ -65,3 +65,7 @@ async function permits(gateId: string, passportId: string, amountUsd: number): P
   await Promise.all(drawn.map((cap, place) => redis.incrby(keys[place] ?? '', unitsOf(cap, given))));
   return true;
 }
+
+/** Caps of several courses have one name. */
+const keyOf = ({ kind, gateId, passportId, window }: Cap, nowMs: number): string =>
+  `${kind} ${gateId} ${passportId} ${window} ${windowAt(window, nowMs as UnixMillis).startsAtMs}`;
