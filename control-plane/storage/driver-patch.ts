@@ -20,9 +20,8 @@ const repairs: readonly (readonly [file: string, line: string])[] = [
 /**
  * Throws StartError where the installed driver lacks our repair (deploy/patches/README.md), with which a
  * dying connection costs a query, and without which it can end the process or give one query the answer to
- * another. An installation loses it silently:
- * with `--ignore-scripts`, or as a dependency of another package, where the script that applies it finds no
- * driver in its own folder.
+ * another. An installation loses it silently: with `--ignore-scripts`, or as a dependency of another package,
+ * where the script that applies it finds no driver in its own folder.
  */
 export function refuseUnpatchedDriver(): void {
   // Where the file lies that `import 'postgres'` loads.
