@@ -43,6 +43,8 @@ export async function setAuditStage(of: {
   readonly environment?: Readonly<Record<string, string>>;
   /** Of the control plane; default: the measured one. */
   readonly core?: Parameters<typeof start>[0]['core'];
+  /** Path of the command `agent-trust` of another build. Default: this one. */
+  readonly command?: string;
 }): Promise<AuditStage> {
   const folder = newFolder('audit-stage');
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
@@ -60,7 +62,7 @@ export async function setAuditStage(of: {
     const origin = `http://127.0.0.1:${await freePort()}`;
     const controlPlane = start({
       core: of.core ?? measuredCore,
-      command: [process.execPath, program, 'control-plane'],
+      command: [process.execPath, of.command ?? program, 'control-plane'],
       environment: {
         PORT: new URL(origin).port,
         ADMIN_API_KEY: apiKey,

@@ -4,6 +4,7 @@ import { startupLimits } from '../sidecar/startup/limits.ts';
 import { contest } from './contest.ts';
 import { mustPermit } from './contestant.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from './haproxy.ts';
+import type { Installation } from './installation.ts';
 import { issuePassports } from './passports.ts';
 import type { Sent } from './raw-requests.ts';
 import type { BenchOptions } from './row.ts';
@@ -30,24 +31,13 @@ export const cold = (options: BenchOptions): Promise<Table> =>
     async (scene) => {
       const installation = await scene.installed();
       scene.say(`issuing ${passports.toLocaleString('en-US')} passports`);
-      const tokens = await issuePassports(installation, passports);
-      const { gateId, request } = await benchGate(installation);
-      const url = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
-      const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
-      const variety: readonly Sent[] = tokens.map((passport) => ({
-        ...{ url, headers, body: JSON.stringify({ passport, request }) },
-      }));
-      const first = must(variety[0], 'there are passports');
-      const load: Load = { ...first, variety, scriptPath: join(scene.folder, 'ours.lua') };
+      const { load, variety, finish } = await coldLoad(installation, join(scene.folder, 'ours.lua'));
       const answer = await mustPermit({ name: 'the sidecar', load });
       const ours = {
         name: 'agent-trust sidecar',
         program: installation.sidecar,
         load,
-        finish: async () => {
-          await mustBeCold(installation);
-          await allShipped(installation, [gateId]);
-        },
+        finish,
         does: 'caller key and scope, EdDSA signature and claims of the passport, revocation, permission, domain, limit, hash of the request, a record before the answer, records shipped',
         doesNot: 'rate and daily limits',
         target: null,
@@ -73,6 +63,30 @@ export const cold = (options: BenchOptions): Promise<Table> =>
       return { contenders: [ours, theirs] };
     },
   );
+
+/** Requests about more passports in turn than a sidecar remembers. `finish` throws where it knew them. */
+export async function coldLoad(
+  installation: Installation,
+  scriptPath: string,
+): Promise<{
+  readonly load: Load;
+  readonly variety: readonly Sent[];
+  readonly finish: () => Promise<void>;
+}> {
+  const tokens = await issuePassports(installation, passports);
+  const { gateId, request } = await benchGate(installation);
+  const url = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
+  const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
+  const variety: readonly Sent[] = tokens.map((passport) => ({
+    ...{ url, headers, body: JSON.stringify({ passport, request }) },
+  }));
+  const first = must(variety[0], 'there are passports');
+  const finish = async () => {
+    await mustBeCold(installation);
+    await allShipped(installation, [gateId]);
+  };
+  return { load: { ...first, variety, scriptPath }, variety, finish };
+}
 
 /** A hundredth is room for the answers that `mustPermit` looks at, and for requests that came twice. */
 const hitsMaxShare = 0.01;

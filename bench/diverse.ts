@@ -4,6 +4,7 @@ import { diverseRequest } from './bodies.ts';
 import { contest } from './contest.ts';
 import { mustPermit } from './contestant.ts';
 import { measuredCore } from './cores.ts';
+import type { Installation } from './installation.ts';
 import { issuePassports } from './passports.ts';
 import { peer, start } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
@@ -16,6 +17,29 @@ import type { Load } from './wrk.ts';
 const passports = 1_000;
 const gates = 50;
 const requests = 20_000;
+
+/** Passports and gates of an installation, and requests that make them all meet. */
+export async function diverseTraffic(installation: Installation): Promise<{
+  readonly gateIds: readonly string[];
+  readonly requestsTo: (origin: string) => readonly Sent[];
+}> {
+  const gateIds: string[] = [];
+  for (let i = 0; i < gates; i += 1) gateIds.push((await benchGate(installation, `bench-${i}`)).gateId);
+  const tokens = await issuePassports(installation, passports);
+  const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
+  const sentTo = (origin: string, gate: string, body: object): Sent => ({
+    ...{ url: `${origin}/v1/gates/${gate}/check`, headers, body: JSON.stringify(body) },
+  });
+  // 1,000 passports and 50 gates in turn would meet in pairs: a stride of 7 makes them all meet.
+  const requestsTo = (origin: string) =>
+    Array.from({ length: requests }, (_, i) =>
+      sentTo(origin, must(gateIds[(i * 7 + Math.floor(i / passports)) % gates], 'a gate'), {
+        passport: must(tokens[i % passports], 'a passport'),
+        request: diverseRequest(i),
+      }),
+    );
+  return { gateIds, requestsTo };
+}
 
 /** Row `warm` with the traffic of many agents, beside one of their requests again and again. */
 export const diverse = (options: BenchOptions): Promise<Table> =>
@@ -31,28 +55,13 @@ export const diverse = (options: BenchOptions): Promise<Table> =>
     },
     async (scene) => {
       const installation = await scene.installed();
-      const made = [];
-      for (let i = 0; i < gates; i += 1) made.push(await benchGate(installation, `bench-${i}`));
-      const gateIds = made.map((each) => each.gateId);
-      const tokens = await issuePassports(installation, passports);
-      const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
-      const sentTo = (origin: string, gate: string, body: object): Sent => ({
-        ...{ url: `${origin}/v1/gates/${gate}/check`, headers, body: JSON.stringify(body) },
-      });
-      // 1,000 passports and 50 gates in turn would meet in pairs: a stride of 7 makes them all meet.
-      const manyTo = (origin: string) =>
-        Array.from({ length: requests }, (_, i) =>
-          sentTo(origin, must(gateIds[(i * 7 + Math.floor(i / passports)) % gates], 'a gate'), {
-            passport: must(tokens[i % passports], 'a passport'),
-            request: diverseRequest(i),
-          }),
-        );
+      const { gateIds, requestsTo } = await diverseTraffic(installation);
       const load = (name: string, first: Sent, variety?: readonly Sent[]): Load => ({
         ...first,
         scriptPath: join(scene.folder, `${name}.lua`),
         ...(variety !== undefined && { variety }),
       });
-      const many = manyTo(installation.sidecarOrigin);
+      const many = requestsTo(installation.sidecarOrigin);
       const byLength = many.toSorted((a, b) => a.body.length - b.body.length);
       const one = load('one', must(byLength[byLength.length / 2], 'a request of the middle'));
       const answer = await mustPermit({ name: 'the sidecar', load: one });
@@ -62,7 +71,7 @@ export const diverse = (options: BenchOptions): Promise<Table> =>
       });
       scene.atEnd(() => bare.stop());
       const [, port] = await bare.find(/^port (\d+)$/m);
-      const sameToBare = manyTo(`http://127.0.0.1:${port}`);
+      const sameToBare = requestsTo(`http://127.0.0.1:${port}`);
       const finish = () => allShipped(installation, gateIds);
       return {
         contenders: [

@@ -74,7 +74,7 @@ export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
 }
 
 /** What both sides ask, and what they have decided. */
-interface Asked {
+export interface Asked {
   readonly installation: Installation;
   readonly folder: string;
   readonly gateId: string;
@@ -84,14 +84,18 @@ interface Asked {
   decided: number;
 }
 
-async function startService({ installation, folder, ...asked }: Asked): Promise<Program> {
+/** `bench`: the compiled folder of another build, whose service it is. */
+export async function startService(
+  { installation, folder, ...asked }: Asked,
+  bench: string | null = null,
+): Promise<Program> {
   const { key } = await installation.api('POST', '/api-keys', {
     name: 'embedded',
     scopes: ['sidecars:connect'],
   });
   return start({
     core: measuredCore,
-    command: peer('embedded-service'),
+    command: peer('embedded-service', bench),
     environment: {
       CONTROL_PLANE_URL: installation.controlPlaneOrigin,
       SIDECAR_API_KEY: String(key),
@@ -104,10 +108,14 @@ async function startService({ installation, folder, ...asked }: Asked): Promise<
   });
 }
 
-async function embeddedSide(asked: Asked, service: Program): Promise<Side> {
+export async function embeddedSide(
+  asked: Asked,
+  service: Program,
+  name: string = lines[0].name,
+): Promise<Side> {
   const [, port] = await service.find(/^port (\d+)$/m);
   return chargedSide({
-    name: lines[0].name,
+    name,
     programs: [service],
     drive: async (seconds): Promise<Driven> => {
       const answer = await fetch(`http://127.0.0.1:${port}/run?seconds=${seconds}`);

@@ -172,42 +172,26 @@ function statOf(pid: number): { parent: number; seconds: number; endedSeconds: n
 export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const batches = isQuick ? 10 : 40;
-  const recordsEach = batches * sidecars * limits.ingestRecordsMax;
   const storedMin = isQuick ? 200_000 : 2_000_000;
-  const stage = await setAuditStage({ passports: 2 * passports, gates, core: bothCores });
+  const stage = await setAuditStage(ingestStage);
   try {
-    const rows = await stage.sql<{ id: string; hash: string }[]>`
-      SELECT passport_id AS id, token_hash AS hash FROM passports`;
-    const tokens = new Map(rows.map(({ id, hash }) => [id, hash]));
-    const database = await databaseServer(stage);
-    const pool = new Pool(stage.origin, { connections: sidecars * batchesUnderWay });
+    const load = await ingestLoad(stage, batches);
     let othersSeconds = 0;
     let allSeconds = 0;
     const cost: { readonly controlPlane: number; readonly database: number }[] = [];
     const side: Side = {
       name: 'control plane and PostgreSQL, two cores',
       measure: async () => {
-        const backlogs = await Promise.all(
-          Array.from({ length: sidecars }, () => backlogOf(stage, batches, tokens)),
-        );
-        const [ownBefore, databaseBefore] = [stage.controlPlane.cpuSeconds(), database.cpuSeconds()];
+        const ship = await load.prepare();
         const generatorBefore = process.cpuUsage();
         const coresBefore = coresSeconds();
-        const before = performance.now();
-        await Promise.all(backlogs.map((backlog) => ship(stage, pool, backlog)));
-        const seconds = (performance.now() - before) / 1_000;
-        const controlPlane = stage.controlPlane.cpuSeconds() - ownBefore;
-        const ofDatabase = database.cpuSeconds() - databaseBefore;
-        cost.push({ controlPlane, database: ofDatabase });
+        const { seconds, controlPlane, database } = await ship();
+        cost.push({ controlPlane, database });
         const generator = process.cpuUsage(generatorBefore);
-        const ours = controlPlane + ofDatabase + (generator.user + generator.system) / 1e6;
+        const ours = controlPlane + database + (generator.user + generator.system) / 1e6;
         othersSeconds += Math.max(0, coresSeconds() - coresBefore - ours);
         allSeconds += 2 * seconds;
-        return {
-          perSecond: recordsEach / seconds,
-          perCpuSecond: recordsEach / (controlPlane + ofDatabase),
-          coresBusy: (controlPlane + ofDatabase) / seconds,
-        };
+        return figureOf(load.records, { seconds, controlPlane, database });
       },
     };
     // Until then the compiler of Node works beside it.
@@ -216,9 +200,9 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
     othersSeconds = 0;
     allSeconds = 0;
     const figures = await interleaved([side], { rounds, seconds: 0, say });
-    await pool.close();
+    await load.close();
     const microseconds = (of: 'controlPlane' | 'database') =>
-      (summary(cost.map((each) => each[of])).median / recordsEach) * 1e6;
+      (summary(cost.map((each) => each[of])).median / load.records) * 1e6;
     say(`adding records up to ${count(storedMin)}`);
     await fillUp(stage, storedMin);
     const stored = await bytesPerRecord(stage);
@@ -244,7 +228,7 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
       skipped: [],
       notes: [
         `Processor time for each record: ${microseconds('controlPlane').toFixed(1)} us of the control plane, its signing threads included, ${microseconds('database').toFixed(1)} us of PostgreSQL. The generator shares the two cores; its batches are made before the clock starts.`,
-        `${count(recordsEach)} records a round from ${sidecars} sidecars, in batches of ${count(limits.ingestRecordsMax)}, ${batchesUnderWay} of each under way, for ${passports} passports at ${gates} gates; one in ten is a BLOCK. Rounds have a number of records, no length.`,
+        `${count(load.records)} records a round from ${sidecars} sidecars, in batches of ${count(limits.ingestRecordsMax)}, ${batchesUnderWay} of each under way, for ${passports} passports at ${gates} gates; one in ten is a BLOCK. Rounds have a number of records, no length.`,
         `Stored for each of ${count(stored.records)} records: ${stored.text}.`,
       ],
       judged: [
@@ -260,6 +244,58 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
     await stage.stop();
   }
 }
+
+/** One round of records, shipped by sidecars with a backlog. */
+export interface IngestLoad {
+  /** In a round. */
+  readonly records: number;
+  /** Makes the batches of a round; what it returns ships them. */
+  readonly prepare: () => Promise<() => Promise<Shipped>>;
+  readonly close: () => Promise<void>;
+}
+
+/** From the first batch to the answer of the last, and the processor seconds that this took. */
+interface Shipped {
+  readonly seconds: number;
+  readonly controlPlane: number;
+  readonly database: number;
+}
+
+/** The passports and gates that a stage needs for it. */
+export const ingestStage = { passports: 2 * passports, gates, core: bothCores };
+
+export async function ingestLoad(stage: AuditStage, batches: number): Promise<IngestLoad> {
+  const rows = await stage.sql<{ id: string; hash: string }[]>`
+    SELECT passport_id AS id, token_hash AS hash FROM passports`;
+  const tokens = new Map(rows.map(({ id, hash }) => [id, hash]));
+  const server = await databaseServer(stage);
+  const pool = new Pool(stage.origin, { connections: sidecars * batchesUnderWay });
+  return {
+    records: batches * sidecars * limits.ingestRecordsMax,
+    close: () => pool.close(),
+    prepare: async () => {
+      const backlogs = await Promise.all(
+        Array.from({ length: sidecars }, () => backlogOf(stage, batches, tokens)),
+      );
+      return async () => {
+        const [ownBefore, databaseBefore] = [stage.controlPlane.cpuSeconds(), server.cpuSeconds()];
+        const before = performance.now();
+        await Promise.all(backlogs.map((backlog) => ship(stage, pool, backlog)));
+        return {
+          seconds: (performance.now() - before) / 1_000,
+          controlPlane: stage.controlPlane.cpuSeconds() - ownBefore,
+          database: server.cpuSeconds() - databaseBefore,
+        };
+      };
+    },
+  };
+}
+
+export const figureOf = (records: number, { seconds, controlPlane, database }: Shipped) => ({
+  perSecond: records / seconds,
+  perCpuSecond: records / (controlPlane + database),
+  coresBusy: (controlPlane + database) / seconds,
+});
 
 /** The next batch is on its way while one is taken, as a shipper with a backlog does. */
 async function ship(stage: AuditStage, pool: Pool, backlog: Backlog): Promise<void> {

@@ -80,6 +80,8 @@ interface InstallOptions {
   readonly nodeOptions?: readonly string[];
   /** Fills the database before the sidecar starts, which then finds it all in its snapshot. */
   readonly seed?: (controlPlane: ControlPlane) => Promise<void>;
+  /** Path of the command `agent-trust` of another build. Default: this one. */
+  readonly command?: string;
 }
 
 /**
@@ -112,6 +114,7 @@ async function installIn(
     nodeOptions = [],
     isControlPlaneHurried = false,
     seed = async () => undefined,
+    command = program,
   }: InstallOptions,
 ): Promise<Installation> {
   const isSidecarMeasured = measured === 'sidecar';
@@ -127,7 +130,7 @@ async function installIn(
     const isNice = isSidecarMeasured && !isControlPlaneHurried;
     const one = start({
       core: controlPlaneCores,
-      command: [...(isNice ? nicely : []), process.execPath, program, 'control-plane'],
+      command: [...(isNice ? nicely : []), process.execPath, command, 'control-plane'],
       environment: {
         PORT: new URL(origin).port,
         ADMIN_API_KEY: apiKey,
@@ -162,7 +165,7 @@ async function installIn(
   const metrics = async () => (await fetch(`${sidecarOrigin}/metrics`)).text();
   const sidecarProgram = start({
     core: sidecarCores,
-    command: [process.execPath, ...nodeOptions, program, 'sidecar'],
+    command: [process.execPath, ...nodeOptions, command, 'sidecar'],
     environment: {
       SIDECAR_PORT: new URL(sidecarOrigin).port,
       CONTROL_PLANE_URL: origin,

@@ -13,7 +13,7 @@ import { wantedOf } from './targets.ts';
 import { loadWith } from './wrk.ts';
 
 const clientCounts = [1, 10, 50, 200, 1_000] as const;
-const measuredClients = 200;
+export const measuredClients = 200;
 /** Arrivals in the overload, as a multiple of the best goodput. */
 const overload = 2;
 const request = { permission_key: 'orders:create', amount: 0.25 };
@@ -35,9 +35,9 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
   let installation: Installation | null = null;
   try {
     installation = await install({ measured: 'control-plane' });
-    const target = await prepare(installation);
+    const target = await keyedTarget(installation);
     const sides = clientCounts.map((clients) =>
-      sideOf(installation as Installation, target, { clients, folder }),
+      keyedSide(installation as Installation, target, { name: nameOf(clients), clients, folder }),
     );
     for (const side of sides) await side.measure(1);
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
@@ -82,7 +82,7 @@ interface Target {
   readonly token: string;
 }
 
-async function prepare(installation: Installation): Promise<Target> {
+export async function keyedTarget(installation: Installation): Promise<Target> {
   const constraints = { rate_limits: { requests_per_day: 1_000_000_000 } };
   const gate = await installation.api('POST', '/gates', { name: 'bench', trust_level: 'L1', constraints });
   const passport = await installation.api('POST', '/passports', {
@@ -99,16 +99,16 @@ const headersOf = ({ apiKey }: Installation) => ({
   'Content-Type': 'application/json',
 });
 
-function sideOf(
+export function keyedSide(
   installation: Installation,
   target: Target,
-  { clients, folder }: { readonly clients: number; readonly folder: string },
+  { name, clients, folder }: { readonly name: string; readonly clients: number; readonly folder: string },
 ): Side {
   const scriptPath = join(folder, `${clients}.lua`);
   const cpuSeconds = () => cpuSecondsOfTree(installation.controlPlane.pid);
   const permits = () => installation.sidecarMetric('agent_trust_sidecar_decisions_total{outcome="PERMIT"');
   return {
-    name: nameOf(clients),
+    name,
     measure: async (seconds) => {
       writeFileSync(scriptPath, script(installation, target));
       const [permitsBefore, cpuBefore] = [await permits(), cpuSeconds()];

@@ -14,11 +14,11 @@ import { drive, type Load } from './wrk.ts';
 
 const batchChecks = 32;
 /** As many frames under way, on many connections and on one. */
-const manyStreams = { streams: 8, inFlight: 32 };
+export const manyStreams = { streams: 8, inFlight: 32 };
 const oneStream = { streams: 1, inFlight: 256 };
 
 /** One way to ask the sidecar for decisions. */
-interface Way {
+export interface Way {
   readonly name: string;
   /** Counts decisions. */
   readonly drive: (seconds: number) => Promise<Driven>;
@@ -30,7 +30,7 @@ interface Way {
 }
 
 /** What all ways ask: the request of row `warm`, at the same gate. */
-interface Asked {
+export interface Asked {
   readonly installation: Installation;
   readonly gateId: string;
   readonly passport: string;
@@ -73,10 +73,14 @@ async function measured(
   const folder = newFolder('checks');
   const installation = await install();
   try {
-    const asked = await prepare(installation, folder);
+    const asked = await prepareChecks(installation, folder);
     const ways = row.ways(asked);
     const generatorBusy = new Map<string, number[]>(ways.map(({ name }) => [name, []]));
-    const sides = ways.map((way) => sideOf(way, asked, generatorBusy));
+    const sides = ways.map((way) =>
+      sideOfWay(way, asked, ({ generatorCpuSeconds, seconds }) =>
+        generatorBusy.get(way.name)?.push(generatorCpuSeconds / seconds),
+      ),
+    );
     // As in `warm`: until then the compiler of Node works beside the program.
     for (const side of sides) await side.measure(secondsEach);
     for (const busy of generatorBusy.values()) busy.length = 0;
@@ -106,7 +110,7 @@ const notes = [
   'All ways ask the same sidecar about the same passport and request at the same gate. Records that are not shipped when the time of a side is over are shipped then, and the processor time this takes is added to the time it is charged.',
 ];
 
-async function prepare(installation: Installation, folder: string): Promise<Asked> {
+export async function prepareChecks(installation: Installation, folder: string): Promise<Asked> {
   const { gateId, passport, request } = await benchGate(installation);
   const check = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
   const load: Asked['load'] = ({ name, below, body }) => ({
@@ -132,7 +136,7 @@ const single = (asked: Asked, target: TargetName): Way => ({
   target: wantedOf(target),
 });
 
-function inBatches({ load, passport, request }: Asked): Way {
+export function inBatches({ load, passport, request }: Asked): Way {
   const checks = Array.from({ length: batchChecks }, () => ({ passport, request }));
   const batches = { ...load({ name: 'batch', below: '/batch', body: { checks } }), permitsEach: batchChecks };
   return {
@@ -148,7 +152,7 @@ function inBatches({ load, passport, request }: Asked): Way {
   };
 }
 
-const overStreams = (
+export const overStreams = (
   { installation, gateId, passport, request }: Asked,
   { streams, inFlight }: { readonly streams: number; readonly inFlight: number },
 ): Way => ({
@@ -184,17 +188,18 @@ const overStreams = (
   target: null,
 });
 
-const sideOf = (
+/** `onDriven`: is told what the generator did in each measurement. */
+export const sideOfWay = (
   { name, drive, underWayMax }: Way,
   { installation, gateId }: Asked,
-  generatorBusy: ReadonlyMap<string, number[]>,
+  onDriven: (driven: Driven) => void = () => undefined,
 ): Side =>
   chargedSide({
     name,
     programs: [installation.sidecar],
     drive: async (seconds) => {
       const driven = await drive(seconds);
-      generatorBusy.get(name)?.push(driven.generatorCpuSeconds / driven.seconds);
+      onDriven(driven);
       return driven;
     },
     finish: () => allShipped(installation, [gateId]),

@@ -124,3 +124,35 @@ export function summary(figures: readonly number[]): Summary {
 /** Of each round with itself: what disturbed a whole round cancels out. */
 export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] =>
   ours.map((figure, round) => figure / (theirs[round] ?? Number.NaN));
+
+/**
+ * The median, and the interval in which that of endless rounds lies with a probability of at least 95 %,
+ * whatever their distribution is: between two of the figures, by the binomial distribution of how many lie
+ * below it. With five figures or fewer it is their whole range, and the probability is lower.
+ */
+export function medianInterval(figures: readonly number[]): {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+} {
+  const sorted = figures.toSorted((a, b) => a - b);
+  const outside = outsideEachEnd(sorted.length);
+  return {
+    median: summary(sorted).median,
+    low: sorted[outside] ?? Number.NaN,
+    high: sorted[sorted.length - 1 - outside] ?? Number.NaN,
+  };
+}
+
+/** The most figures that may lie beyond either end of the interval. */
+function outsideEachEnd(figures: number): number {
+  const beyondMax = 0.025;
+  let [outside, term, beyond] = [0, 2 ** -figures, 2 ** -figures];
+  // `beyond` is the probability that at most `outside` of the figures lie below the median.
+  for (;;) {
+    term *= (figures - outside) / (outside + 1);
+    beyond += term;
+    if (beyond > beyondMax || outside + 1 > (figures - 1) / 2) return outside;
+    outside += 1;
+  }
+}

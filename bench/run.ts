@@ -1,5 +1,6 @@
 import { constants, cpus } from 'node:os';
 import { keepAwake } from './awake.ts';
+import { compare, compareHelp } from './compare.ts';
 import { measuredCore, otherCore } from './cores.ts';
 import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
 import { writeSummary, writeTable } from './results.ts';
@@ -10,6 +11,7 @@ import { targetNames } from './targets.ts';
 import { notMeasured, type Verdict } from './verdict.ts';
 
 const help = `npm run bench -- [row ...] [--quick] [--help]
+npm run bench -- compare <ref> [row ...]  this build beside that of another commit (compare --help)
 
 Measures ratios between this service and something else on this machine, in turns, and writes them to
 bench/results/latest/. Without names it runs every row but those marked with *; with --quick, without those
@@ -34,14 +36,15 @@ const say = (line: string): void => {
 
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
+  const isCompare = words[0] === 'compare';
   if (words.includes('--help')) {
-    process.stdout.write(help);
+    process.stdout.write(isCompare ? compareHelp : help);
     return 0;
   }
   const isQuick = words.includes('--quick');
   const names = words.filter((word) => word !== '--quick');
   const unknown = names.filter((name) => rows.every((row) => row.name !== name));
-  if (unknown.length > 0) {
+  if (!isCompare && unknown.length > 0) {
     say(`There is no row named ${unknown.join(', ')}.\n\n${help}`);
     return 2;
   }
@@ -53,6 +56,14 @@ async function main(): Promise<number> {
   }
   leaveMeasuredCore();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
+  if (isCompare) {
+    const letSleep = keepAwake([measuredCore, otherCore]);
+    try {
+      return await compare(words.slice(1), { say, print: (text) => process.stdout.write(text) });
+    } finally {
+      letSleep();
+    }
+  }
   const isUsual = ({ onlyByName }: Row) => onlyByName === undefined || (onlyByName === 'quick' && !isQuick);
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
   const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { interleaved } from '../../../bench/rounds.ts';
+import { interleaved, medianInterval } from '../../../bench/rounds.ts';
 
 /** Two sides whose figures count the measurements, on a host that takes so many seconds of a round. */
 async function measure(stolenByRound: readonly number[]) {
@@ -43,5 +43,37 @@ describe('the rounds of a row', () => {
 
   it('end after half as many more, with those that lost least', async () => {
     expect((await measure([1e9, 1e3, 1e6])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+  });
+});
+
+describe('the median of some rounds', () => {
+  it('lies between the figures that 95 % of such rounds put it between', () => {
+    const upTo = (count: number) => medianInterval(Array.from({ length: count }, (_, index) => index + 1));
+
+    expect(upTo(6)).toEqual({ median: 3.5, low: 1, high: 6 });
+    expect(upTo(9)).toEqual({ median: 5, low: 2, high: 8 });
+    expect(upTo(12)).toEqual({ median: 6.5, low: 3, high: 10 });
+  });
+
+  it('lies anywhere in their range where they are few', () => {
+    expect(medianInterval([3, 1, 2])).toEqual({ median: 2, low: 1, high: 3 });
+    expect(medianInterval([7])).toEqual({ median: 7, low: 7, high: 7 });
+  });
+
+  it('is caught as often as the interval promises', () => {
+    // A fixed sequence of uniform figures in [0, 1), whose median is 0.5 (Numerical Recipes' generator).
+    let state = 1;
+    const next = () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    };
+    const trials = 2_000;
+    const caught = Array.from({ length: trials }, () => {
+      const { low, high } = medianInterval(Array.from({ length: 12 }, next));
+      return low <= 0.5 && 0.5 <= high;
+    }).filter(Boolean).length;
+
+    expect(caught / trials).toBeGreaterThan(0.94);
+    expect(caught / trials).toBeLessThan(0.99);
   });
 });

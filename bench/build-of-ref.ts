@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { newFolder, removeFolder } from './folders.ts';
+import { projectRoot } from './project.ts';
+
+/** A build of this project: where its command and its compiled bench lie. */
+export interface Build {
+  readonly name: string;
+  /** Path of `agent-trust`. */
+  readonly command: string;
+  /** Folder of the compiled bench; null for the build that runs now. */
+  readonly bench: string | null;
+}
+
+export interface BuiltRef {
+  readonly build: Build;
+  remove(): void;
+}
+
+/** The commit that a branch, tag or hash names; null: git knows none. */
+export function commitOf(ref: string): string | null {
+  try {
+    return git('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`).trim();
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Checks a commit out into a worktree of its own, installs what its lock file names and builds it. Throws
+ * with the output of the step that failed. `remove` takes the worktree away again.
+ */
+export function buildOf(commit: string, say: (line: string) => void): BuiltRef {
+  const folder = newFolder('ref');
+  // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
+  chmodSync(folder, 0o711);
+  const root = join(folder, 'agent-trust');
+  const remove = () => {
+    removeFolder(folder);
+    git('worktree', 'prune');
+  };
+  try {
+    git('worktree', 'add', '--detach', root, commit);
+    say(`installing the packages of ${shortened(commit)}`);
+    run(root, 'npm', 'ci', '--no-audit', '--no-fund');
+    say(`building ${shortened(commit)}`);
+    run(root, 'npm', 'run', '--silent', 'build');
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  const dist = join(root, 'dist');
+  const build: Build = {
+    name: shortened(commit),
+    command: join(dist, 'deploy', 'agent-trust.js'),
+    bench: join(dist, 'bench'),
+  };
+  return { build, remove };
+}
+
+const shortened = (commit: string): string => commit.slice(0, 10);
+
+const git = (...words: readonly string[]): string => run(projectRoot, 'git', ...words);
+
+function run(folder: string, command: string, ...words: readonly string[]): string {
+  return execFileSync(command, words, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
