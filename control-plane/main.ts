@@ -52,6 +52,7 @@ import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
 import { migrate, type OnStep } from './storage/migrate.ts';
+import { passesThroughPooler } from './storage/session-settings.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
@@ -268,7 +269,7 @@ async function openDatabase(
   const onStep: OnStep = (file) => {
     at = { file, step: at?.file === file ? at.step + 1 : 1 };
   };
-  await tellWhenSlow(migrateAt(url, onStep), (seconds) =>
+  await tellWhenSlow(migrateAt(url, { onStep, isThroughPooler: passesThroughPooler(sql) }), (seconds) =>
     logger.warn(
       { seconds, ...at },
       'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
@@ -278,10 +279,13 @@ async function openDatabase(
 }
 
 /** On a connection of its own, which waits for longer than requests do. */
-async function migrateAt(url: string, onStep: OnStep): Promise<void> {
+async function migrateAt(
+  url: string,
+  { onStep, isThroughPooler }: { readonly onStep: OnStep; readonly isThroughPooler: boolean },
+): Promise<void> {
   const sql = connect({
     ...{ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax },
-    looksThroughTables: true,
+    ...{ looksThroughTables: true, isThroughPooler },
   });
   try {
     await migrate(sql, { onStep });

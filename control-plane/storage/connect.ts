@@ -3,6 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Database } from '../base/database.ts';
 import { storageLimits } from './limits.ts';
+import { passThroughPooler, pinTransactions, sessionSettings } from './session-settings.ts';
 import { socketMaker } from './watched-socket.ts';
 
 export interface ConnectOptions {
@@ -17,6 +18,8 @@ export interface ConnectOptions {
   readonly silenceMsMax?: number;
   /** For statements about all rows of a table, such as migrations; default: it is for those about a few. */
   readonly looksThroughTables?: boolean;
+  /** See passThroughPooler. Default: no, until `waitForDatabase` finds out. */
+  readonly isThroughPooler?: boolean;
   /** Given each statement that is sent, with its connection. Default: nobody. Tests watch locks with it. */
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
@@ -46,10 +49,6 @@ const types = {
  * URL. Columns of type `bigint` and `bigint[]` arrive as numbers; `numeric` (what `sum(bigint)` gives) still
  * arrives as text, so cast it in the query.
  *
- * Rows are found by their keys, and no table is looked through for them where an index serves. PostgreSQL
- * keeps plans, also those of the first seconds of an installation, when looking through an empty table is the
- * cheapest way, until it takes statistics.
- *
  * A query on a database that is away fails at once where the connection is refused, and otherwise after
  * `limits.databaseConnectMsMax`; on a connection that falls silent it fails after `silenceMsMax`, with an
  * unknown outcome. It is not repeated here. The pool connects again by itself. `end()` closes it.
@@ -58,7 +57,7 @@ export function connect(options: ConnectOptions): Database {
   const { url, socketFolder, user } = splitUrl(options.url);
   // An option of the driver that its types leave out.
   const sockets = { socket: socketMaker(options.silenceMsMax ?? limits.databaseSilenceMsMax) };
-  return postgres(url, {
+  const sql = postgres(url, {
     ...sockets,
     ...(socketFolder === null ? {} : { host: socketFolder }),
     ...(user === null ? {} : { user }),
@@ -72,11 +71,12 @@ export function connect(options: ConnectOptions): Database {
     onnotice: () => undefined,
     connection: {
       application_name: 'agent-trust',
-      statement_timeout: storageLimits.databaseStatementMsMax,
-      idle_in_transaction_session_timeout: storageLimits.databaseStatementMsMax,
-      ...(options.looksThroughTables === true ? {} : { enable_seqscan: 'off' }),
+      ...sessionSettings({ looksThroughTables: options.looksThroughTables ?? false }),
     },
   });
+  pinTransactions(sql);
+  if (options.isThroughPooler === true) passThroughPooler(sql);
+  return sql;
 }
 
 /** postgres.js would send `host` and `user` of the query to the server as settings of the session. */

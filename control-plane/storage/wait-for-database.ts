@@ -4,6 +4,7 @@ import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database } from '../base/database.ts';
 import { databaseFailure } from './database-away.ts';
 import { storageLimits } from './limits.ts';
+import { passesThroughPooler, passThroughPooler } from './session-settings.ts';
 
 const versionNumMin = 150_000;
 
@@ -11,7 +12,7 @@ const versionNumMin = 150_000;
  * Resolves when the database answers and is recent enough. One that is away, or just starting, is asked
  * `storageLimits.databaseStartTries` times; then, and at once where it answers with a refusal (a wrong
  * password, no such database), this throws StartError. Of `url` only host and port are named. Rejects with an
- * AbortError when `signal` ends the waiting.
+ * AbortError when `signal` ends the waiting. Finds out whether a pooler is in between (passThroughPooler).
  */
 export async function waitForDatabase(
   sql: Database,
@@ -22,9 +23,15 @@ export async function waitForDatabase(
   for (let attempt = 1; ; attempt++) {
     try {
       await refuseOldVersion(sql, place);
+      await noticePooler(sql, options.logger);
       return;
     } catch (error) {
       if (error instanceof StartError) throw error;
+      if (isRefusedParameter(error) && !passesThroughPooler(sql)) {
+        passThroughPooler(sql);
+        attempt--;
+        continue;
+      }
       const reason = error instanceof Error ? error.message : String(error);
       if (databaseFailure(error) === null) {
         throw new StartError(`The database at ${place} (DATABASE_URL) refused: ${reason}.`, { cause: error });
@@ -49,6 +56,26 @@ async function refuseOldVersion(sql: Database, place: string): Promise<void> {
   if (Number(row?.num) < versionNumMin) {
     throw new StartError(`The database at ${place} is PostgreSQL ${row?.name}; 15 or newer is needed.`);
   }
+}
+
+/** PgBouncer refuses a connection that asks for a setting of its session. */
+const isRefusedParameter = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '08P01';
+
+/** A pooler may drop the settings of a session too (`ignore_startup_parameters`). */
+async function noticePooler(sql: Database, logger: Logger): Promise<void> {
+  const [row] = await sql<{ jit: string; isolation: string }[]>`
+    SELECT current_setting('jit') AS jit, current_setting('default_transaction_isolation') AS isolation`;
+  if (!passesThroughPooler(sql)) {
+    if (row?.jit === 'off') return;
+    passThroughPooler(sql);
+  }
+  logger.info({}, 'DATABASE_URL leads through a pooler: settings go with each transaction');
+  if (row?.isolation === 'read committed') return;
+  logger.warn(
+    { isolation: row?.isolation },
+    "statements may fail with 40001: ALTER ROLE ... SET default_transaction_isolation = 'read committed'",
+  );
 }
 
 /** Host and port, or the folder of the socket. */

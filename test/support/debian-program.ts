@@ -37,6 +37,8 @@ export const debianPrograms = {
   nginx: { commands: ['nginx'], package: 'nginx', otherwise: '' },
   caddy: { commands: ['caddy'], package: 'caddy', otherwise: '' },
   haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },
+  initdb: { commands: ['initdb'], package: 'postgresql', otherwise: '' },
+  pgbouncer: { commands: ['pgbouncer'], package: 'pgbouncer', otherwise: '' },
   wrk: { commands: ['wrk'], package: 'wrk', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
@@ -69,10 +71,11 @@ export async function findDebianProgram(name: DebianProgramName): Promise<string
   return installed;
 }
 
-/** Servers lie in /usr/sbin, which is not on the PATH of everybody. */
+/** Servers lie in /usr/sbin, which is not on the PATH of everybody, and those of PostgreSQL on nobody's. */
 async function which(...names: readonly string[]): Promise<string | null> {
   for (const name of names) {
-    const find = 'PATH="$PATH:/usr/sbin:/sbin"; command -v "$1"';
+    const find =
+      'for bin in /usr/lib/postgresql/*/bin; do PATH="$PATH:$bin"; done; PATH="$PATH:/usr/sbin:/sbin"; command -v "$1"';
     const path = await run('/bin/sh', ['-c', find, 'sh', name]).catch(() => null);
     if (path !== null) return path.stdout.trim();
   }
