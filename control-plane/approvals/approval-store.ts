@@ -235,21 +235,17 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
       ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
 }
 
-/**
- * No client was answered with them, and no person has resolved them: they end, and the sweep attests that and
- * frees their money.
- */
-export async function withdrawApprovals(
+/** Ends those that no person has resolved, for good: the caller sees to their records, events and money. */
+export async function writeWithdrawn(
   tx: Transaction,
   approvalIds: readonly ApprovalId[],
-  nowMs: UnixMillis,
-): Promise<void> {
-  if (approvalIds.length === 0) return;
-  await tx`
-    UPDATE approvals SET status = 'expired', due_at_ms = ${nowMs}
+): Promise<readonly StoredApproval[]> {
+  return tx<StoredApproval[]>`
+    UPDATE approvals SET status = 'expired', due_at_ms = NULL
     WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals WHERE approval_id = ANY(${[...approvalIds]}::text[]) AND status = 'pending'
-      ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
+      ORDER BY approval_id COLLATE "C" FOR UPDATE))
+    RETURNING ${columns(tx)}`;
 }
 
 /** Makes room for a new approval of the same request. What else its expiry brings about is still due. */

@@ -5,6 +5,11 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import type { StoredApproval } from './approval-store.ts';
 
+interface ResolvedHow {
+  readonly resolution: Exclude<Resolution, 'voided'>;
+  readonly nowMs: UnixMillis;
+}
+
 /**
  * A SUSPEND is attested when it is resolved (contract §8), in the chain of its passport. One that is approved
  * and then not used in time has two records: that it was approved, and that it expired.
@@ -13,32 +18,39 @@ export async function attestResolutions(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   approvals: readonly StoredApproval[],
-  { resolution, nowMs }: { readonly resolution: Exclude<Resolution, 'voided'>; readonly nowMs: UnixMillis },
+  how: ResolvedHow,
 ): Promise<void> {
-  const records = approvals.map(
-    (approval): NewRecord => ({
-      record: {
-        id: deps.random.newId('att', nowMs),
-        chainId: approval.passportId,
-        passportId: approval.passportId,
-        gateId: approval.gateId,
-        decision: 'SUSPEND',
-        reason: 'approval_required',
-        requestHash: approval.requestHash,
-        permissionKey: approval.permissionKey,
-        amountMicroUsd: approval.amountMicroUsd,
-        constraintsEvaluated: approval.constraintsEvaluated,
-        pii: approval.pii,
-        test: false,
-        resolution,
-        refersTo: approval.approvalId,
-        source: 'control-plane',
-        sourceAccount: approval.gateAccountId,
-        timestampMs: nowMs,
-      },
-      passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
-      gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },
-    }),
+  await appendRecords(
+    tx,
+    deps,
+    approvals.map((approval) => resolutionRecord(deps, approval, how)),
   );
-  await appendRecords(tx, deps, records);
 }
+
+export const resolutionRecord = (
+  { random }: Pick<AppendingDeps, 'random'>,
+  approval: StoredApproval,
+  { resolution, nowMs }: ResolvedHow,
+): NewRecord => ({
+  record: {
+    id: random.newId('att', nowMs),
+    chainId: approval.passportId,
+    passportId: approval.passportId,
+    gateId: approval.gateId,
+    decision: 'SUSPEND',
+    reason: 'approval_required',
+    requestHash: approval.requestHash,
+    permissionKey: approval.permissionKey,
+    amountMicroUsd: approval.amountMicroUsd,
+    constraintsEvaluated: approval.constraintsEvaluated,
+    pii: approval.pii,
+    test: false,
+    resolution,
+    refersTo: approval.approvalId,
+    source: 'control-plane',
+    sourceAccount: approval.gateAccountId,
+    timestampMs: nowMs,
+  },
+  passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
+  gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },
+});

@@ -1,7 +1,8 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { type AccountId, type ApprovalId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { unuseApprovals, withdrawApprovals } from '../approvals/approval-store.ts';
+import { unuseApprovals } from '../approvals/approval-store.ts';
+import { withdrawApprovals } from '../approvals/withdraw-approvals.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
@@ -40,8 +41,8 @@ export interface VoidedWork {
  * Voids settlements and readings (contract §5): what was not committed never will be; what was is undone, as
  * soon as no other request may be answered with it: it waits for the voids of those. The key of a PERMIT is
  * free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a
- * SUSPEND opened is over, and the sweep of approvals attests that and frees its money. The units of a PERMIT
- * are free again, also where it was never committed.
+ * SUSPEND opened is expired, its record is due in its chain, and its money is free. The units of a PERMIT are
+ * free again, also where it was never committed.
  */
 export async function voidSettlements(
   tx: Transaction,
@@ -75,10 +76,10 @@ export async function voidSettlements(
   ]);
   await unuseApprovals(tx, permits);
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
-  await withdrawApprovals(tx, suspends, by.nowMs);
+  const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
   return {
-    records: [...stored.values()].map((each) => voidingRecord(deps, each, by)),
-    units: [...released, ...undone.flatMap(heldOf)],
+    records: [...[...stored.values()].map((each) => voidingRecord(deps, each, by)), ...withdrawn.records],
+    units: [...released, ...withdrawn.units, ...undone.flatMap(heldOf)],
   };
 }
 

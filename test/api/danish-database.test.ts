@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { unuseApprovals, withdrawApprovals } from '../../control-plane/approvals/approval-store.ts';
+import { unuseApprovals, writeWithdrawn } from '../../control-plane/approvals/approval-store.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { insertSettlements } from '../../control-plane/decisions/settlement-store.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
@@ -58,7 +58,7 @@ async function meet(one: { readonly first: Work; readonly second: Work }, both: 
 type Work = (tx: Transaction) => Promise<unknown>;
 
 it.each([
-  { name: 'withdraws', isUsed: false, change: withdrawApprovals },
+  { name: 'withdraws', isUsed: false, change: writeWithdrawn },
   { name: 'gives back', isUsed: true, change: unuseApprovals },
 ])('$name approvals in the order in which a call uses them', async ({ name, isUsed, change }) => {
   const { sql } = api.deps;
@@ -71,7 +71,7 @@ it.each([
   }
   const lock = (end: string) => (tx: Transaction) =>
     tx`SELECT FROM approvals WHERE approval_id = ${idOf(end)} FOR UPDATE`;
-  await meet({ first: lock('aa'), second: lock('ab') }, (tx) => change(tx, ids, api.deps.clock.now()));
+  await meet({ first: lock('aa'), second: lock('ab') }, (tx) => change(tx, ids));
 });
 
 it('claims idempotency keys in the order in which they are freed', async () => {

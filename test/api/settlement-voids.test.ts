@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -6,7 +7,9 @@ import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf } from '../support/approvals.ts';
+import { faultyDatabase } from '../support/faulty-sql.ts';
 import { ofGate } from '../support/lease-holder.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import {
   connectSidecar,
   expectSoundStore,
@@ -15,6 +18,7 @@ import {
   settlementCall,
   type TestSidecar,
 } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
 
 let api: Api;
 let sidecar: TestSidecar;
@@ -237,6 +241,105 @@ describe('the void of a permit', () => {
     expect(await given()).toEqual([40, 3]);
     expect(await permit(permitRecord([took[1]]), used)).toEqual({ kind: 'committed' });
     expect((await api.call({ url: approval })).body.status).toBe('used');
+  });
+});
+
+describe('the void of a suspend', () => {
+  const statusOf = async (approvalId: string) =>
+    (await api.call({ url: `/v1/approvals/${approvalId}` })).body.status;
+  const expiry = [{ decision: 'SUSPEND', resolution: 'expired' }];
+  /** Runs `during` while nobody may change approvals, and resolves when what it began is over. */
+  const whileApprovalsAreLocked = async (during: () => Promise<Promise<unknown>[]>) => {
+    const other = await api.deps.sql.reserve();
+    let begun: Promise<unknown>[];
+    try {
+      await other`BEGIN`;
+      await other`LOCK TABLE approvals IN EXCLUSIVE MODE`;
+      begun = await during();
+    } finally {
+      await other`ROLLBACK`;
+      other.release();
+    }
+    return Promise.all(begun);
+  };
+  const untilWaiting = (count: number) =>
+    until(async () => (await waitingForLocks(api.deps.sql)) === count, { what: `${count} that wait` });
+
+  it('that was committed frees its money with its own commit, and attests the end of its approval', async () => {
+    const [money] = await lease();
+    const suspend = newSuspend();
+    expect(await settle(suspend)).toMatchObject({ kind: 'suspended', is_new: true });
+    for (const _repeat of [1, 2]) await voidOf(suspend.approval_id, [money]);
+    expect(await given()).toEqual([30, 4]);
+    expect(await statusOf(suspend.approval_id)).toBe('expired');
+    expect(await records()).toMatchObject(expiry);
+    expect(await expireApprovals(api.deps)).toBe(0);
+    expect(await records()).toMatchObject(expiry);
+  });
+
+  it('that commits after its client was refused waits for it, and frees its money', async () => {
+    const [money] = await lease();
+    const suspend = newSuspend();
+    const [answer] = await whileApprovalsAreLocked(async () => {
+      const settled = settle(suspend);
+      await untilWaiting(1);
+      const voided = voidOf(suspend.approval_id, [money]);
+      await untilWaiting(2);
+      return [settled, voided];
+    });
+    expect(answer).toMatchObject({ kind: 'suspended', is_new: true });
+    expect(await given()).toEqual([30, 4]);
+    expect(await statusOf(suspend.approval_id)).toBe('expired');
+  });
+
+  it('that comes before it keeps it from ever opening an approval, and frees what it took', async () => {
+    const [money] = await lease();
+    const suspend = newSuspend();
+    await voidOf(suspend.approval_id, [money]);
+    expect(await settle(suspend)).toEqual({ kind: 'voided' });
+    expect(await given()).toEqual([30, 4]);
+    expect(await records()).toEqual([]);
+  });
+
+  it('under which another client waits leaves the money held until that one is void too', async () => {
+    const [money] = await lease();
+    const suspend = newSuspend();
+    await settle(suspend);
+    const reader = newReaderId();
+    expect(await settle({ ...newSuspend(), reader_id: reader })).toMatchObject({ is_new: false });
+    await voidOf(suspend.approval_id, [money]);
+    expect([await statusOf(suspend.approval_id), await given()]).toEqual(['pending', [40, 4]]);
+    await voidOf(reader, []);
+    expect([await statusOf(suspend.approval_id), await given()]).toEqual(['expired', [30, 4]]);
+  });
+
+  it('that a person has resolved leaves that word and its money alone', async () => {
+    const [money] = await lease();
+    const suspend = newSuspend();
+    await settle(suspend);
+    await api.call({ url: `/v1/approvals/${suspend.approval_id}/approve`, body: {} });
+    await voidOf(suspend.approval_id, [money]);
+    expect([await statusOf(suspend.approval_id), await given()]).toEqual(['approved', [40, 4]]);
+  });
+
+  it('of the control plane itself, whose commit was not confirmed, frees its money', async () => {
+    const gate = await api.createGate({
+      constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 50 } },
+    });
+    gateId = gate.gate_id;
+    const asking = {
+      url: `/v1/gates/${gateId}/check`,
+      body: { passport: passport.jwt, request: { permission_key: 'orders:create', amount: 80 } },
+    };
+    const { sql } = api.deps;
+    (api.deps as { sql: typeof sql }).sql = faultyDatabase(sql, 0).sql;
+    try {
+      expect((await api.call(asking)).status).toBeGreaterThanOrEqual(500);
+    } finally {
+      (api.deps as { sql: typeof sql }).sql = sql;
+    }
+    await until(async () => (await given())[0] === 0, { what: 'the money' });
+    expect((await api.call(asking)).body).toMatchObject({ decision: 'SUSPEND' });
   });
 });
 
