@@ -62,13 +62,18 @@ const replyOf = (status: number, body: string, headers: Headers, { requestId }: 
 const noStore = ['cache-control', 'no-store'] as const;
 const challenge = ['www-authenticate', 'Passport'] as const;
 
-function statusOf({ decision, reason }: DecisionAnswer): 200 | 401 | 403 {
+/** Troubles of the service, and nothing that the agent could mend. */
+const ours: ReadonlySet<string> = new Set(['quota_unavailable', 'state_stale']);
+
+function statusOf({ decision, reason }: DecisionAnswer): 200 | 401 | 403 | 503 {
   if (decision === 'PERMIT') return 200;
+  if (decision === 'BLOCK' && ours.has(reason)) return 503;
   return decision === 'BLOCK' && reason.startsWith('passport_') ? 401 : 403;
 }
 
 function retryAfter(decided: DecisionAnswer): Headers {
-  const afterMs = decided.decision === 'BLOCK' ? decided.retry.after_ms : null;
+  if (decided.decision !== 'BLOCK') return [];
+  const afterMs = decided.retry.after_ms ?? (ours.has(decided.reason) ? secondMs : null);
   return afterMs === null ? [] : [['retry-after', String(Math.ceil(afterMs / secondMs))]];
 }
 

@@ -552,7 +552,7 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       cutOff.removeFolder();
     });
 
-    it('403 at a gate whose state is too old, and 200 again after', async () => {
+    it('503 at a gate whose state is too old, and 200 again after', async () => {
       const gate = await api.createGate({ trust_level: 'L3' });
       const passport = await api.issuePassport({ trust_tier: 'L3' });
       await sidecar.caughtUp();
@@ -563,17 +563,19 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
         });
       expect(await ask()).toMatchObject({ decision: 'PERMIT' });
       await sidecar.ageStateTo(limits.stateAgeL3MsMax + 1);
-      expect(await ask()).toMatchObject({ status: 403, reason: 'state_stale' });
+      const stale = await ask();
+      expect(stale).toMatchObject({ status: 503, decision: 'BLOCK', reason: 'state_stale' });
+      expect(stale?.headers['retry-after']).toBe('1');
       sidecar.resume();
       await sidecar.caughtUp();
       expect(await ask()).toMatchObject({ decision: 'PERMIT' });
     });
 
-    it('403 where a unit is needed and the control plane is away', async () => {
+    it('503 where a unit is needed and the control plane is away', async () => {
       const { ask } = await setUp({ rate_limits: { requests_per_day: 5 } });
       sidecar.link.cut();
       const answer = await ask();
-      expect(answer).toMatchObject({ status: 403, reason: 'quota_unavailable' });
+      expect(answer).toMatchObject({ status: 503, decision: 'BLOCK', reason: 'quota_unavailable' });
       expect(answer.headers['retry-after']).toBe('1');
       sidecar.link.restore();
       await sidecar.caughtUp();
