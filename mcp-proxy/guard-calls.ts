@@ -142,7 +142,7 @@ async function verdictOn(
       method: 'tools/call',
       path: name,
       header: (header) => shown(header) ?? (header === 'x-agent-approval' ? approvalId : undefined),
-      body: undefined,
+      body: { kind: 'none' },
     },
   ).catch((error: unknown) => {
     if (error instanceof GuardError) options.logger.error({ err: error }, 'this proxy is set up wrong');

@@ -111,7 +111,8 @@ describe('a check in the process that asks', () => {
     }
     const setup = { sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' };
     const guard = { gate: undefined as unknown as string, permission: 'orders:create' };
-    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body: {} };
+    const body = { kind: 'none' } as const;
+    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body };
     await expect(guardedBy(setup, { ...guard, passportFrom: () => passport }, {}, incoming)).rejects.toThrow(
       'agent-trust refuses this guard',
     );
@@ -141,7 +142,8 @@ describe('a check in the process that asks', () => {
 
   it('stands behind a guard in place of the client', async () => {
     const setup = { sidecar: trust, controlPlaneUrl: 'http://127.0.0.1:8080' };
-    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body: { item: 'tea' } };
+    const body = { kind: 'read', value: { item: 'tea' } } as const;
+    const incoming = { method: 'POST', path: '/orders', header: () => undefined, body };
     const verdict = (options: object) =>
       guardedBy(setup, { gate, permission: 'orders:create', ...options }, {}, incoming);
     const shown = { passportFrom: () => passport };

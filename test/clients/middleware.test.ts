@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
 import fastify from 'fastify';
@@ -69,14 +70,18 @@ const frameworks: Readonly<Record<string, Framework>> = {
   'node:http': async (setup, route, handled) => {
     const guard = httpGuard({ ...setup, onError: () => undefined });
     const query = ({ url = '' }: IncomingMessage) => new URL(url, 'http://host').searchParams;
-    return guard(
-      { ...route, permission, amount: (request) => Number(query(request).get('amount')) },
-      (req, res) => {
-        handled.push(req.agentTrust);
-        res.writeHead(201, { 'content-type': 'application/json' });
-        res.end(JSON.stringify({ decision: req.agentTrust.decision }));
-      },
-    );
+    const bodies = new WeakMap<IncomingMessage, string>();
+    const amount = (request: IncomingMessage) => Number(query(request).get('amount'));
+    const body = (request: IncomingMessage) => bodies.get(request);
+    const order = guard({ ...route, permission, amount, body }, (req, res) => {
+      handled.push(req.agentTrust);
+      res.writeHead(201, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ decision: req.agentTrust.decision }));
+    });
+    return async (req, res) => {
+      bodies.set(req, await text(req));
+      order(req, res);
+    };
   },
 };
 
@@ -201,6 +206,22 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     expect([status, body.reason]).toEqual([403, 'rate_limit_exceeded']);
     const expected = body.retry.after_ms === null ? null : String(Math.ceil(body.retry.after_ms / 1_000));
     expect(headers.get('retry-after')).toBe(expected);
+  });
+
+  it.each([
+    ['quota_unavailable', null, '1'],
+    ['quota_unavailable', 2_500, '3'],
+    ['state_stale', 0, '0'],
+  ])('answers 503 to %s after %s ms, which is no fault of the agent', async (reason, after_ms, seconds) => {
+    const retry = { retryable: true, after_ms };
+    const block = { decision: 'BLOCK', reason, attestation_id: 'att_1', detail: 'Later.', retry };
+    const server = await startScriptedServer((socket) => socket.write(http(200, block)));
+    closing.push(() => server.close());
+    const { order, handled } = await open({ dangerouslyServeWithoutDecision: true }, sidecarAt(server.url));
+    const { status, body, headers } = await order(5);
+    expect([status, body.decision, body.reason]).toEqual([503, 'BLOCK', reason]);
+    expect(headers.get('retry-after')).toBe(seconds);
+    expect(handled).toEqual([]);
   });
 
   it('answers 202 with the address of the approval, and serves the same request once it is approved', async () => {

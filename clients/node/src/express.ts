@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+import { bodyOf } from './incoming-body.ts';
 import { answer, headerOf } from './node-answer.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
@@ -41,7 +42,7 @@ export function expressGuard(setup: GuardSetup): (options: GuardOptions<ExpressR
         method: request.method ?? '',
         path: request.originalUrl,
         header: headerOf(request),
-        body: request.body,
+        body: bodyOf(request, request.body),
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
       request.agentTrust = verdict.decision;

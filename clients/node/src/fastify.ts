@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+import { bodyOf } from './incoming-body.ts';
 import { headerOf } from './node-answer.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
@@ -36,7 +37,7 @@ export function fastifyGuard(
       method: request.method,
       path: request.url,
       header: headerOf(request.raw),
-      body: request.body,
+      body: bodyOf(request.raw, request.body),
     });
     if (verdict.kind === 'pass') {
       request.agentTrust = verdict.decision;

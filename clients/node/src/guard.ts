@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { AgentTrustError } from './errors.ts';
-import type { Permit } from './generated/api.ts';
+import type { Block, Permit } from './generated/api.ts';
+import { digestOf, type IncomingBody } from './incoming-body.ts';
 import type { Decision, Sidecar, Unavailable } from './sidecar.ts';
 import { segment } from './transport.ts';
 
@@ -11,31 +11,39 @@ export interface GuardSetup {
   readonly controlPlaneUrl: string;
 }
 
+/** Of a request, or in a moment. A function that throws or rejects makes the answer 400. */
+type Reads<Request, Value> = (request: Request) => Value | Promise<Value>;
+
 /** What one route demands. A function is called with the request of the framework. */
 export interface GuardOptions<Request> {
   /** `gate_…` */
   readonly gate: string;
   /** `<area>:<action>` */
-  readonly permission: string | ((request: Request) => string);
+  readonly permission: string | Reads<Request, string>;
   /** In USD; undefined: the request has no amount, and the gate decides what that means (contract §4). */
-  readonly amount?: number | ((request: Request) => number | undefined);
+  readonly amount?: number | Reads<Request, number | undefined>;
   /** Host that the agent wants to reach, where the gate has `allowed_domains`. */
-  readonly domain?: string | ((request: Request) => string | undefined);
+  readonly domain?: string | Reads<Request, string | undefined>;
   /**
    * The token of the agent; undefined: it showed none. Default: `Authorization: Passport <token>` or
    * `X-Agent-Passport`.
    */
-  readonly passportFrom?: (request: Request) => string | undefined;
+  readonly passportFrom?: Reads<Request, string | undefined>;
   /**
    * Makes one charge of any number of copies (contract §5). All of them reach your handler: name a key only
    * where it serves a copy once, too. Default: none, each request is charged.
    */
-  readonly idempotencyKey?: (request: Request) => string | undefined;
+  readonly idempotencyKey?: Reads<Request, string | undefined>;
   /**
    * More about the request, which the gate searches for personal data, and which an approval is bound to.
-   * Method, path with query, and the SHA-256 of a parsed body are always a part of it.
+   * Method, path with query, Content-Type, and the SHA-256 of a parsed body are always a part of it.
    */
-  readonly context?: (request: Request) => Readonly<Record<string, unknown>>;
+  readonly context?: Reads<Request, Readonly<Record<string, unknown>>>;
+  /**
+   * All that your handler gets of the body, as bytes, text or a JSON value, where the framework has not
+   * parsed it. Default: what the framework has parsed. A request whose body is in neither is not approved.
+   */
+  readonly body?: Reads<Request, unknown>;
   /**
    * Serves requests while the sidecar gives no decision: nothing is limited, charged or recorded then, and
    * revoked passports pass. Default false: they get 503.
@@ -53,19 +61,19 @@ export interface Incoming {
   readonly path: string;
   /** By its name in lower case. */
   readonly header: (name: string) => string | undefined;
-  /** As the framework has parsed it; undefined: there is none, or it has not been read. */
-  readonly body: unknown;
+  readonly body: IncomingBody;
 }
 
 /** What becomes of a request. */
-export type GuardVerdict =
-  | { readonly kind: 'pass'; readonly decision: PassedDecision }
-  | {
-      readonly kind: 'refuse';
-      readonly status: number;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly body: Readonly<Record<string, unknown>>;
-    };
+export type GuardVerdict = { readonly kind: 'pass'; readonly decision: PassedDecision } | Refusal;
+
+/** What the agent is answered in place of the handler's answer. */
+export interface Refusal {
+  readonly kind: 'refuse';
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Readonly<Record<string, unknown>>;
+}
 
 /**
  * The service refused the question itself, for example because of the API key or an unknown gate: a fault of
@@ -85,37 +93,113 @@ export async function decide<Request>(
   request: Request,
   incoming: Incoming,
 ): Promise<GuardVerdict> {
-  const passports = passportsOf(options, request, incoming);
-  const [passport] = passports;
-  if (passport === undefined) return unauthorized('passport_missing', 'Show a passport.');
-  if (passports.length > 1) return unauthorized('passport_ambiguous', 'Show one passport, not two.');
-  const amount = valueFor(options.amount, request);
-  if (amount !== undefined && !Number.isFinite(amount)) {
-    // NaN would be sent as null, which is no amount at all, and could pass below a limit.
-    return refuse(400, {
-      error: { code: 'invalid_request', message: 'The amount is not a number.', param: 'amount' },
-    });
-  }
   try {
-    const decision = await setup.sidecar.check(options.gate, {
-      passport,
-      request: {
-        ...options.context?.(request),
-        method: incoming.method,
-        path: incoming.path,
-        ...(incoming.body === undefined ? {} : { body_sha256: digestOf(incoming.body) }),
-        permission_key: valueFor(options.permission, request) ?? null,
-        amount: amount ?? null,
-        domain: valueFor(options.domain, request) ?? null,
-        idempotency_key: options.idempotencyKey?.(request) ?? null,
-        approval_id: incoming.header(approvalHeader) ?? null,
-      },
-    });
-    return verdictOn(decision, setup, options);
+    const passports = await passportsOf(options, request, incoming);
+    const [passport] = passports;
+    if (passport === undefined) return unauthorized('passport_missing', 'Show a passport.');
+    if (passports.length > 1) return unauthorized('passport_ambiguous', 'Show one passport, not two.');
+    const body = await bodyAskedFor(options, request, incoming);
+    const approvalId = incoming.header(approvalHeader);
+    if (body === 'unbound' && approvalId !== undefined) return unbindable;
+    const asked = { ...(await questionOf(options, request)), approval_id: approvalId ?? null };
+    const { context, ...fields } = asked;
+    const { method, path } = incoming;
+    // Without the digest it would be the question of a request without a body, which may be approved.
+    const question = {
+      ...context,
+      method,
+      path,
+      ...(body === 'unbound' ? { body_unbound: true } : body),
+      ...fields,
+    };
+    return await ask(setup, options, { passport, question, isBound: body !== 'unbound' });
   } catch (error) {
-    if (isRefusal(error)) return refusalFor(error);
+    if (error instanceof UnreadableOption) return invalid(error.option, error.message);
     throw error;
   }
+}
+
+interface Question {
+  readonly passport: string;
+  readonly question: Readonly<Record<string, unknown>>;
+  /** Whether an approval of it would hold for what the handler gets. */
+  readonly isBound: boolean;
+}
+
+async function ask(
+  setup: GuardSetup,
+  options: GuardOptions<never>,
+  { passport, question, isBound }: Question,
+): Promise<GuardVerdict> {
+  try {
+    const decision = await setup.sidecar.check(options.gate, { passport, request: question });
+    return decision.decision === 'SUSPEND' && !isBound ? unbindable : verdictOn(decision, setup, options);
+  } catch (error) {
+    if (isRefusal(error)) return refusalFor(error, options);
+    if (!isSendable(question)) return invalid('request', 'The request holds what JSON cannot show.');
+    throw error;
+  }
+}
+
+/** Such as what is nested too deep, in a body of which `context` takes a part. */
+function isSendable(question: object): boolean {
+  try {
+    JSON.stringify(question);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+type AskedBody = Readonly<Record<string, string>> | 'unbound';
+
+/** The members of the question that stand for the body: none where there is no body. */
+async function bodyAskedFor<Request>(
+  { body: read }: GuardOptions<Request>,
+  request: Request,
+  { body, header }: Incoming,
+): Promise<AskedBody> {
+  const given = read === undefined ? undefined : await readOption('body', read, request);
+  const value = given ?? (body.kind === 'read' ? body.value : undefined);
+  if (value === undefined) return body.kind === 'unread' ? 'unbound' : {};
+  const digest = digestOf(value);
+  return digest === null ? 'unbound' : { body_sha256: digest, ...typeAskedFor(header) };
+}
+
+/** The same bytes are another thing under another type, boundary or encoding. JSON in UTF-8 is not named. */
+function typeAskedFor(header: Incoming['header']): Readonly<Record<string, string>> {
+  const [type, encoding] = [header('content-type') ?? '', header('content-encoding')];
+  return {
+    ...(/^application\/json(?:; ?charset=utf-8)?$/i.test(type) ? {} : { content_type: type }),
+    ...(encoding === undefined ? {} : { content_encoding: encoding }),
+  };
+}
+
+/** What the functions of a guard say of a request. Throws UnreadableOption. */
+async function questionOf<Request>(options: GuardOptions<Request>, request: Request) {
+  const context = await readOption('context', options.context, request);
+  const permission = await readOption('permission_key', options.permission, request);
+  const amount = await readOption('amount', options.amount, request);
+  const domain = await readOption('domain', options.domain, request);
+  const idempotencyKey = await readOption('idempotency_key', options.idempotencyKey, request);
+  if (typeof (context ?? {}) !== 'object' || Array.isArray(context)) throw new UnreadableOption('context');
+  // NaN would be sent as null, which is no amount at all, and could pass below a limit.
+  if (amount !== undefined && !Number.isFinite(amount)) {
+    throw new UnreadableOption('amount', 'The amount is not a number.');
+  }
+  return {
+    context,
+    permission_key: textOf('permission_key', permission),
+    amount: amount ?? null,
+    domain: textOf('domain', domain),
+    idempotency_key: textOf('idempotency_key', idempotencyKey),
+  };
+}
+
+function textOf(name: string, value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string') return value;
+  throw new UnreadableOption(name);
 }
 
 function verdictOn(
@@ -140,6 +224,7 @@ function verdictOn(
     }
     case 'BLOCK': {
       const { constraints_evaluated: _, ...body } = decision;
+      if (isOurs(decision)) return refuse(503, body, decision.retry.after_ms ?? 1_000);
       const isPassport = decision.reason.startsWith('passport_');
       const { headers, ...rest } = refuse(isPassport ? 401 : 403, body, decision.retry.after_ms);
       return { ...rest, headers: isPassport ? { ...headers, ...challenge } : headers };
@@ -147,17 +232,21 @@ function verdictOn(
   }
 }
 
+/** A trouble of the service, and nothing that the agent could mend (contract §15). */
+const isOurs = ({ reason }: Block): boolean => reason === 'quota_unavailable' || reason === 'state_stale';
+
 /** Not by its class: `agent-trust/embedded` throws errors of another copy of this package. */
 const isRefusal = (error: unknown): error is AgentTrustError =>
   error instanceof Error && 'http_status' in error;
 
 /** What the agent sent is its own fault; everything else that is refused is one of this program. */
-function refusalFor(error: AgentTrustError): GuardVerdict {
+function refusalFor(error: AgentTrustError, { permission }: GuardOptions<never>): GuardVerdict {
   const { code, http_status: status, param, message } = error;
+  const isRead = typeof permission === 'function';
   const isOfAgent =
     code === 'idempotency_conflict' ||
     code === 'body_too_large' ||
-    (code === 'invalid_request' && param !== null && !param.includes('permission'));
+    (code === 'invalid_request' && param !== null && (isRead || !param.includes('permission')));
   if (!isOfAgent) throw new GuardError(`agent-trust refuses this guard: ${message}`, { cause: error });
   return refuse(status ?? 400, { error: { code, message, param } });
 }
@@ -175,35 +264,59 @@ const refuse = (
   status: number,
   body: Readonly<Record<string, unknown>>,
   afterMs: number | null = null,
-): Extract<GuardVerdict, { kind: 'refuse' }> => ({
+): Refusal => ({
   kind: 'refuse',
   status,
   headers: afterMs === null ? {} : { 'retry-after': String(Math.ceil(afterMs / 1_000)) },
   body,
 });
 
+const invalid = (param: string, message: string) =>
+  refuse(400, { error: { code: 'invalid_request', message, param } });
+
+const unbindable = refuse(415, {
+  error: {
+    code: 'unsupported_media_type',
+    message: 'This needs an approval, which holds for one body, and no body of this type is read here.',
+    param: 'body',
+  },
+});
+
 /** Different tokens that the request shows. */
-function passportsOf<Request>(
+async function passportsOf<Request>(
   { passportFrom }: GuardOptions<Request>,
   request: Request,
   { header }: Incoming,
-): readonly string[] {
+): Promise<readonly string[]> {
   const shown =
     passportFrom === undefined
       ? [/^passport +(\S+) *$/i.exec(header('authorization') ?? '')?.[1], header('x-agent-passport')]
-      : [passportFrom(request)];
-  return [...new Set(shown.filter((token) => token !== undefined && token !== ''))] as string[];
+      : [textOf('passport', await readOption('passport', passportFrom, request))];
+  return [
+    ...new Set(shown.filter((token) => token !== undefined && token !== null && token !== '')),
+  ] as string[];
 }
 
-function valueFor<Request, Value>(
-  value: Value | ((request: Request) => Value | undefined) | undefined,
+/** A function of the route did not find in the request what it reads. */
+class UnreadableOption extends Error {
+  /** As the body of a check names it. */
+  readonly option: string;
+  constructor(option: string, message = `The request lacks what its ${option} is read from.`) {
+    super(message);
+    this.option = option;
+  }
+}
+
+async function readOption<Request, Value>(
+  option: string,
+  value: Value | Reads<Request, Value | undefined> | undefined,
   request: Request,
-): Value | undefined {
-  return typeof value === 'function' ? (value as (request: Request) => Value | undefined)(request) : value;
-}
-
-/** Of bytes and text as they are, of anything else as JSON in the order in which it was sent. */
-function digestOf(body: unknown): string {
-  const bytes = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
-  return createHash('sha256').update(bytes).digest('hex');
+): Promise<Value | undefined> {
+  if (typeof value !== 'function') return value;
+  try {
+    return await (value as Reads<Request, Value | undefined>)(request);
+  } catch {
+    // Its message may quote the request.
+    throw new UnreadableOption(option);
+  }
 }

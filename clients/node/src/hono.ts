@@ -1,5 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono';
-import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+import { decide, type GuardOptions, type GuardSetup, type PassedDecision, type Refusal } from './guard.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -18,37 +18,92 @@ export interface HonoRequest {
   readonly body: any;
 }
 
+export interface HonoGuardSetup extends GuardSetup {
+  /** The guard holds the whole body; a longer one is answered 413. Default 1 MiB. */
+  readonly bodyBytesMax?: number;
+}
+
 /**
  * Makes `guard`, the middleware of a route for Hono 4 on Node. The handler runs on a PERMIT alone, which it
  * finds as `c.get('agentTrust')`. The guard reads the body first; `c.req.json()` and the like go on working.
  */
-export function honoGuard(setup: GuardSetup): (options: GuardOptions<HonoRequest>) => MiddlewareHandler {
+export function honoGuard(setup: HonoGuardSetup): (options: GuardOptions<HonoRequest>) => MiddlewareHandler {
+  const { bodyBytesMax = 1024 * 1024 } = setup;
   return (options) => async (context, next) => {
-    const text = await context.req.text();
+    const read = await readBody(context, bodyBytesMax);
+    if (read === 'too_large') return responseOf(tooLarge);
     const { pathname, search } = new URL(context.req.url);
     const verdict = await decide(
       setup,
       options,
-      { context, body: parse(text) },
+      { context, body: read.kind === 'read' ? parse(read.value) : undefined },
       {
         method: context.req.method,
         path: pathname + search,
         header: (name) => context.req.header(name),
-        body: text === '' ? undefined : text,
+        body: read,
       },
     );
-    if (verdict.kind === 'pass') {
-      context.set('agentTrust', verdict.decision);
-      return next();
-    }
-    const headers = { 'content-type': 'application/json', 'cache-control': 'no-store', ...verdict.headers };
-    return new Response(JSON.stringify(verdict.body), { status: verdict.status, headers });
+    if (verdict.kind === 'refuse') return responseOf(verdict);
+    context.set('agentTrust', verdict.decision);
+    return next();
   };
 }
 
-function parse(text: string): unknown {
+type ReadBody = { readonly kind: 'read'; readonly value: Uint8Array } | { readonly kind: 'none' | 'unread' };
+
+/** As bytes: in text, all bytes that are not UTF-8 are one and the same. */
+async function readBody({ req }: Context, bytesMax: number): Promise<ReadBody | 'too_large'> {
+  const length = req.header('content-length');
+  const isAnnounced = req.header('transfer-encoding') !== undefined || (length ?? '0') !== '0';
+  if (Number(length ?? 0) > bytesMax) return 'too_large';
+  // A form is written again with another boundary each time.
+  if ('formData' in req.bodyCache || 'parsedBody' in req.bodyCache) return { kind: 'unread' };
+  const isCached = Object.keys(req.bodyCache).length > 0;
+  // Consumed by somebody else, or a GET, whose body Hono does not show and Node.js does.
+  if (!isCached && (req.raw.bodyUsed || req.raw.body === null)) {
+    return { kind: isAnnounced ? 'unread' : 'none' };
+  }
+  if (!isCached && (length === undefined || req.header('transfer-encoding') !== undefined)) {
+    const bytes = await bytesOf(req.raw.body, bytesMax);
+    if (bytes === null) return 'too_large';
+    req.raw = new Request(req.raw, { body: bytes });
+  }
+  const value = new Uint8Array(await req.arrayBuffer());
+  if (value.length > bytesMax) return 'too_large';
+  return value.length === 0 ? { kind: 'none' } : { kind: 'read', value };
+}
+
+/** Null: there are more. */
+async function bytesOf(
+  body: ReadableStream<Uint8Array> | null,
+  bytesMax: number,
+): Promise<Buffer<ArrayBuffer> | null> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const tooLarge = {
+  status: 413,
+  headers: {},
+  body: { error: { code: 'body_too_large', message: 'The body is too large.', param: null } },
+} as const;
+
+const responseOf = ({ status, headers, body }: Omit<Refusal, 'kind'>): Response =>
+  new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
+  });
+
+function parse(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     // Another type of content, or none.
     return undefined;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
+import { bodyOf } from './incoming-body.ts';
 import { answer, headerOf } from './node-answer.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
@@ -14,8 +15,8 @@ export type HttpHandler = (request: GuardedRequest, response: ServerResponse) =>
 
 /**
  * Makes `guard`, which wraps a handler of node:http. The handler runs on a PERMIT alone, which it finds as
- * `request.agentTrust`. The body has not been read then: what an approval is to be bound to beyond method and
- * path belongs into `context`.
+ * `request.agentTrust`. The body has not been read then: read it before the guard is called, and give it back
+ * in the option `body`, else a request with a body gets no approval.
  */
 export function httpGuard(
   setup: HttpGuardSetup,
@@ -30,7 +31,7 @@ export function httpGuard(
         method: request.method ?? '',
         path: request.url ?? '',
         header: headerOf(request),
-        body: undefined,
+        body: bodyOf(request, undefined),
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
       await handler(Object.assign(request, { agentTrust: verdict.decision }), response);

@@ -10,9 +10,9 @@ export interface ToolCall {
 
 export interface ToolGuardOptions
   extends GuardSetup,
-    Omit<GuardOptions<ToolCall>, 'permission' | 'passportFrom'> {
+    Omit<GuardOptions<ToolCall>, 'permission' | 'passportFrom' | 'body'> {
   /** Default: `tools:<name>` in lower case. */
-  readonly permission?: (call: ToolCall) => string;
+  readonly permission?: (call: ToolCall) => string | Promise<string>;
   /** Called with what the agent is answered as an internal error. Default `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -78,17 +78,25 @@ function guarded(handler: Handler, options: ToolGuardOptions): Handler {
   return async (request, extra) => {
     // A handler that is registered with schemas of its own gets the parameters alone.
     const params = request.params ?? request;
-    const call = { name: String(params.name), arguments: (params.arguments ?? {}) as ToolCall['arguments'] };
+    const { name, arguments: given, _meta: _, ...others } = params;
+    const call = { name: String(name), arguments: (given ?? {}) as ToolCall['arguments'] };
+    // What else a revision of the protocol puts beside the arguments.
+    const more = Object.keys(others).length === 0 ? {} : { params: others };
     const meta = { ...extra._meta, ...extra.mcpReq?._meta, ...params._meta };
     const verdict = await decide(
       options,
       {
         ...options,
         permission,
-        context: () => ({ ...options.context?.(call), tool: call.name, arguments: call.arguments }),
+        context: async () => ({
+          ...(await options.context?.(call)),
+          ...more,
+          tool: call.name,
+          arguments: call.arguments,
+        }),
       },
       call,
-      { method, path: call.name, header: (name) => headerOf(name, meta, extra), body: undefined },
+      { method, path: call.name, header: (name) => headerOf(name, meta, extra), body: { kind: 'none' } },
     ).catch((error: unknown) => {
       onError(error);
       return internalError;

@@ -18,6 +18,7 @@ from .guard import (
     PassedDecision,
     Refusal,
     body_too_large,
+    is_sendable,
     unsendable,
 )
 from .sidecar import AsyncSidecar
@@ -109,7 +110,9 @@ class GuardASGI:
             decision = await self._sidecar.check(question.gate, question.passport, question.request)
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
-        except ValueError:
+        except (ValueError, TypeError, RecursionError):
+            if is_sendable(question.request):
+                raise
             return unsendable()
         return self._guard.verdict(route, decision)
 

@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from types import NoneType
 from typing import Any, TypeVar
 
 from ._operations import Permit
 from ._transport import segment
 from .errors import AgentTrustError, parse_json
-from .sidecar import Decision, Unavailable
+from .sidecar import Decision, Unavailable, encode_json
 
 # The decision with which a request reaches its handler. UNAVAILABLE only where that was asked for by name.
 PassedDecision = Permit | Unavailable
 # Approves a request that was suspended before: the approval's id, sent with the same request again.
 _APPROVAL_HEADER = "x-agent-approval"
+# Troubles of the service, and nothing that the agent could mend (contract §15).
+_OURS = frozenset(["quota_unavailable", "state_stale"])
 # Headers that a guard in front of the program would set. Those of a client are not passed on.
 FORGEABLE = re.compile(r"x[-_](?:gate[-_].*|attestation[-_]id|passport[-_]id)", re.IGNORECASE)
 # The whole body is in memory while the gate is asked: an approval is bound to its hash.
@@ -72,8 +75,8 @@ class GuardRoute:
     """One route, and what it demands. The client chooses nothing of it.
 
     `path` is matched whole: `{name}` is any one segment, `/*` at the end any rest (not an empty one).
-    `methods` is one method or several. A function gets the `GuardedRequest`; one that raises LookupError,
-    TypeError, ValueError or AttributeError did not find in the request what it needs, which is 400.
+    `methods` is one method or several. A function gets the `GuardedRequest`; one that raises did not find in
+    the request what it needs, which is 400.
     """
 
     methods: str | Sequence[str]
@@ -92,6 +95,7 @@ class GuardRoute:
     # where it serves a copy once, too.
     idempotency_key: Reads[str | None] | None = None
     # More about the request, which the gate searches for personal data, and which an approval is bound to.
+    # Method, path with query, Content-Type and the SHA-256 of the body are always a part of it.
     context: Reads[Mapping[str, Any]] | None = None
     # Serves requests while the sidecar gives no decision: nothing is limited, charged or recorded then, and
     # revoked passports pass. Default: they get 503.
@@ -182,6 +186,8 @@ class Guard:
             found = _read(route.passport_from, "passport", request)
             if isinstance(found, Refusal):
                 return found
+            if not isinstance(found, (str, NoneType)):
+                return _unreadable("passport")
             shown = [found]
         else:
             shown = [
@@ -204,7 +210,12 @@ class Guard:
             values[name] = value
         if not _is_number(values["amount"]):
             return _invalid("amount", "The amount is not a number.")
+        for name in ("domain", "idempotency_key"):
+            if not isinstance(values[name], (str, NoneType)):
+                return _unreadable(name)
         context = values.pop("context") or {}
+        if not isinstance(context, Mapping):
+            return _unreadable("context")
         if isinstance(values["amount"], Decimal):
             values["amount"] = float(values["amount"])
         asked = {
@@ -216,7 +227,7 @@ class Guard:
             **values,
         }
         if request.body:
-            asked["body_sha256"] = hashlib.sha256(request.body).hexdigest()
+            asked.update(_body_asked_for(request))
         return Question(route.gate, passport, asked)
 
     def verdict(self, route: GuardRoute, decision: Decision) -> PassedDecision | Refusal:
@@ -244,6 +255,9 @@ class Guard:
             }
             return Refusal(202, {"location": address}, waiting)
         body = _without(decision, ("constraints_evaluated",))
+        if decision["reason"] in _OURS:
+            after_ms = decision["retry"]["after_ms"]
+            return _refuse(503, body, 1_000 if after_ms is None else after_ms)
         is_passport = decision["reason"].startswith("passport_")
         refusal = _refuse(401 if is_passport else 403, body, decision["retry"]["after_ms"])
         return _challenged(refusal) if is_passport else refusal
@@ -268,6 +282,18 @@ def length_required() -> Refusal:
     return _refuse(411, {"error": {"code": "invalid_request", "message": message}})
 
 
+def body_incomplete() -> Refusal:
+    return _refuse(400, {"error": {"code": "invalid_request", "message": "The body breaks off."}})
+
+
+def is_sendable(request: Mapping[str, Any]) -> bool:
+    try:
+        encode_json(request)
+        return True
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
 def unsendable() -> Refusal:
     """Such as 1e999, which Python reads as an infinite number, in a body of which `context` takes a part."""
     return _invalid("request", "The request holds what cannot be written as JSON.")
@@ -278,8 +304,26 @@ def _read(value: Any, name: str, request: GuardedRequest) -> Any:
         return value
     try:
         return value(request)
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return _invalid(name, f"The request lacks what its {name} is read from.")
+    except Exception:  # Its message may quote the request.
+        return _unreadable(name)
+
+
+def _unreadable(name: str) -> Refusal:
+    return _invalid(name, f"The request lacks what its {name} is read from.")
+
+
+def _body_asked_for(request: GuardedRequest) -> dict[str, str]:
+    """The same bytes are another thing under another type, boundary or encoding. JSON in UTF-8 is not named."""
+    asked = {"body_sha256": hashlib.sha256(request.body).hexdigest()}
+    media_type, encoding = request.header("content-type") or "", request.header("content-encoding")
+    if not _JSON_TYPE.fullmatch(media_type):
+        asked["content_type"] = media_type
+    if encoding is not None:
+        asked["content_encoding"] = encoding
+    return asked
+
+
+_JSON_TYPE = re.compile("application/json(?:; ?charset=utf-8)?", re.IGNORECASE)
 
 
 def _without(decision: Mapping[str, Any], hidden: Sequence[str]) -> dict[str, Any]:

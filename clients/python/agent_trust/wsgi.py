@@ -19,7 +19,9 @@ from .guard import (
     OpenRoute,
     PassedDecision,
     Refusal,
+    body_incomplete,
     body_too_large,
+    is_sendable,
     length_required,
     unsendable,
 )
@@ -77,6 +79,8 @@ class GuardWSGI:
             for name, value in environ.items()
             if name.startswith("HTTP_")
         }
+        if "CONTENT_TYPE" in environ:
+            headers["content-type"] = [environ["CONTENT_TYPE"]]
         head = GuardedRequest(environ["REQUEST_METHOD"], path, target, headers, params, b"", environ)
         # Before the body: who shows no passport is not waited for.
         if route.passport_from is None:
@@ -106,7 +110,9 @@ class GuardWSGI:
             decision = self._sidecar.check(question.gate, question.passport, question.request)
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
-        except ValueError:
+        except (ValueError, TypeError, RecursionError):
+            if is_sendable(question.request):
+                raise
             return unsendable()
         return self._guard.verdict(route, decision)
 
@@ -124,7 +130,9 @@ class GuardWSGI:
         if size > self._body_bytes_max and length:
             return body_too_large()
         body: bytes = environ["wsgi.input"].read(size)
-        return body_too_large() if len(body) > self._body_bytes_max else body
+        if len(body) > self._body_bytes_max:
+            return body_too_large()
+        return body_incomplete() if length and len(body) < size else body
 
 
 def _decoded(path: str) -> str:

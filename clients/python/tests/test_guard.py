@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import unittest
+from decimal import Decimal
 from typing import Any
 
 from agent_trust import AsyncSidecar, GuardASGI, GuardRoute, GuardWSGI, OpenRoute, Sidecar
-from agent_trust.guard import Guard, Refusal
+from agent_trust.guard import Guard, GuardedRequest, Refusal
 
 GATE = "gate_01m7w8f9hdzbnzm1x73rrwwwpj"
 KEY = "at_live_secretsecretsecretsecret01"
@@ -219,6 +220,83 @@ class Wsgi(unittest.TestCase):
         self.assertEqual(self.ask(**two)[0], "401")
 
 
+    def test_an_approval_is_bound_to_what_the_bytes_are_read_as(self) -> None:
+        form = "application/x-www-form-urlencoded"
+        asked = []
+        for others in (
+            {"CONTENT_TYPE": "application/json"},
+            {"CONTENT_TYPE": form},
+            {"CONTENT_TYPE": f"{form}; charset=utf-16"},
+            {"CONTENT_TYPE": "multipart/form-data; boundary=A"},
+            {"CONTENT_TYPE": "multipart/form-data; boundary=B"},
+            {"CONTENT_TYPE": "application/json", "HTTP_CONTENT_ENCODING": "gzip"},
+            {},
+        ):
+            self.assertEqual(self.ask(**self.body(b'{"amount":5}', **others))[0], "204")
+            asked.append(repr(self.sidecar.asked[0][1]))
+        self.assertEqual(len(set(asked)), len(asked))
+
+    def test_a_body_that_breaks_off_is_refused(self) -> None:
+        status, passed = self.ask(**self.body(b'{"amount":5}', CONTENT_LENGTH="13"))
+        self.assertEqual((status, passed, self.sidecar.asked), ("400", [], []))
+
+
+class Options(unittest.TestCase):
+    """A function that does not find what it reads, whatever it raises or returns, is a fault of the agent."""
+
+    def refusal(self, **options: Any) -> Any:
+        asked: Any = {"method": "POST", "path": "/", "target": "/", "headers": {}, "params": {}}
+        request = GuardedRequest(**asked, body=b"{}", raw=None)
+        guard, own = Guard("http://127.0.0.1:8080", []), route("POST", "/", **options)
+        passport = guard.passport_of(own, request) if "passport_from" in options else "a"
+        return passport if isinstance(passport, Refusal) else guard.question(own, request, passport)
+
+    def test_what_they_raise_is_400(self) -> None:
+        raised = [
+            lambda _: {}["a"],
+            lambda _: Decimal("five"),
+            lambda _: 1 / 0,
+            lambda _: next(iter(())),
+            lambda request: request.nothing,
+        ]
+        for name in ("amount", "domain", "idempotency_key", "context", "passport_from"):
+            for read in raised:
+                with self.subTest(name=name):
+                    refusal = self.refusal(**{name: read})
+                    self.assertEqual(refusal.status, 400)
+                    self.assertEqual(refusal.body["error"]["param"], name.removesuffix("_from"))
+
+    def test_what_they_return_is_400_where_it_is_of_no_use(self) -> None:
+        returned = [
+            ("amount", "5"),
+            ("amount", float("nan")),
+            ("amount", Decimal("sNaN")),
+            ("domain", ["a.example"]),
+            ("idempotency_key", 5),
+            ("context", "text"),
+            ("context", [("a", 1)]),
+            ("passport_from", b"token"),
+        ]
+        for name, value in returned:
+            with self.subTest(name=name, value=value):
+                refusal = self.refusal(**{name: lambda _, value=value: value})
+                self.assertEqual(refusal.status, 400)
+                self.assertEqual(refusal.body["error"]["param"], name.removesuffix("_from"))
+
+
+class Ours(unittest.TestCase):
+    def test_troubles_of_the_service_are_503(self) -> None:
+        guard = Guard("http://127.0.0.1:8080", [])
+        for reason, after_ms, seconds in (("quota_unavailable", None, "1"), ("state_stale", 2_500, "3")):
+            retry = {"retryable": True, "after_ms": after_ms}
+            decision: Any = {"decision": "BLOCK", "reason": reason, "detail": "", "retry": retry}
+            refusal: Any = guard.verdict(route("POST", "/"), decision)
+            self.assertEqual((refusal.status, refusal.headers), (503, {"retry-after": seconds}))
+            self.assertEqual(refusal.body["reason"], reason)
+        spent: Any = {"decision": "BLOCK", "reason": "spend_limit_exceeded", "retry": {"after_ms": 5}}
+        self.assertEqual(guard.verdict(route("POST", "/"), spent).status, 403)  # type: ignore[union-attr]
+
+
 class Unsendable(unittest.TestCase):
     """What Python reads as JSON and nobody can write as JSON is a fault of the agent, not of the program."""
 
@@ -336,6 +414,20 @@ class Asgi(unittest.TestCase):
             with self.subTest(status=status, scope=scope):
                 sent, passed = self.ask(*messages, **scope)
                 self.assertEqual((sent[0]["status"], passed, self.sidecar.asked), (status, [], []))
+
+    def test_an_approval_is_bound_to_what_the_bytes_are_read_as(self) -> None:
+        message = {"type": "http.request", "body": b'{"amount":5}'}
+        asked = []
+        for others in (
+            [(b"content-type", b"application/json")],
+            [(b"content-type", b"multipart/form-data; boundary=A")],
+            [(b"content-type", b"multipart/form-data; boundary=B")],
+            [(b"content-type", b"application/json"), (b"content-encoding", b"br")],
+            [],
+        ):
+            sent, _ = self.ask(message, headers=[self.passport, *others])
+            asked.append(repr(self.sidecar.asked[0][1]))
+        self.assertEqual(len(set(asked)), len(asked))
 
     def test_a_client_that_goes_away_gets_nothing_and_costs_nothing(self) -> None:
         sent, passed = self.ask(self.part(b'{"amount":5', True), headers=[self.passport])
