@@ -35,6 +35,7 @@ import { discoveryShare } from './discovery/discovery-share.ts';
 import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
+import { canonicalizeEmails } from './people/canonical-emails.ts';
 import { inviteFirstOwner } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
 import { passwordCost, passwordHasher } from './people/passwords.ts';
@@ -192,6 +193,7 @@ async function startAll(
     replicaId: Buffer.from(random.bytes(8)).toString('hex'),
   };
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
+  await canonicalizeEmails(deps);
   const firstOwnerLink = await inviteFirstOwner(deps);
 
   const databaseClock = followDatabaseClock({ ...deps, clock });

@@ -368,7 +368,7 @@ export const glossary: Readonly<Record<string, string>> = {
 
   // People
   user_id: 'Id of the user, `usr_…`.',
-  email: 'Email address, in lower case. Unique in the account.',
+  email: 'Email address in its canonical form: lower case, the domain in ASCII. Unique in the account.',
   'Login.email': 'Email address of the user.',
   'InvitationAcceptance.email':
     'Email address of the first owner, who was invited without one; else ignored.',

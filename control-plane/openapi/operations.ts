@@ -415,7 +415,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Finish a login with the identity provider: begin a browser session',
     description:
       '`code`, `state` and `iss` are those with which the provider sent the browser back. Only active users are let in: by the verified email ' +
-      'address the first time, and then by the identity that was linked. Sets the cookie of the session. Send it like a login.',
+      'address the first time, and then by the identity that was linked. Of users of several accounts `account_id` names one, else ' +
+      '`invalid_request` names the accounts. Sets the cookie of the session. Send it like a login.',
     errors: [...ofLogins, 'login_failed', 'rate_limited'],
     headers: ['Set-Cookie'],
   },

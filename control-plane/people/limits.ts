@@ -4,6 +4,8 @@ import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 export const peopleLimits = {
   /** Of one account: the list is shown whole to people, and no installation of ours has a tenth of it. */
   usersPerAccountMax: 1_000,
+  /** Addresses of other scripts that a start looks at; ten times what the largest installation has. */
+  unusualEmailsMax: 10_000,
   invitationMs: 7 * dayMs,
   /** Links of a first owner that work at once: every start of every replica makes one. */
   firstOwnerLinksMax: 8,

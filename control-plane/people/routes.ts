@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
+import { parseEmail } from '../../shared/wire/email.ts';
 import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
 import {
   InvitedUserAnswer,
-  parseEmail,
   renderUser,
   UserAnswer,
   UserDeletion,

@@ -1,11 +1,9 @@
 import { type Static, Type } from 'typebox';
-import { invalidRequest } from '../errors/api-error.ts';
 import { renderOptionalTime, renderTime } from '../model/time.ts';
 import { roles, type User, userStatuses, userStatusOf } from '../model/user.ts';
+import { emailCharsMax } from './email.ts';
 import { closed, Name, nullable, plainText, Timestamp } from './fields.ts';
 
-/** RFC 5321 §4.5.3.1.3: the longest address that can be sent to. */
-const emailCharsMax = 254;
 /** Longer than any passphrase; what is hashed has a bound. */
 const passwordCharsMax = 256;
 /** NIST SP 800-63B-4 asks for 15 without and 8 with a second factor; length is the only rule here. */
@@ -72,17 +70,6 @@ export const OwnPassword = closed({ password: Password });
 
 /** Shown this once: each lets its user in one time without the app. */
 export const TotpConfirmedAnswer = Type.Object({ recovery_codes: Type.Array(Type.String()) });
-
-const emailPattern = /^[^\s@]{1,64}@[^\s@]+$/;
-
-/** In lower case, as it is kept and compared. Throws `invalid_request` for what is no address. */
-export function parseEmail(text: string): string {
-  const email = text.normalize('NFC').toLowerCase();
-  if (!emailPattern.test(email) || email.length > emailCharsMax) {
-    throw invalidRequest('email', 'email must be an email address.');
-  }
-  return email;
-}
 
 export const renderUser = (user: User): Static<typeof UserAnswer> => ({
   user_id: user.userId,

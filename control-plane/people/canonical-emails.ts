@@ -1,0 +1,58 @@
+import type { AccountId, UserId } from '../../shared/model/ids.ts';
+import { canonicalEmail } from '../../shared/wire/email.ts';
+import type { Database } from '../base/database.ts';
+import type { BaseDeps } from '../base/deps.ts';
+import { peopleLimits } from './limits.ts';
+
+interface KeptAddress {
+  readonly userId: UserId;
+  readonly accountId: AccountId;
+  readonly email: string;
+}
+
+/**
+ * Brings addresses that were kept before there was one canonical form into it, at a start. Two that would
+ * become one are two users all the same: neither is changed, and nobody is merged or renamed. Whoever keeps
+ * an address that is not canonical cannot log in with a password; a passkey or a linked identity still works.
+ */
+export async function canonicalizeEmails({ sql, logger }: Pick<BaseDeps, 'sql' | 'logger'>): Promise<void> {
+  const unusual = await findUnusual(sql);
+  const wanted = unusual.map((user) => ({ user, parsed: canonicalEmail(user.email) }));
+  const owners = new Map<string, number>();
+  const place = ({ accountId }: KeptAddress, email: string) => `${accountId} ${email}`;
+  for (const { user, parsed } of wanted) {
+    if ('fault' in parsed) continue;
+    owners.set(place(user, parsed.email), (owners.get(place(user, parsed.email)) ?? 0) + 1);
+  }
+  for (const { user, parsed } of wanted) {
+    const isAlone = 'email' in parsed && owners.get(place(user, parsed.email)) === 1;
+    if ('email' in parsed && parsed.email === user.email) continue;
+    if (isAlone && (await moveTo(sql, user, parsed.email))) continue;
+    logger.warn(
+      { user_id: user.userId, account_id: user.accountId, failure: isAlone ? 'taken' : 'not canonical' },
+      'the email address of this user is not in its canonical form, so it opens nothing: delete the user and invite them again',
+    );
+  }
+}
+
+/** Those with anything but plain letters, or an encoded label: few, whatever the number of users. */
+const findUnusual = (sql: Database): Promise<readonly KeptAddress[]> =>
+  sql<KeptAddress[]>`
+    SELECT user_id AS "userId", account_id AS "accountId", email FROM users
+    WHERE email !~ '^[a-z0-9!#$%&''*+/=?^_\`{|}~.-]+@[a-z0-9-]+([.][a-z0-9-]+)*$' OR email LIKE '%xn--%'
+    ORDER BY user_id LIMIT ${peopleLimits.unusualEmailsMax}`;
+
+/** False: another user of the account has that address. */
+async function moveTo(sql: Database, { userId, accountId, email }: KeptAddress, canonical: string) {
+  const moved = await sql`
+    UPDATE users SET email = ${canonical}
+    WHERE user_id = ${userId} AND email = ${email}
+      AND NOT EXISTS (SELECT FROM users WHERE account_id = ${accountId} AND email = ${canonical})`.catch(
+    (error: unknown) => {
+      // Somebody was invited with it in between.
+      if (error instanceof Error && 'code' in error && error.code === '23505') return { count: 0 };
+      throw error;
+    },
+  );
+  return moved.count > 0;
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { canonicalizeEmails } from '../../control-plane/people/canonical-emails.ts';
+import { inviteFirstOwner } from '../../control-plane/people/invite-first-owner.ts';
+import { type Api, fromConsole, type LoggedIn, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api?.close());
+
+const invite = (email: string, key = api.adminKey) =>
+  api.call({ url: '/v1/users', key, body: { email, role: 'auditor' } });
+const logIn = (email: string, { password }: Pick<LoggedIn, 'password'>) =>
+  api.call({ url: '/v1/session', key: null, headers: fromConsole, body: { email, password } });
+
+/** Each is read as `kirk@example.com` by somebody, or by something. */
+const disguises = [
+  'kir\u212a@example.com',
+  '\uff4birk@example.com',
+  'kirk\u200b@example.com',
+  'k\u00adirk@example.com',
+  'kirk\ufe0f@example.com',
+  'kirk@exam\u200dple.com',
+  'kirk@\uff45xample.com',
+  'kirk@example\uff0ecom',
+];
+
+describe('an address in disguise', () => {
+  it('logs nobody in, invites nobody and is nobody’s', async () => {
+    const kirk = await api.createUser({ email: 'kirk@example.com' });
+    for (const email of disguises) {
+      expectError(await logIn(email, kirk), 'invalid_request', 'email');
+      expectError(await invite(email), 'invalid_request', 'email');
+    }
+    expect((await logIn('Kirk@Example.COM', kirk)).status).toBe(200);
+  });
+
+  it('is none of a first owner', async () => {
+    const fresh = await startApi();
+    try {
+      const token = new URL((await inviteFirstOwner(fresh.deps)) ?? '').hash.slice('#token='.length);
+      const accept = (email: string) =>
+        fresh.call({
+          url: '/v1/invitations/accept',
+          key: null,
+          headers: fromConsole,
+          body: { token, name: 'Ada', password: 'the very first password', email },
+        });
+      for (const email of disguises) expectError(await accept(email), 'invalid_request', 'email');
+      expect((await accept('kirk@example.com')).status).toBe(200);
+    } finally {
+      await fresh.close();
+    }
+  });
+});
+
+it('has one user for an international domain, however it is written', async () => {
+  const user = await api.createUser({ email: 'ada@bücher.example' });
+  for (const email of ['ada@xn--bcher-kva.example', 'ADA@BÜCHER.example', 'ada@bücher.example']) {
+    const reply = await logIn(email, user);
+    expect(reply.body.user).toMatchObject({ user_id: user.userId, email: 'ada@xn--bcher-kva.example' });
+    expectError(await invite(email), 'email_conflict', 'email');
+  }
+});
+
+describe('addresses that were kept before', () => {
+  const keep = async (email: string, key?: string) => {
+    const user = await api.createUser({}, key);
+    await api.deps.sql`UPDATE users SET email = ${email} WHERE user_id = ${user.userId}`;
+    return user;
+  };
+  const emailOf = async ({ userId }: LoggedIn) =>
+    (await api.deps.sql<{ email: string }[]>`SELECT email FROM users WHERE user_id = ${userId}`)[0]?.email;
+
+  it('are brought into their form at a start, and two that would be one stay two', async () => {
+    const other = await api.createAccount({ name: 'Other' });
+    const alone = await keep('eve@tür.example');
+    const elsewhere = await keep('eve@tür.example', other.key);
+    const first = await keep('bob@straße.example');
+    const second = await keep('bob@xn--strae-oqa.example');
+    const twins = [await keep('zoe\u200b@example.com'), await keep('zoe@example.com')];
+    const warned: object[] = [];
+    const logger = { ...api.deps.logger, warn: (fields: object) => void warned.push(fields) };
+    for (let starts = 0; starts < 2; starts++) {
+      warned.length = 0;
+      await canonicalizeEmails({ sql: api.deps.sql, logger });
+      for (const user of [alone, elsewhere]) expect(await emailOf(user)).toBe('eve@xn--tr-xka.example');
+      expect(await emailOf(first)).toBe('bob@straße.example');
+      expect(await emailOf(second)).toBe('bob@xn--strae-oqa.example');
+      expect(await Promise.all(twins.map(emailOf))).toEqual(['zoe\u200b@example.com', 'zoe@example.com']);
+      expect(warned).toMatchObject([{ user_id: first.userId }, { user_id: twins[0]?.userId }]);
+      // Of people the log has ids alone.
+      expect(JSON.stringify(warned)).not.toContain('@');
+    }
+    expect((await logIn('eve@tür.example', alone)).body.user.user_id).toBe(alone.userId);
+    expect((await logIn('bob@straße.example', second)).body.user.user_id).toBe(second.userId);
+    expectError(await logIn('bob@straße.example', first), 'login_failed');
+  });
+
+  it('are two also where both of them would change', async () => {
+    const twins = [await keep('amy@Öl.example'), await keep('amy@öL.example')];
+    await canonicalizeEmails(api.deps);
+    expect(await Promise.all(twins.map(emailOf))).toEqual(['amy@Öl.example', 'amy@öL.example']);
+  });
+});
