@@ -49,8 +49,8 @@ export interface IdentityProvider {
   authorizationUrl(redirectUri: string, secrets: AuthorizationSecrets): Promise<string>;
   /**
    * Who came back, from the parameters with which the provider sent the browser. Checks `state`, `iss` (RFC
-   * 9207), and of the ID token signature, issuer, audience, times and `nonce`. Throws ProviderAway and
-   * IdentityRefused.
+   * 9207), and of the ID token signature, issuer, audience, authorized party, times, `nonce` and subject.
+   * Throws ProviderAway and IdentityRefused.
    */
   identify(
     returned: URLSearchParams,
@@ -107,9 +107,14 @@ export function identityProvider(
     // ends it.
     await oauth.validateApplicationLevelSignature(server, answer, options);
     const claims = must(oauth.getValidatedIdTokenClaims(tokens), 'an ID token was required');
-    if (claims['email'] !== undefined || server.userinfo_endpoint === undefined) return claims;
-    const info = await oauth.userInfoRequest(server, own, tokens.access_token, options);
-    return { ...(await oauth.processUserInfoResponse(server, own, claims.sub, info)), sub: claims.sub };
+    refuseOddClaims(claims, { clientId, nowS: deps.clock.now() / secondMs });
+    const vouched = verifiedEmailOf(claims);
+    if (vouched !== undefined || server.userinfo_endpoint === undefined) return { claims, email: vouched };
+    const infoAnswer = await oauth.userInfoRequest(server, own, tokens.access_token, options);
+    const info = await oauth.processUserInfoResponse(server, own, claims.sub, infoAnswer);
+    // One that is verified there says nothing of another one in the ID token.
+    const isSame = claims['email'] === undefined || claims['email'] === info['email'];
+    return { claims, email: isSame ? verifiedEmailOf(info) : null };
   };
 
   return {
@@ -143,8 +148,8 @@ export function identityProvider(
     identify: async (returned, wanted) => {
       const server = await metadata();
       try {
-        const claims = await claimsOf(server, returned, wanted);
-        return { issuer, subject: claims.sub, verifiedEmail: verifiedEmailOf(claims) };
+        const { claims, email = null } = await claimsOf(server, returned, wanted);
+        return { issuer, subject: claims.sub, verifiedEmail: email };
       } catch (error) {
         throw judged(error);
       }
@@ -152,9 +157,31 @@ export function identityProvider(
   };
 }
 
-/** Some providers write the boolean as text. */
-function verifiedEmailOf({ email, email_verified: isVerified }: { readonly [claim: string]: unknown }) {
-  return typeof email === 'string' && (isVerified === true || isVerified === 'true') ? email : null;
+/**
+ * The address that these claims vouch for; null: they say that it is not verified. Undefined: they name none,
+ * or do not say. Some providers write the boolean as text.
+ */
+function verifiedEmailOf({ email, email_verified: verified }: { readonly [claim: string]: unknown }) {
+  if (typeof email !== 'string' || verified === undefined || verified === null) return undefined;
+  return verified === true || verified === 'true' ? email : null;
+}
+
+/** OpenID Connect Core §2: at most 255 ASCII characters. A blank one would be everybody's. */
+const subjectPattern = /^[!-~](?:[ -~]{0,253}[!-~])?$/;
+/** As the library takes `exp` and `nbf`. */
+const toleranceS = 30;
+
+/** What the library does not look at. Throws IdentityRefused. */
+function refuseOddClaims(
+  { sub, azp, iat, auth_time: authTime = 0 }: oauth.IDToken,
+  { clientId, nowS }: { readonly clientId: string; readonly nowS: number },
+): void {
+  if (!subjectPattern.test(sub)) throw new IdentityRefused('sub is empty, too long or not ASCII');
+  if (azp !== undefined && azp !== clientId) throw new IdentityRefused('azp is another client');
+  for (const [name, value] of Object.entries({ iat, auth_time: authTime })) {
+    const isPast = typeof value === 'number' && value <= nowS + toleranceS;
+    if (!isPast) throw new IdentityRefused(`${name} is no time, or in the future`);
+  }
 }
 
 /** RFC 8414 §2: without a list it is Basic. */
@@ -171,7 +198,7 @@ function authenticationAt(
  * a wrong setting here, which no other login would survive either.
  */
 function judged(error: unknown): Error {
-  if (error instanceof ProviderAway) return error;
+  if (error instanceof ProviderAway || error instanceof IdentityRefused) return error;
   if (error instanceof oauth.ResponseBodyError) {
     if (error.error === 'invalid_grant') return new IdentityRefused('invalid_grant', { cause: error });
     return new ProviderAway(`it answered ${error.error}`, { cause: error });

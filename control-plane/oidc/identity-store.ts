@@ -1,46 +1,44 @@
 import type { AccountId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { peopleLimits } from '../people/limits.ts';
 import type { ProvenIdentity } from './identity-provider.ts';
+import { oidcLimits } from './limits.ts';
 
 /** A user whom a login may mean: active, in the account that was asked for. */
 export interface OidcCandidate {
   readonly userId: UserId;
   readonly accountId: AccountId;
+  readonly accountName: string;
 }
 
 type Identity = Pick<ProvenIdentity, 'issuer' | 'subject'>;
 
-/** The user who has logged in with this identity before: the oldest, where it is one of several accounts. */
-export async function findLinkedUser(
+/** The users who have logged in with this identity before, at most one of an account. */
+export const findLinkedUsers = (
   sql: Database,
   { issuer, subject }: Identity,
   accountId: string | null,
-): Promise<OidcCandidate | null> {
-  const [user] = await sql<OidcCandidate[]>`
-    SELECT user_id AS "userId", account_id AS "accountId" FROM oidc_identities JOIN users USING (user_id)
+): Promise<readonly OidcCandidate[]> =>
+  sql<OidcCandidate[]>`
+    SELECT user_id AS "userId", account_id AS "accountId", a.name AS "accountName"
+    FROM oidc_identities JOIN users USING (user_id) JOIN accounts a USING (account_id)
     WHERE subject = ${subject} AND issuer = ${issuer} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
       ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
-    ORDER BY user_id LIMIT 1`;
-  return user ?? null;
-}
+    ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
-/**
- * Users with this address: the oldest first, so that nobody gets before them by being invited. `isTaken`:
- * somebody else at this provider is linked already.
- */
+/** Users with this address. `isTaken`: somebody else at this provider is linked already. */
 export const findUsersToLink = (
   sql: Database,
   { issuer, email }: { readonly issuer: string; readonly email: string },
   accountId: string | null,
 ): Promise<readonly (OidcCandidate & { readonly isTaken: boolean })[]> =>
   sql<(OidcCandidate & { readonly isTaken: boolean })[]>`
-    SELECT user_id AS "userId", account_id AS "accountId", coalesce(issuer = ${issuer}, false) AS "isTaken"
-    FROM users LEFT JOIN oidc_identities USING (user_id)
+    SELECT user_id AS "userId", account_id AS "accountId", a.name AS "accountName",
+      coalesce(issuer = ${issuer}, false) AS "isTaken"
+    FROM users LEFT JOIN oidc_identities USING (user_id) JOIN accounts a USING (account_id)
     WHERE email = ${email} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
       ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
-    ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}`;
+    ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
 /** What links a user, whose row the caller holds, to the identity. */
 export type Link = 'new' | 'kept' | 'of another';

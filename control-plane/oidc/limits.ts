@@ -14,6 +14,8 @@ export const oidcLimits = {
   checksAtOnceMax: 16,
   checksPerNetworkMax: 8,
   checksWaitingMax: 32,
+  /** Accounts of one person that a message names; nobody we know of is in more than three. */
+  accountsNamedMax: 20,
   /** Of `return_to`: it travels in a cookie, of which browsers keep 4 KB. */
   returnToCharsMax: 1024,
 } as const;

@@ -1,12 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import { ApiError } from '../../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
+import { canonicalEmail } from '../../shared/wire/email.ts';
 import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/oidc.ts';
-import { parseEmail } from '../../shared/wire/user.ts';
 import type { Transaction } from '../base/database.ts';
 import { networkOf } from '../http/address-limit.ts';
 import { logInAs, type NewSession } from '../people/begin-session.ts';
+import { chooseAccount } from '../people/choose-account.ts';
 import { unnamedOrigin } from '../people/login-attempts.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -17,7 +18,7 @@ import {
   type ProvenIdentity,
   ProviderAway,
 } from './identity-provider.ts';
-import { findLinkedUser, findUsersToLink, linkIdentity, type OidcCandidate } from './identity-store.ts';
+import { findLinkedUsers, findUsersToLink, linkIdentity, type OidcCandidate } from './identity-store.ts';
 import { oidcLimits } from './limits.ts';
 import { parseReturnTo } from './return-to.ts';
 
@@ -26,7 +27,7 @@ interface OidcState {
   readonly nonce: string;
   readonly codeVerifier: string;
   readonly returnTo: string;
-  /** Which account, where a person is of several; null: the oldest user. */
+  /** Which account, where a person is of several; null: none was named. */
   readonly accountId: string | null;
 }
 
@@ -132,22 +133,31 @@ async function asked<T>(
   }
 }
 
-/** The user who has this identity, else the one who has its verified address and no other identity. */
+/**
+ * The user who has this identity, else the one who has its verified address and no other identity. Of several
+ * none is guessed: whoever invites an address into an account of their own must not be given its login.
+ * Throws `login_failed`, and `invalid_request` for `account_id` where the person has to choose.
+ */
 async function findUser(
   { sql }: Pick<OidcDeps, 'sql'>,
   { name, issuer }: IdentityProvider,
   identity: ProvenIdentity,
   accountId: string | null,
 ): Promise<OidcCandidate> {
-  const linked = await findLinkedUser(sql, identity, accountId);
-  if (linked !== null) return linked;
-  const email = readEmail(identity.verifiedEmail);
-  if (email === null) {
+  const linked = await findLinkedUsers(sql, identity, accountId);
+  if (linked.length > 0) return onlyOne(linked);
+  const { verifiedEmail } = identity;
+  if (verifiedEmail === null) {
     throw refused(`${name} does not say that it has verified your email address. Verify it there first.`);
   }
+  const parsed = canonicalEmail(verifiedEmail);
+  if ('fault' in parsed) {
+    throw refused(`${name} has verified an email address that cannot be used here. Change it there first.`);
+  }
+  const { email } = parsed;
   const users = await findUsersToLink(sql, { issuer, email }, accountId);
-  const free = users.find(({ isTaken }) => !isTaken);
-  if (free !== undefined) return free;
+  const free = users.filter(({ isTaken }) => !isTaken);
+  if (free.length > 0) return onlyOne(free);
   throw refused(
     users.length === 0
       ? `No active user here has the address ${email}. Ask an owner or admin for an invitation, or accept yours first.`
@@ -155,13 +165,11 @@ async function findUser(
   );
 }
 
-function readEmail(text: string | null): string | null {
-  try {
-    return text === null ? null : parseEmail(text);
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
+function onlyOne(users: readonly OidcCandidate[]): OidcCandidate {
+  const [first, ...others] = users;
+  if (first !== undefined && others.length === 0) return first;
+  const names = users.map(({ accountName, accountId }) => `${accountName} (${accountId})`);
+  throw invalidRequest('account_id', chooseAccount(names));
 }
 
 /** Links the user to the identity, or makes sure that they are. For the audit: with whom, and what is new. */

@@ -114,17 +114,34 @@ describe('a login with the identity provider', () => {
     expect((await logIn(personOf(user))).status).toBe(200);
   });
 
-  it('finds the user of the account that is asked for, else the oldest', async () => {
+  it('takes none of several users by its age: the person names the account', async () => {
     const [one, two] = [await api.createAccount({ name: 'One' }), await api.createAccount({ name: 'Two' })];
     const email = 'of-two-accounts@example.com';
     const inOne = await api.createUser({ email }, one.key);
     await api.createUser({ email }, two.key);
     const person = personOf(inOne);
-    const namesOf = async (body: object) => (await logIn(person, body)).body.session.account.name;
-    expect(await namesOf({})).toBe('One');
-    expect(await namesOf({ account_id: two.accountId })).toBe('Two');
-    expect(await namesOf({})).toBe('One');
+    const nameOf = async (body: object) => (await logIn(person, body)).body.session.account.name;
+    const refusesToGuess = async () => {
+      const reply = await logIn(person);
+      expectError(reply, 'invalid_request', 'account_id');
+      const { message } = reply.body.error;
+      expect(message).toContain(`One (${one.accountId}), Two (${two.accountId})`);
+      expect(reply.headers['set-cookie']).toBeUndefined();
+    };
+    await refusesToGuess();
+    expect(await nameOf({ account_id: two.accountId })).toBe('Two');
+    // The identity is of the user in Two from now on, and of nobody else.
+    expect(await nameOf({})).toBe('Two');
+    expect(await nameOf({ account_id: one.accountId })).toBe('One');
+    await refusesToGuess();
     expectError(await logIn(person, { account_id: 'acct_of_nobody' }), 'login_failed');
+  });
+
+  it('is not given to an account that only invites the address', async () => {
+    const user = await api.createUser({ role: 'auditor' });
+    const other = await api.createAccount({ name: 'Other' });
+    await api.call({ url: '/v1/users', key: other.key, body: { email: user.email, role: 'owner' } });
+    expect((await logIn(personOf(user))).body.session.user.user_id).toBe(user.userId);
   });
 
   it('is in the audit, with the person, the issuer and what was linked', async () => {
@@ -160,7 +177,17 @@ describe('a login with the identity provider is refused', () => {
   it.each([
     ['who is no user', { sub: 'a', email: 'nobody@example.com', email_verified: true }, 'No active user'],
     ['without an address', { sub: 'b' }, 'has verified your email address'],
-    ['with no address that could be one', { sub: 'c', email: 'x', email_verified: true }, 'has verified'],
+    ['with no address that could be one', { sub: 'c', email: 'x', email_verified: true }, 'cannot be used'],
+    [
+      'with an address in disguise',
+      { sub: 'd', email: 'kir\u212a@example.com', email_verified: true },
+      'cannot be used here',
+    ],
+    [
+      'with an invisible letter in the address',
+      { sub: 'e', email: 'kirk\u200b@example.com', email_verified: true },
+      'cannot be used here',
+    ],
   ])('to somebody %s', async (_who, person, message) => {
     const reply = await logIn(person);
     expectError(reply, 'login_failed');
@@ -278,9 +305,99 @@ describe('a provider that lies', () => {
   });
 
   it.each<readonly [string, () => Lie]>([
+    [
+      'a list of audiences with us as the party',
+      () => ({ claims: { aud: ['agent-trust', 'x'], azp: 'agent-trust' } }),
+    ],
+    [
+      'a clock that is a little ahead',
+      () => ({ claims: { iat: seconds() + 20, auth_time: seconds() + 20 } }),
+    ],
+    ['email_verified as text', () => ({ claims: { email_verified: 'true' } })],
+    [
+      'email_verified in UserInfo alone',
+      () => ({
+        claims: { email_verified: undefined },
+        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: true },
+      }),
+    ],
+    [
+      'the address in UserInfo alone',
+      () => ({
+        claims: { email: undefined, email_verified: undefined },
+        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: 'true' },
+      }),
+    ],
+  ])('is believed with %s', async (_what, lie) => {
+    await unlink();
+    expect((await loginAgainst(lie())).status).toBe(200);
+  });
+
+  it.each<readonly [string, () => Lie]>([
+    [
+      'UserInfo verifies another address',
+      () => userInfo({ email: 'other@example.com', email_verified: true }),
+    ],
+    ['UserInfo verifies nothing', () => userInfo({ email: user.email, email_verified: 'false' })],
+    ['UserInfo verifies no address', () => userInfo({ email_verified: true })],
+    ['UserInfo is of somebody else', () => userInfo({ sub: 'x', email: user.email, email_verified: true })],
+    [
+      'the ID token says no and UserInfo yes',
+      () => ({
+        claims: { email_verified: false },
+        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: true },
+      }),
+    ],
+    ['email_verified is the text false', () => ({ claims: { email_verified: 'false' } })],
+    ['email_verified is a number', () => ({ claims: { email_verified: 1 } })],
+    ['the address is a list', () => ({ claims: { email: [user.email] } })],
+  ])('links nobody where %s', async (_what, lie) => {
+    await unlink();
+    expectError(await loginAgainst(lie()), 'login_failed');
+  });
+  const userInfo = (claims: object): Lie => ({
+    claims: { email_verified: undefined },
+    userInfo: { sub: 'hostile-subject', ...claims },
+  });
+  const unlink = () => at.deps.sql`DELETE FROM oidc_identities`;
+
+  it('logs nobody in as another one by a subject that is no subject', async () => {
+    await unlink();
+    const other = await at.createUser();
+    for (const sub of [
+      '',
+      ' ',
+      '\t',
+      'x'.repeat(256),
+      'käthe',
+      'a\u0000b',
+      'a\n',
+      0,
+      null,
+      true,
+      ['a'],
+      {},
+    ]) {
+      for (const { email } of [user, other])
+        expectError(await loginAgainst({ claims: { sub, email } }), 'login_failed');
+    }
+    expect(await at.deps.sql`SELECT FROM oidc_identities`).toHaveLength(0);
+    expect((await loginAgainst({ claims: { sub: 'x'.repeat(255) } })).status).toBe(200);
+  });
+
+  it.each<readonly [string, () => Lie]>([
     ['about its issuer', () => ({ claims: { iss: 'https://other.example' } })],
     ['about the audience', () => ({ claims: { aud: 'another-client' } })],
     ['about the audience among others', () => ({ claims: { aud: ['agent-trust', 'x'], azp: 'x' } })],
+    ['about the party alone', () => ({ claims: { azp: 'x' } })],
+    ['with an audience that is a number', () => ({ claims: { aud: 1 } })],
+    ['with no audience', () => ({ claims: { aud: [] } })],
+    ['with a token issued in the future', () => ({ claims: { iat: seconds() + 60, exp: seconds() + 600 } })],
+    ['with no time of issue', () => ({ claims: { iat: undefined } })],
+    ['with no end', () => ({ claims: { exp: undefined } })],
+    ['with an end that is text', () => ({ claims: { exp: `${seconds() + 60}` } })],
+    ['with somebody who will log in later', () => ({ claims: { auth_time: seconds() + 3_600 } })],
+    ['with a login at no time', () => ({ claims: { auth_time: 'today' } })],
     ['with the nonce of another login', () => ({ claims: { nonce: 'another' } })],
     ['without a nonce', () => ({ claims: { nonce: undefined } })],
     ['with a token that has expired', () => ({ claims: { exp: seconds() - 60 } })],

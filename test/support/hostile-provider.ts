@@ -13,6 +13,8 @@ export interface Lie {
   readonly signedBy?: 'stranger' | 'nobody';
   /** Over its metadata. */
   readonly metadata?: Claims;
+  /** What its UserInfo endpoint answers; undefined: the subject alone. */
+  readonly userInfo?: Claims;
   /** In place of the answer of the token endpoint. */
   readonly tokenAnswer?: { readonly status: number; readonly body: string };
 }
@@ -58,8 +60,10 @@ export async function startHostileProvider(): Promise<HostileProvider> {
       token_endpoint: `${issuer}/token`,
       jwks_uri: `${issuer}/keys`,
       id_token_signing_alg_values_supported: ['ES256', 'none'],
+      userinfo_endpoint: `${issuer}/userinfo`,
       ...current.lie.metadata,
     }),
+    '/userinfo': () => current.lie.userInfo ?? { sub: 'hostile-subject' },
     '/keys': () => ({ keys }),
     '/token': async () => ({
       access_token: 'access',

@@ -76,7 +76,7 @@ export async function startTestProvider({
   /** Everybody who comes is logged in, and has agreed, without a page. */
   const interact = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const sent = request.headers[personHeader];
-    const person: ProviderPerson | null = typeof sent === 'string' ? JSON.parse(sent) : test.person;
+    const person: ProviderPerson | null = typeof sent === 'string' ? JSON.parse(decodeURIComponent(sent)) : test.person;
     if (person === null) {
       return provider.interactionFinished(request, response, { error: 'access_denied' });
     }
@@ -110,7 +110,7 @@ export async function logInAtProvider(
     const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
     const response = await fetch(url, {
       redirect: 'manual',
-      headers: { cookie, [personHeader]: JSON.stringify(person) },
+      headers: { cookie, [personHeader]: encodeURIComponent(JSON.stringify(person)) },
     });
     for (const each of response.headers.getSetCookie()) {
       const [name = '', value = ''] = (each.split(';')[0] ?? '').split(/=(.*)/s);

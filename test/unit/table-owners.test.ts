@@ -56,7 +56,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'quota/holder-store.ts': ['sidecar_epochs'],
   'quota/spend-store.ts': ['gates', 'passports'],
   'quota/unused-units.ts': ['sidecars'],
-  'oidc/identity-store.ts': ['users'],
+  'oidc/identity-store.ts': ['accounts', 'users'],
   'operations/database-figures.ts': ['approvals', 'feeds', 'sidecars', 'webhook_deliveries', 'webhooks'],
   'operations/routes.ts': ['sidecars'],
   'passkeys/passkey-store.ts': ['oidc_identities', 'users'],
