@@ -1,14 +1,27 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { assertSingleCheck, CheckBatchAnswer, parseCheckBatch } from '../../shared/wire/check-batch.ts';
+import {
+  assertSingleCheck,
+  CheckBatchAnswer,
+  lossesByIndex,
+  parseCheckBatch,
+} from '../../shared/wire/check-batch.ts';
 import type { DecisionAnswer } from '../../shared/wire/decision.ts';
+import { assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
-import { readUncheckedJson } from '../http/json-body.ts';
+import { jsonReader } from '../http/json-body.ts';
 import { IdParams } from '../http/path-id.ts';
 
 /** Decides one check; `body` is what `POST check` takes. Throws what that is refused with. */
 type Check = (caller: Caller, gateId: string, body: unknown) => Promise<DecisionAnswer>;
+
+interface UnreadBatch {
+  readonly text: string;
+  readonly value: unknown;
+}
+
+const readBatch = jsonReader((text): UnreadBatch => ({ text, value: readJsonText(text) }));
 
 /**
  * Many checks at one gate in one call (contract §16). A plugin of its own, because its body is read without a
@@ -17,7 +30,7 @@ type Check = (caller: Caller, gateId: string, body: unknown) => Promise<Decision
 export function batchRoutes(check: Check): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.removeContentTypeParser('application/json');
-    app.addContentTypeParser('application/json', readUncheckedJson);
+    app.addContentTypeParser('application/json', readBatch);
     app.post(
       '/gates/:id/check/batch',
       {
@@ -26,14 +39,20 @@ export function batchRoutes(check: Check): FastifyPluginAsyncTypebox {
         schema: { params: IdParams, response: { 200: CheckBatchAnswer } },
       },
       async (request) => {
-        const checks = parseCheckBatch(request.body);
-        const bytes = Number(request.headers['content-length'] ?? limits.batchBodyBytesMax);
+        // No body at all is `{}`, of which nothing was read.
+        const { text = '{}', value = {} } = request.body as Partial<UnreadBatch>;
+        const checks = parseCheckBatch(value);
+        const losses = lossesByIndex({ text, value }, 'checks');
+        const bytes = Buffer.byteLength(text);
         const results: Static<typeof CheckBatchAnswer>['results'] = [];
         // One after the other: that is their order. Once the client has gone, the rest is not decided.
-        for (const each of checks) {
+        for (const [index, each] of checks.entries()) {
           if (request.socket.destroyed) break;
           try {
+            assertSafeJson(each);
             assertSingleCheck(each, bytes);
+            const loss = losses.get(index);
+            if (loss !== undefined) throw loss;
             results.push(await check(callerOf(request), request.params.id, each));
           } catch (error) {
             results.push(app.renderFailure(error, request));

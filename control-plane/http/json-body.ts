@@ -24,7 +24,8 @@ export const readJson = jsonReader(parseJsonText);
 /** The same for a body of which each part is looked at by itself: nothing in it is safe yet. */
 export const readUncheckedJson = jsonReader(readJsonText);
 
-function jsonReader(parse: (text: string) => unknown) {
+/** Reads bodies with `parse`, which sees no empty one. */
+export function jsonReader(parse: (text: string) => unknown) {
   return async (request: FastifyRequest, payload: IncomingMessage): Promise<unknown> => {
     const bytes = await readBody(payload, request.routeOptions.bodyLimit ?? limits.bodyBytesMax);
     return bytes.length === 0 ? undefined : parse(decodeUtf8(bytes));

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isLossless } from './json-losses.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -7,16 +8,16 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The JSON object that these bytes spell in UTF-8, or null. A byte order mark is refused. Of two members with
- * one name the last counts, and `__proto__` is a member like any other: JSON.parse sees to both, and does not
- * recurse, however deep the text.
+ * The JSON object that these bytes spell in UTF-8, or null. A byte order mark is refused, and so is
+ * what other readers may read differently (json-losses.ts). `__proto__` is a member like any other: JSON.parse
+ * sees to that, and does not recurse, however deep the text.
  */
 export function readJsonObject(bytes: Uint8Array): JsonObject | null {
   if (!isUtf8(bytes)) return null;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {
     const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
+    return isJsonObject(value) && isLossless(text, value) ? value : null;
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 import { limits } from '../model/limits.ts';
 import { isPlain, quote, sortNames } from './canonical-json.ts';
+import { namesIn } from './json-losses.ts';
 import type { JsonObject } from './json-object.ts';
 import { numberText } from './number-text.ts';
 
@@ -26,6 +27,11 @@ export class RequestWriter {
   #root = newStep();
   #budget = 0;
   #isPlain = false;
+  /** Of what was written last: see `isWholeOf`. */
+  #written = 0;
+  #members = 0;
+  #hasLongNumber = false;
+  #hasZeros = false;
   /** Walks since the start. */
   #walks = 0;
   /** Of a copy: characters that it may still have. */
@@ -50,6 +56,26 @@ export class RequestWriter {
   }
 
   /**
+   * Whether JSON.parse has read the value that was written last from this text without a loss
+   * (json-losses.ts). `others`: characters of the text that are around the value, beside members of their own,
+   * and written as RFC 8785 has them.
+   *
+   * The length shows it for most. White space and the first of two members with one name are in the text and
+   * not in the RFC 8785 form, and no string is longer there than in the text; nor is a number, unless it was
+   * written with an exponent and has zeros in a row: `1e8` may make up for a member that is gone. So a text
+   * that is as long as the form has lost neither a member nor a character of a number, and digits can only
+   * have been replaced by as many others where there are sixteen or more.
+   */
+  isWholeOf(
+    text: string,
+    others: { readonly chars: number; readonly members: number } = nothingElse,
+  ): boolean {
+    const isAsLong = text.length === this.#written + others.chars;
+    if (isAsLong && !this.#hasLongNumber && !(this.#hasZeros && exponent.test(text))) return true;
+    return namesIn(text) === this.#members + others.members;
+  }
+
+  /**
    * The same for an object of a program, of which a copy is written: what the program changes later, or says
    * otherwise when it is asked again, is in neither. Null also for what the copy would not show as
    * JSON.stringify does (`toJSON`, undefined, -0), for long lists of names or items, and for more than
@@ -71,6 +97,9 @@ export class RequestWriter {
   /** Returns which walk it is. */
   #begin(isPlain: boolean): number {
     this.#isPlain = isPlain;
+    this.#members = 0;
+    this.#hasLongNumber = false;
+    this.#hasZeros = false;
     this.#budget = stepsPerDocumentMax;
     this.#top = 0;
     this.#walks += 1;
@@ -79,6 +108,7 @@ export class RequestWriter {
 
   #end(text: string | null): string | null {
     if (this.#texts.length > textsMax) this.#texts = [];
+    this.#written = text?.length ?? 0;
     return text;
   }
 
@@ -88,7 +118,7 @@ export class RequestWriter {
         if (this.#isPlain || isPlain(value)) return `"${value}"`;
         return value.isWellFormed() ? quote(value) : null;
       case 'number':
-        return Number.isFinite(value) ? numberText(value) : null;
+        return this.#number(value);
       case 'boolean':
         return value ? 'true' : 'false';
       case 'object':
@@ -100,6 +130,20 @@ export class RequestWriter {
       default:
         return null;
     }
+  }
+
+  #number(value: number): string | null {
+    if (!Number.isFinite(value)) return null;
+    const text = numberText(value);
+    if ((value | 0) === value) {
+      // Most are such, and end in less than three zeros.
+      if (value % 1_000 === 0 && value !== 0) this.#hasZeros = true;
+    } else {
+      const size = Math.abs(value);
+      if (text.length > 15 || size >= 1e21) this.#hasLongNumber = true;
+      if (size < 0.01 || value % 1_000 === 0) this.#hasZeros = true;
+    }
+    return text;
   }
 
   #list(items: readonly unknown[], depth: number): string | null {
@@ -178,6 +222,7 @@ export class RequestWriter {
   /** The members in their order. Their texts lie from `first` on, in the order of the list of `step`. */
   #join(members: Members, first: number, step: Step | null): string | null {
     if (this.#top === first) return '{}';
+    this.#members += this.#top - first;
     const plan = step?.plan ?? this.#makePlan(Object.keys(members));
     this.#top = first;
     if (plan === null) return null;
@@ -224,6 +269,9 @@ export class RequestWriter {
     step.plan = plan;
   }
 }
+
+const nothingElse = { chars: 0, members: 0 } as const;
+const exponent = /\d[eE]/;
 
 type Members = Readonly<Record<string, unknown>>;
 

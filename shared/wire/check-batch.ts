@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { isLossless, jsonLosses } from '../crypto/json-losses.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
@@ -6,7 +7,7 @@ import { CheckBody } from './check.ts';
 import { DecisionAnswer } from './decision.ts';
 import { ErrorAnswer } from './error.ts';
 import { closed } from './fields.ts';
-import { assertSafeJson } from './json.ts';
+import { assertSafeJson, lossRefusal } from './json.ts';
 
 /** `POST /gates/:id/check/batch` (contract §16), for the published document. */
 export const CheckBatchBody = closed({
@@ -32,6 +33,26 @@ export function parseCheckBatch(body: unknown): readonly unknown[] {
   }
   return checks;
 }
+
+/**
+ * What the members of a body's `list` are refused with, by their index, because JSON.parse has not read them
+ * without a loss (`assertLossless`). Throws `invalid_request` for a loss outside of them, and for two lists.
+ */
+export function lossesByIndex(
+  { text, value }: { readonly text: string; readonly value: unknown },
+  list: string,
+): ReadonlyMap<number, ApiError> {
+  if (isLossless(text, value)) return noLosses;
+  const losses = new Map<number, ApiError>();
+  for (const loss of jsonLosses(text)) {
+    const [name, index] = loss.path;
+    if (name !== list || typeof index !== 'number') throw lossRefusal(loss);
+    if (!losses.has(index)) losses.set(index, lossRefusal(loss, 2));
+  }
+  return losses;
+}
+
+const noLosses: ReadonlyMap<number, ApiError> = new Map();
 
 /**
  * Holds a check of a batch to what its own body would be held to: `limits.bodyBytesMax` bytes, and before

@@ -1,18 +1,19 @@
+import { isLossless, type JsonLoss, jsonLosses } from '../crypto/json-losses.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
 
 /**
  * Parses the text of a body. Throws `invalid_json` for what is not JSON, and `invalid_request` for JSON that
- * the rest of the service must never meet (`assertSafeJson`). Of two members with one name the last counts,
- * as in every JSON.parse.
+ * the rest of the service must never meet (`assertSafeJson`) or that is not what it says (`assertLossless`).
  */
 export function parseJsonText(text: string): unknown {
   const value = readJsonText(text);
   assertSafeJson(value);
+  assertLossless(text, value);
   return value;
 }
 
-/** The first half of `parseJsonText`: what it answers is not safe yet. */
+/** The first part of `parseJsonText`: what it answers is not safe yet. */
 export function readJsonText(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -31,10 +32,34 @@ export function readJsonText(text: string): unknown {
 export function assertSafeJson(value: unknown): void {
   const fault = findFault(value, 0);
   if (fault === null) return;
-  const path = fault.path.reverse();
+  throw refusal(fault.path.reverse(), fault.sentence);
+}
+
+/**
+ * Throws `invalid_request`, naming the place, where `value`, which JSON.parse has made of the text, says less
+ * than the text (contract §5): bodies are I-JSON (RFC 7493), because other readers keep what is lost here,
+ * and a hash does not show it.
+ */
+export function assertLossless(text: string, value: unknown): void {
+  if (isLossless(text, value)) return;
+  const { value: loss } = jsonLosses(text).next();
+  // One of the two would have to be wrong: start from refusing.
+  throw loss === undefined ? invalidRequest('body', sentences.name) : lossRefusal(loss);
+}
+
+/** The error of a loss, about the place behind the first `skipped` steps of its path. */
+export const lossRefusal = ({ kind, path }: JsonLoss, skipped = 0): ApiError =>
+  refusal(path.slice(skipped), sentences[kind]);
+
+const sentences = {
+  number: 'A number has more digits than a double holds, or is out of its range: send it as a string.',
+  name: 'Two members of one object have the same name: send one of them.',
+} as const satisfies Record<JsonLoss['kind'], string>;
+
+function refusal(path: readonly (string | number)[], sentence: string): ApiError {
   const strange = path.findIndex((name) => typeof name === 'string' && !plainName.test(name));
   const shown = (strange === -1 ? path : path.slice(0, strange)).join('.').slice(0, paramCharsMax);
-  throw invalidRequest(shown === '' ? 'body' : shown, fault.sentence);
+  return invalidRequest(shown === '' ? 'body' : shown, sentence);
 }
 
 /** A caller's own member names are in the error; a few of them show the place. */

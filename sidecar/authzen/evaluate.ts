@@ -2,8 +2,8 @@ import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { assertSingleCheck } from '../../shared/wire/check-batch.ts';
-import { assertSafeJson } from '../../shared/wire/json.ts';
+import { assertSingleCheck, lossesByIndex } from '../../shared/wire/check-batch.ts';
+import { assertLossless, assertSafeJson } from '../../shared/wire/json.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../enforce/checks-in-order.ts';
 import type { OpenRequestHead } from '../enforce/open-request.ts';
 import { canonicalCheck, parseUncheckedBody } from '../enforce/parse-body.ts';
@@ -26,16 +26,24 @@ export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: bool
     const { requestId } = evaluator;
     const checks = new ChecksInOrder(deps, {
       read: (bytes) => {
-        const { value } = parseUncheckedBody(bytes);
-        const items = (bodies: readonly unknown[]) =>
-          bodies.map((each) => itemOf(deps, evaluator, each, bytes.byteLength));
+        const unchecked = parseUncheckedBody(bytes);
+        const { text, value } = unchecked;
+        const itemOf = (body: unknown, assertWhole: () => void) =>
+          readItem(deps, evaluator, { body, batchBytes: bytes.byteLength, assertWhole });
         const evaluations = isBoxcar ? readEvaluations(value) : null;
         if (evaluations === null) {
-          return { items: items([value]), onEnd: ([reply]) => answerOne(reply, responder, requestId) };
+          const items = [itemOf(value, () => assertLossless(text, value))];
+          return { items, onEnd: ([reply]) => answerOne(reply, responder, requestId) };
         }
         const { bodies, semantic } = evaluations;
+        const losses = lossesByIndex(unchecked, 'evaluations');
         return {
-          items: items(bodies),
+          items: bodies.map((body, index) =>
+            itemOf(body, () => {
+              const loss = losses.get(index);
+              if (loss !== undefined) throw loss;
+            }),
+          ),
           ...(semantic !== 'execute_all' && { endsWith: (reply) => ends(semantic, reply) }),
           onEnd: (replies) => {
             const answers = replies.map(evaluationJson).join(',');
@@ -58,10 +66,20 @@ function answerOne(reply: Reply | undefined, responder: Responder, requestId: Re
   responder.reply(reply.status === 200 ? jsonReply(200, evaluationJson(reply), requestId) : reply);
 }
 
-function itemOf({ writer }: InOrderDeps, evaluator: Evaluator, body: unknown, bytes: number): CheckItem {
+interface UnreadItem {
+  readonly body: unknown;
+  /** Of the whole body. */
+  readonly batchBytes: number;
+  /** Throws where reading it has lost something. */
+  readonly assertWhole: () => void;
+}
+
+function readItem({ writer }: InOrderDeps, evaluator: Evaluator, unread: UnreadItem): CheckItem {
+  const { body, batchBytes, assertWhole } = unread;
   try {
     assertSafeJson(body);
-    assertSingleCheck(body, bytes);
+    assertSingleCheck(body, batchBytes);
+    assertWhole();
     const { subjectId, token, gateId, request } = readEvaluation(body);
     return {
       kind: 'check',

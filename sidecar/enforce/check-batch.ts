@@ -1,5 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
-import { assertSingleCheck, parseCheckBatch } from '../../shared/wire/check-batch.ts';
+import { assertSingleCheck, lossesByIndex, parseCheckBatch } from '../../shared/wire/check-batch.ts';
 import type { LargeBody } from '../http/server.ts';
 import { type CheckItem, ChecksInOrder, type InOrderDeps } from './checks-in-order.ts';
 import type { OpenRequestHead } from './open-request.ts';
@@ -31,11 +31,15 @@ export const checkBatch = (deps: InOrderDeps, head: OpenRequestHead): LargeBody 
 });
 
 function readBatch({ writer }: InOrderDeps, head: OpenRequestHead, body: Buffer): readonly CheckItem[] {
-  const { value, isPlain } = parseUncheckedBody(body);
-  return parseCheckBatch(value).map((check): CheckItem => {
+  const unchecked = parseUncheckedBody(body);
+  const checks = parseCheckBatch(unchecked.value);
+  const losses = lossesByIndex(unchecked, 'checks');
+  return checks.map((check, index): CheckItem => {
+    const loss = losses.get(index);
     try {
       assertSingleCheck(check, body.byteLength);
-      return { kind: 'check', head, check: canonicalCheck(check, writer, isPlain) };
+      const read = canonicalCheck(check, writer, unchecked.isPlain);
+      return loss === undefined ? { kind: 'check', head, check: read } : { kind: 'refused', error: loss };
     } catch (error) {
       return { kind: 'refused', error };
     }

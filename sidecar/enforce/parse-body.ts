@@ -4,7 +4,7 @@ import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/check.ts';
-import { assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
+import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
 
 /** A check that was found to be one. */
 export interface CanonicalCheck {
@@ -22,6 +22,8 @@ interface ReadCheck extends CanonicalCheck {
 interface UsualCheck {
   readonly call: CheckCall;
   readonly passport: VerifiedPassport;
+  /** Of the request alone. */
+  readonly text: string;
   /** See RequestWriter. */
   readonly isPlain: boolean;
 }
@@ -48,14 +50,16 @@ export function readCheck(
   const chars = body.toString('latin1');
   const usual = readUsualCheck(body, chars, isAsciiBody, known);
   if (usual !== null) {
-    const { call, passport, isPlain } = usual;
+    const { call, passport, text, isPlain } = usual;
     const canonical = writer.write(call.request, { depth: 1, isPlain });
-    if (canonical !== null) return { call, canonical, passport };
+    if (canonical !== null && writer.isWholeOf(text)) return { call, canonical, passport };
   }
   const text = isAsciiBody ? chars : textOf(body);
-  const isPlain = isAsciiBody && !text.includes('\\');
-  const { call, canonical } = canonicalCheck(readJsonText(text), writer, isPlain);
-  return { call, canonical, passport: null };
+  const value = readJsonText(text);
+  const check = soundCheck(value, writer, isAsciiBody && !text.includes('\\'));
+  if (check === null) assertSafeJson(value);
+  assertLossless(text, value);
+  return { ...(check ?? { call: parseCheckBody(value), canonical: null }), passport: null };
 }
 
 /**
@@ -63,12 +67,17 @@ export function readCheck(
  * check: what is wrong is said in the order in which it is looked for. `isPlain`: see RequestWriter.
  */
 export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: boolean): CanonicalCheck {
-  if (isCheckCall(value) && (isPlain || value.passport.isWellFormed())) {
-    const canonical = writer.write(value.request, { depth: 1, isPlain });
-    if (canonical !== null) return { call: value, canonical };
-  }
+  const check = soundCheck(value, writer, isPlain);
+  if (check !== null) return check;
   assertSafeJson(value);
   return { call: parseCheckBody(value), canonical: null };
+}
+
+/** Null: it may be none, or not be accepted. */
+function soundCheck(value: unknown, writer: RequestWriter, isPlain: boolean): CanonicalCheck | null {
+  if (!isCheckCall(value) || !(isPlain || value.passport.isWellFormed())) return null;
+  const canonical = writer.write(value.request, { depth: 1, isPlain });
+  return canonical === null ? null : { call: value, canonical };
 }
 
 /**
@@ -98,7 +107,7 @@ function readUsualCheck(
   const request = parseOrNull(text);
   if (!isJsonObject(request)) return null;
   const isPlain = isAsciiBody && !text.includes('\\');
-  return { call: { passport: token, request }, passport, isPlain };
+  return { call: { passport: token, request }, passport, text, isPlain };
 }
 
 function parseOrNull(text: string): unknown {
@@ -112,22 +121,18 @@ function parseOrNull(text: string): unknown {
 /** The JSON of a body of several checks: whether it is accepted is asked for each of them. */
 export interface UncheckedBody {
   readonly value: unknown;
+  readonly text: string;
   /** See RequestWriter. */
   readonly isPlain: boolean;
 }
 
 /** `body`: as it came, or its text where all of its characters are ASCII. */
 export function parseUncheckedBody(body: Buffer | string): UncheckedBody {
-  if (body.length === 0) return { value: {}, isPlain: true };
-  if (typeof body === 'string') return parseAscii(body);
-  const text = asciiOf(body);
-  return text === null ? { value: readJsonText(textOf(body)), isPlain: false } : parseAscii(text);
+  if (body.length === 0) return { value: {}, text: '{}', isPlain: true };
+  const ascii = typeof body === 'string' ? body : asciiOf(body);
+  const text = ascii ?? textOf(body as Buffer);
+  return { value: readJsonText(text), text, isPlain: ascii !== null && !text.includes('\\') };
 }
-
-const parseAscii = (text: string): UncheckedBody => ({
-  value: readJsonText(text),
-  isPlain: !text.includes('\\'),
-});
 
 /** The text of a body whose characters are all ASCII; null for any other. */
 export const asciiOf = (body: Buffer): string | null => (isAscii(body) ? body.toString('latin1') : null);
