@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { Agent, request } from 'undici';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
@@ -48,7 +49,8 @@ export class TargetRefused extends Error {
  *   - Where it is a name, every address that it resolves to is judged, in the look-up of the very connection
  *     that is made: the connection goes to the addresses that were judged, and there is no second look-up
  *     whose answer could differ.
- *   - Redirects are answers like others and are not followed.
+ *   - Redirects are answers like others and are not followed; informational answers (1xx) before the answer
+ *     are passed over. undici is not used because it takes a `100 Continue` for a fault.
  *   - Time and size are bounded.
  *
  * Connections are kept for `webhooksLimits.webhookKeepAliveMs` and used again, never for another host or
@@ -83,42 +85,77 @@ export interface GuardedFetchOptions {
 export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { allowPrivate } = options;
   const resolve = options.resolve ?? (allowPrivate ? askThisMachine : askDns());
-  const agent = new Agent({
-    connections: webhooksLimits.webhookAttemptsAtOnceMax,
-    pipelining: 1,
-    keepAliveTimeout: webhooksLimits.webhookKeepAliveMs,
-    // Without this the server's own `Keep-Alive` header counts, up to ten minutes.
-    keepAliveMaxTimeout: webhooksLimits.webhookKeepAliveMs,
-    connect: {
-      timeout: limits.webhookTimeoutMs,
-      lookup: judgingLookup(resolve, allowPrivate),
-      ...(options.ca === undefined ? {} : { ca: options.ca }),
-    },
-  });
+  const agents = agentsFor(judgingLookup(resolve, allowPrivate), options.ca);
+  const running = new Set<ClientRequest>();
   return {
     checkTarget: (url) => void targetOf(url, allowPrivate),
-    request: async (url, { method, headers, body, maxBytes, timeoutMs, signal }) => {
+    request: async (url, asked) => {
       const target = targetOf(url, allowPrivate);
-      const deadline = deadlineOf(timeoutMs, signal);
+      const sent = send(agents, target, asked);
+      running.add(sent);
+      const deadline = deadlineOf(sent, asked);
       try {
-        const answer = await request(target, {
-          dispatcher: agent,
-          method,
-          headers: { 'user-agent': userAgent, ...headers },
-          body: body ?? null,
-          signal: deadline.signal,
-          // The deadline covers both.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        });
-        const read = await readBody(answer.body, maxBytes);
-        return { status: answer.statusCode, headers: firstValues(answer.headers), ...read };
+        const answer = await answerTo(sent, asked.body);
+        const read = await readBody(answer, asked.maxBytes);
+        return { status: answer.statusCode ?? 0, headers: firstValues(answer.headers), ...read };
+      } catch (error) {
+        // An answer that is cut off says no more than that.
+        throw deadline.endedBy() ?? error;
       } finally {
         deadline.clear();
+        running.delete(sent);
       }
     },
-    close: () => agent.destroy(),
+    close: async () => {
+      for (const sent of running) sent.destroy(new Error('this program stops'));
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
   };
+}
+
+interface Agents {
+  readonly plain: Agent;
+  readonly tls: TlsAgent;
+}
+
+function agentsFor(judged: LookupFunction, ca: string | undefined): Agents {
+  const options = {
+    keepAlive: true,
+    // Of a connection without a request. A server may ask for less in its header `Keep-Alive`, not for more.
+    timeout: webhooksLimits.webhookKeepAliveMs,
+    maxSockets: webhooksLimits.webhookAttemptsAtOnceMax,
+    scheduling: 'lifo',
+    lookup: judged,
+  } as const;
+  return { plain: new Agent(options), tls: new TlsAgent(ca === undefined ? options : { ...options, ca }) };
+}
+
+function send(agents: Agents, target: URL, { method, headers, body }: GuardedRequest): ClientRequest {
+  const isTls = target.protocol === 'https:';
+  return (isTls ? tlsRequest : request)(target, {
+    agent: isTls ? agents.tls : agents.plain,
+    method,
+    headers: {
+      'user-agent': userAgent,
+      ...headers,
+      ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
+    },
+  });
+}
+
+/** Rejects with what `sent` was destroyed with, or why there is no answer. */
+function answerTo(sent: ClientRequest, body: string | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sent.once('response', resolve);
+    // Nobody has asked for another protocol.
+    sent.once('upgrade', (_answer, socket) => {
+      socket.destroy();
+      reject(new Error('the server answers 101'));
+    });
+    // Stays on: a connection that breaks later emits its error here as well.
+    sent.on('error', reject);
+    sent.end(body);
+  });
 }
 
 const userAgent = `agent-trust/${packageVersion} (+webhooks)`;
@@ -127,14 +164,18 @@ const userAgent = `agent-trust/${packageVersion} (+webhooks)`;
  * AbortSignal.timeout and AbortSignal.any stay behind when the request is long over; with thousands a second
  * that adds up.
  */
-function deadlineOf(timeoutMs: number, signal: AbortSignal | undefined) {
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-  const stop = () => controller.abort(signal?.reason);
+function deadlineOf(sent: ClientRequest, { timeoutMs, signal }: GuardedRequest) {
+  let endedBy: Error | null = null;
+  const end = (reason: Error) => {
+    endedBy = reason;
+    sent.destroy(reason);
+  };
+  const timer = setTimeout(() => end(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  const stop = () => end(signal?.reason);
   if (signal?.aborted === true) stop();
   signal?.addEventListener('abort', stop);
   return {
-    signal: controller.signal,
+    endedBy: () => endedBy,
     clear: () => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', stop);
@@ -217,20 +258,15 @@ const askThisMachine = (host: string): Promise<readonly string[]> =>
     );
   });
 
-interface Body extends AsyncIterable<Uint8Array> {
-  on(event: 'error', listener: () => void): unknown;
-}
-
 async function readBody(
-  body: Body,
+  answer: IncomingMessage,
   maxBytes: number,
 ): Promise<{ readonly body: Uint8Array; readonly isCut: boolean }> {
   assert(maxBytes > 0, 'some of an answer is read');
-  // Leaving the loop early ends the connection, which the body then reports as an error of its own.
-  body.on('error', () => undefined);
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  for await (const piece of body) {
+  // Leaving the loop early ends the connection.
+  for await (const piece of answer) {
     pieces.push(piece);
     bytes += piece.length;
     if (bytes > maxBytes) break;

@@ -24,13 +24,20 @@ export type WebhookVerdict =
     }
   | { readonly kind: 'invalid'; readonly fault: WebhookFault };
 
+type HeaderValue = string | readonly string[] | null | undefined;
+
+/** `Headers`, a `Map`, pairs, or an object as node:http, API Gateway and others have it. */
+export type WebhookHeaders =
+  | Iterable<readonly [name: string, value: HeaderValue]>
+  | Readonly<Record<string, HeaderValue>>;
+
 /** Standard Webhooks: five minutes both ways. */
 const toleranceMsDefault = 5 * 60 * 1_000;
 
 /**
  * Verifies that this service sent exactly this body, and not long ago. `body` is what arrived, byte for byte:
- * parsed and rendered again it does not verify. `headers` have their names in lower case, as node:http gives
- * them. `secrets`: those of the endpoint, both of them while one replaces the other; throws TypeError for
+ * parsed and rendered again it does not verify. `headers` may have their names in any letters, and their
+ * values in arrays. `secrets`: those of the endpoint, both of them while one replaces the other; throws TypeError for
  * text that is no `whsec_…` secret, because then nothing could ever verify.
  *
  * Never throws otherwise, whatever arrived. Does NOT remember ids: an event may arrive more than once, and
@@ -38,18 +45,17 @@ const toleranceMsDefault = 5 * 60 * 1_000;
  */
 export function verifyWebhook(
   body: string | Uint8Array,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
+  headers: WebhookHeaders,
   secrets: readonly string[],
   options: { readonly toleranceMs?: number; readonly nowMs?: number } = {},
 ): WebhookVerdict {
   const keys = secrets.map(keyOf);
-  const id = headers['webhook-id'];
-  const timestamp = headers['webhook-timestamp'];
-  const signatures = headers['webhook-signature'];
-  if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') {
-    return invalid('headers_missing');
-  }
-  if (!/^[0-9]{1,12}$/.test(timestamp)) return invalid('headers_missing');
+  const [id = '', ...otherIds] = valuesOf(headers, 'webhook-id');
+  const [timestamp = '', ...otherTimes] = valuesOf(headers, 'webhook-timestamp');
+  const signatures = valuesOf(headers, 'webhook-signature').join(' ').replaceAll(', ', ' ');
+  // Of two, this one would be verified and the other one might be used.
+  if (otherIds.length + otherTimes.length > 0) return invalid('headers_missing');
+  if (id === '' || signatures === '' || !/^[0-9]{1,12}$/.test(timestamp)) return invalid('headers_missing');
   const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
   const message = { id, timestampS: Number(timestamp), body: text };
   // The signature comes first: only then does it mean something that the time is wrong.
@@ -61,6 +67,15 @@ export function verifyWebhook(
   if (ageMs > toleranceMs) return invalid('too_old');
   if (ageMs < -toleranceMs) return invalid('too_new');
   return readEvent(id, text);
+}
+
+/** All that come under this name, in any letters. */
+function valuesOf(headers: WebhookHeaders, wanted: string): readonly string[] {
+  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
+  return pairs
+    .filter(([name]) => String(name).toLowerCase() === wanted)
+    .flatMap(([, value]): readonly HeaderValue[] => [value].flat())
+    .filter((value) => typeof value === 'string');
 }
 
 function keyOf(secret: string): Uint8Array {

@@ -215,7 +215,7 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
   ])('answers 503 to %s after %s ms, which is no fault of the agent', async (reason, after_ms, seconds) => {
     const retry = { retryable: true, after_ms };
     const block = { decision: 'BLOCK', reason, attestation_id: 'att_1', detail: 'Later.', retry };
-    const server = await startScriptedServer((socket) => socket.write(http(200, block)));
+    const server = await startScriptedServer((socket) => void socket.write(http(200, block)));
     closing.push(() => server.close());
     const { order, handled } = await open({ dangerouslyServeWithoutDecision: true }, sidecarAt(server.url));
     const { status, body, headers } = await order(5);

@@ -76,6 +76,15 @@ describe('whatever goes wrong is UNAVAILABLE', () => {
     await gone;
   });
 
+  it('informational answers alone; those before an answer are passed over', async () => {
+    const hints = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';
+    const server = await serve((socket) => void socket.write(hints + http(200, permit)));
+    const sidecar = sidecarAt(server.url);
+    for (let i = 0; i < 3; i += 1) expect(await sidecar.check(gateId, input)).toMatchObject(permit);
+    const endless = await serve((socket) => void socket.write(hints.repeat(1_000)));
+    expect(await sidecarAt(endless.url, 200).check(gateId, input)).toMatchObject({ reason: 'timeout' });
+  });
+
   it('500 ms by default', async () => {
     const server = await serve(() => undefined);
     const sidecar = new Sidecar({ url: server.url, apiKey });

@@ -6,6 +6,7 @@ import {
   verifyCatalog,
   verifyDiscoveryResult,
   verifyWebhook,
+  type WebhookHeaders,
 } from '../../clients/node/src/verify.ts';
 import { smallOrderKeys } from '../support/ed25519-edge-cases.ts';
 import { at, exportLinesOf, jsonLinesOf, jwksOf, sampleChain, sampleKey } from '../support/sample-chains.ts';
@@ -21,6 +22,29 @@ afterAll(() => service.close());
 
 // biome-ignore lint/suspicious/noExplicitAny: signed things are changed member by member here
 type Any = any;
+
+/** The same headers as frameworks and gateways have them. */
+const shapesOf = (headers: Readonly<Record<string, string>>): Readonly<Record<string, WebhookHeaders>> => {
+  const entries = Object.entries(headers);
+  const named = (
+    change: (name: string) => string,
+    shape: (value: string) => string | string[] = (value) => value,
+  ) => Object.fromEntries(entries.map(([name, value]) => [change(name), shape(value)]));
+  const capital = (name: string) => name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase());
+  return {
+    'names in capitals': named((name) => name.toUpperCase()),
+    'names as HTTP/1 writes them': named(capital),
+    'values in arrays, as headersDistinct has them': named(
+      (name) => name,
+      (value) => [value],
+    ),
+    'arrays under other letters': named(capital, (value) => [value]),
+    Headers: new Headers(headers),
+    'a Map': new Map(Object.entries(named(capital))),
+    pairs: entries.map(([name, value]) => [capital(name), value] as const),
+    'beside others': { host: 'a', cookie: undefined, 'x-null': null, ...headers },
+  };
+};
 
 describe('verifyWebhook', () => {
   const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
@@ -48,6 +72,32 @@ describe('verifyWebhook', () => {
     ] as const) {
       const verdict = await verifyWebhook(sent, given, secret, { nowMs });
       expect(verdict).toMatchObject({ valid: true, id: 'evt_1', event: 'passport.revoked' });
+    }
+  });
+
+  it.each(Object.keys(shapesOf({})))('finds its headers: %s', async (shape) => {
+    const given = shapesOf(headersFor(body))[shape] ?? {};
+    expect(await verifyWebhook(body, given, secret, { nowMs })).toMatchObject({ valid: true, id: 'evt_1' });
+  });
+
+  it('takes a signature of several headers, and of two ids or times none', async () => {
+    const { 'webhook-signature': own, ...others } = headersFor(body);
+    const foreign = 'v1,AAAA';
+    for (const signature of [[foreign, own], [own, foreign], `${foreign}, ${own}`, `${own}, ${foreign}`]) {
+      const headers = { ...others, 'webhook-signature': signature };
+      expect(await verifyWebhook(body, headers, secret, { nowMs })).toMatchObject({ valid: true });
+    }
+    const headers = headersFor(body);
+    for (const two of [
+      { ...headers, 'Webhook-Id': 'evt_2' },
+      { ...headers, 'WEBHOOK-TIMESTAMP': headers['webhook-timestamp'] },
+      { ...headers, 'webhook-id': ['evt_1', 'evt_2'] },
+      [...Object.entries(headers), ['webhook-id', 'evt_2'] as const],
+    ]) {
+      expect(await verifyWebhook(body, two, secret, { nowMs })).toEqual({
+        valid: false,
+        fault: 'headers_missing',
+      });
     }
   });
 

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   type GuardedFetch,
@@ -212,6 +212,60 @@ describe('with a receiver', () => {
       timeoutMs: webhooksLimits.webhookKeepAliveMs + 2_000,
     });
     server.close();
+  });
+
+  const informational = {
+    'a 100 Continue': 'HTTP/1.1 100 Continue\r\n\r\n',
+    'a 103 with headers': 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\ncontent-length: 9\r\n\r\n',
+    'a 102': 'HTTP/1.1 102 Processing\r\n\r\n',
+    'several of them': 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 199 Later\r\n\r\nHTTP/1.1 100 Again\r\n\r\n',
+  };
+  it.each(Object.entries(informational))('passes over %s before the answer', async (_, bytes) => {
+    const server = createTcpServer((socket) => {
+      // On one connection, one request after the other; before and after the body of a request.
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk) => {
+        if (chunk.includes('POST ')) socket.write(bytes);
+        if (chunk.toString().endsWith('{}'))
+          socket.write(`${bytes}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok`);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { request } = guard({ allowPrivate: true });
+    for (let i = 0; i < 3; i += 1) {
+      const answer = await request(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, once);
+      expect([answer.status, Buffer.from(answer.body).toString(), answer.headers['link']]).toEqual([
+        200,
+        'ok',
+        undefined,
+      ]);
+    }
+    server.close();
+  });
+
+  it.each([
+    'HTTP/1.1 103 Early Hints\r\n\r\n',
+    'HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n',
+  ])('takes no %j for the answer, nor waits for ever', async (bytes) => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined);
+      const again = setInterval(() => socket.write(bytes), 10);
+      socket.once('close', () => clearInterval(again));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { request } = guard({ allowPrivate: true });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    await expect(request(url, { ...once, timeoutMs: 300 })).rejects.toThrow(/no answer within|answers 101/);
+    server.close();
+  });
+
+  it('ends what is under way when it closes', async () => {
+    receiver.answer(() => undefined);
+    const { request, close } = guard({ allowPrivate: true });
+    const running = request(receiver.url, once);
+    await until(() => receiver.received.length > 0, { what: 'the request' });
+    await close();
+    await expect(running).rejects.toThrow('this program stops');
   });
 
   it('sends the given body and headers', async () => {

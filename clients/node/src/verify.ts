@@ -8,4 +8,10 @@ export {
   verifyCatalog,
   verifyDiscoveryResult,
 } from './verify/catalog.ts';
-export { verifyWebhook, type WebhookOptions, type WebhookVerdict, webhookFaults } from './verify/webhook.ts';
+export {
+  verifyWebhook,
+  type WebhookHeaders,
+  type WebhookOptions,
+  type WebhookVerdict,
+  webhookFaults,
+} from './verify/webhook.ts';

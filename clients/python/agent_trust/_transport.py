@@ -85,6 +85,17 @@ class Failure:
     cause: BaseException
 
 
+class _Response(http.client.HTTPResponse):
+    """Passes over every informational answer, as a proxy may send 103; `http.client` does so for 100 alone."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        while True:
+            line: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+            if not 100 < line[1] < 200 or line[1] == 101:
+                return line
+            http.client.parse_headers(self.fp)
+
+
 class _Connection(http.client.HTTPConnection):
     """Every wait for the socket ends at the deadline of the call that uses the connection."""
 
@@ -108,7 +119,7 @@ class _Connection(http.client.HTTPConnection):
         self.sock.sendall(data)
 
     def _response(self, sock: socket.socket, *args: Any, **kwargs: Any) -> http.client.HTTPResponse:
-        response = http.client.HTTPResponse(sock, *args, **kwargs)
+        response = _Response(sock, *args, **kwargs)
         response.fp.close()
         response.fp = _AnswerFile(_Reader(self), self)
         return response

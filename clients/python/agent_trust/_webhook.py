@@ -7,11 +7,14 @@ import hmac
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 # One for the secret, and one for each of at most four earlier ones; others may add their own.
 _SIGNATURES_MAX = 16
+
+# Of any framework: names in any letters, values alone or in lists, both as text or bytes.
+Headers = Mapping[str, Any] | Iterable[tuple[Any, Any]]
 
 WebhookFault = Literal["headers_missing", "signature_invalid", "too_old", "too_new", "malformed"]
 
@@ -31,7 +34,7 @@ class Webhook(NamedTuple):
 
 def verify_webhook(
     body: bytes,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Sequence[str],
     *,
     tolerance_s: float = 300,
@@ -39,14 +42,19 @@ def verify_webhook(
 ) -> Webhook:
     """Whether the service sent exactly this body, at most `tolerance_s` from `now_s` (default: now).
 
-    `body` is what arrived, byte for byte. `secrets`: that of the endpoint, or the old and the new one while
+    `body` is what arrived, byte for byte. `headers` may have their names in any letters, and their values in
+    lists; pairs are taken, too. `secrets`: that of the endpoint, or the old and the new one while
     it is rolled. Raises ValueError for text that is no `whsec_…` secret, and nothing else. Does NOT
     remember ids: an event may come more than once.
     """
     keys = [_key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
-    values = {name.lower(): value for name, value in headers.items()}
-    own_id, timestamp = values.get("webhook-id", ""), values.get("webhook-timestamp", "")
-    signatures = values.get("webhook-signature", "")
+    ids, times, lines = (
+        _values_of(headers, f"webhook-{name}") for name in ("id", "timestamp", "signature")
+    )
+    # Of two, this one would be verified and the other one might be used.
+    if len(ids) != 1 or len(times) != 1:
+        return Webhook("headers_missing")
+    own_id, timestamp, signatures = ids[0], times[0], " ".join(lines).replace(", ", " ")
     if not own_id or not signatures or not re.fullmatch(r"[0-9]{1,12}", timestamp):
         return Webhook("headers_missing")
     message = f"{own_id}.{timestamp}.".encode() + body
@@ -66,6 +74,20 @@ def verify_webhook(
     if not isinstance(event, str) or not isinstance(at, str) or not isinstance(data, dict):
         return Webhook("malformed")
     return Webhook(None, own_id, event, at, data)
+
+
+def _values_of(headers: Any, wanted: str) -> list[str]:
+    """All that come under this name."""
+    found: list[str] = []
+    for name, value in headers.items() if hasattr(headers, "items") else headers:
+        if _text(name).lower() == wanted:
+            values = [value] if isinstance(value, (str, bytes)) else value
+            found += [_text(each) for each in values or () if isinstance(each, (str, bytes))]
+    return found
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _key_of(secret: str) -> bytes:

@@ -73,6 +73,17 @@ class WhateverGoesWrong(Case):
         decision = self.sidecar(f"http://127.0.0.1:{self.free_port()}").check(GATE, "a.b.c", PLAIN)
         self.assert_unavailable(decision, "connection_failed")
 
+    def test_informational_answers_are_none(self) -> None:
+        hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\ncontent-length: 3\r\n\r\n"
+        sidecar = self.sidecar(self.serve(writes(hints + http(200, PERMIT))).url)
+        for _ in range(3):
+            self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN), PERMIT)
+        endless = self.serve(lambda connection, _: connection.sendall(hints * 1_000))
+        self.assert_unavailable(self.sidecar(endless.url, 200).check(GATE, "a.b.c", PLAIN), "timeout")
+        other = self.serve(writes(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\n\r\n"))
+        decision = self.sidecar(other.url, 1_000).check(GATE, "a.b.c", PLAIN)
+        self.assertEqual(decision["decision"], "UNAVAILABLE")
+
     def test_no_answer_within_the_deadline_of_500_ms(self) -> None:
         server = self.serve(lambda connection, number: None)
         with Sidecar(server.url, KEY) as sidecar:

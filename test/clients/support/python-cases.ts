@@ -207,8 +207,19 @@ function webhooks(): readonly object[] {
   const { 'webhook-id': _, ...withoutId } = signed(body);
   return [
     of('as it is', null),
-    of('with names as HTTP writes them', null, {
-      headers: { ...signed(body), 'Webhook-Id': 'evt_1' },
+    of('with names as HTTP writes them', null, { headers: { ...withoutId, 'Webhook-Id': 'evt_1' } }),
+    of('with values in lists', null, {
+      headers: Object.entries(signed(body)).map(([name, value]) => [name.toUpperCase(), [value]]),
+    }),
+    of('as pairs, with a second signature', null, {
+      headers: [...Object.entries(signed(body)), ['webhook-signature', 'v1,AAAA']],
+    }),
+    of('with signatures as proxies join them', null, {
+      headers: { ...signed(body), 'webhook-signature': `v1,AAAA, ${signed(body)['webhook-signature']}` },
+    }),
+    of('with two ids', 'headers_missing', { headers: { ...signed(body), 'Webhook-Id': 'evt_2' } }),
+    of('with a time in a list of two', 'headers_missing', {
+      headers: { ...signed(body), 'webhook-timestamp': ['1', '2'] },
     }),
     of('by the old and the new secret', null, { headers: signed(body, [other, secret]) }),
     of('for either secret', null, { secrets: [other, secret] }),

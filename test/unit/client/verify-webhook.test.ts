@@ -47,6 +47,29 @@ describe('verifyWebhook', () => {
     expect(verifyWebhook(body, headersOf(body, [secret]), [other, secret], at(0)).kind).toBe('valid');
   });
 
+  it('finds its headers under any letters, in arrays, Headers, maps and pairs', () => {
+    const own = headersOf();
+    const capital = Object.entries(own).map(([name, value]) => [name.toUpperCase(), value] as const);
+    const arrays = Object.fromEntries(capital.map(([name, value]) => [name, [value]]));
+    for (const headers of [
+      Object.fromEntries(capital),
+      arrays,
+      new Headers(own),
+      new Map(capital),
+      capital,
+    ]) {
+      expect(verifyWebhook(body, headers, [secret], at(0)).kind).toBe('valid');
+    }
+    const two = { ...own, 'webhook-signature': ['v1,AAAA', own['webhook-signature']] };
+    expect(verifyWebhook(body, two, [secret], at(0)).kind).toBe('valid');
+    for (const headers of [
+      { ...own, 'Webhook-Id': 'evt_2' },
+      { ...own, 'webhook-timestamp': ['1', '2'] },
+    ]) {
+      expect(fault(verifyWebhook(body, headers, [secret], at(0)))).toBe('headers_missing');
+    }
+  });
+
   it('refuses another body, id, time, secret or version', () => {
     const headers = headersOf();
     const wrong = [

@@ -26,29 +26,32 @@ export interface WebhookOptions {
   readonly nowMs?: number;
 }
 
-interface HeaderMap {
-  get(name: string): string | null;
-}
+type HeaderValue = string | readonly string[] | null | undefined;
+
+/** `Headers`, a `Map`, pairs, or an object as node:http, API Gateway and others have it. */
+export type WebhookHeaders =
+  | { get(name: string): string | null }
+  | Iterable<readonly [name: string, value: HeaderValue]>
+  | Readonly<Record<string, HeaderValue>>;
 
 /**
  * Whether the service sent exactly this body, and not long ago (docs/webhooks.md). `body` is what arrived,
- * byte for byte. `headers` are a `Headers`, or an object with names in lower case as node:http has it.
+ * byte for byte. `headers` may have their names in any letters, and their values in arrays.
  * `secrets`: that of the endpoint, or the old and the new one while it is rolled. Throws TypeError for text
  * that is no `whsec_…` secret, and nothing else. Does NOT remember ids: an event may come more than once.
  */
 export async function verifyWebhook(
   body: string | Uint8Array,
-  headers: HeaderMap | Readonly<Record<string, string | readonly string[] | undefined>>,
+  headers: WebhookHeaders,
   secrets: string | readonly string[],
   { toleranceMs = 5 * 60 * 1_000, nowMs = Date.now() }: WebhookOptions = {},
 ): Promise<WebhookVerdict> {
   const keys = [secrets].flat().map(keyOf);
-  const header = (name: string): string => {
-    const value = isHeaderMap(headers) ? headers.get(name) : headers[name];
-    return typeof value === 'string' ? value : '';
-  };
-  const [id, timestamp] = [header('webhook-id'), header('webhook-timestamp')];
-  const signatures = header('webhook-signature');
+  const [id = '', ...otherIds] = valuesOf(headers, 'webhook-id');
+  const [timestamp = '', ...otherTimes] = valuesOf(headers, 'webhook-timestamp');
+  const signatures = valuesOf(headers, 'webhook-signature').join(' ');
+  // Of two, this one would be verified and the other one might be used.
+  if (otherIds.length + otherTimes.length > 0) return invalid('headers_missing');
   if (id === '' || signatures === '' || !/^\d{1,12}$/.test(timestamp)) return invalid('headers_missing');
   const head = encode(`${id}.${timestamp}.`);
   const bytes = typeof body === 'string' ? encode(body) : body;
@@ -64,8 +67,20 @@ export async function verifyWebhook(
   return eventOf(id, bytes);
 }
 
-const isHeaderMap = (headers: object): headers is HeaderMap =>
-  typeof (headers as Partial<HeaderMap>).get === 'function';
+/** All that come under this name, in any letters. */
+function valuesOf(headers: WebhookHeaders, wanted: string): readonly string[] {
+  const given = headers as Partial<Iterable<readonly [string, HeaderValue]>> & {
+    get?: (name: string) => string | null;
+  };
+  const isIterable = typeof given[Symbol.iterator] === 'function';
+  const found: readonly unknown[] =
+    !isIterable && typeof given.get === 'function'
+      ? [given.get(wanted)]
+      : [...(isIterable ? (headers as Iterable<readonly [string, HeaderValue]>) : Object.entries(headers))]
+          .filter(([name]) => String(name).toLowerCase() === wanted)
+          .flatMap(([, value]) => value);
+  return found.filter((value) => typeof value === 'string');
+}
 
 function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   const key = secret.startsWith('whsec_') ? fromBase64(secret.slice(6)) : null;
@@ -73,7 +88,7 @@ function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   return key;
 }
 
-/** Several signatures are in the header with a space between. */
+/** Several signatures are in the header with a space between, several headers with a comma before it. */
 async function isSignedWith(
   key: Uint8Array<ArrayBuffer>,
   message: Uint8Array<ArrayBuffer>,
@@ -81,7 +96,7 @@ async function isSignedWith(
 ): Promise<boolean> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   const hmac = await crypto.subtle.importKey('raw', key, algorithm, false, ['verify']);
-  for (const signature of signatures.split(' ').slice(0, signaturesMax)) {
+  for (const signature of signatures.split(/,? +/).slice(0, signaturesMax)) {
     const bytes = signature.startsWith('v1,') ? fromBase64(signature.slice(3)) : null;
     if (bytes !== null && (await crypto.subtle.verify('HMAC', hmac, bytes, message))) return true;
   }
