@@ -11,6 +11,7 @@ import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
 import { packageVersion } from '../shared/runtime/package-version.ts';
 import {
+  ignoredSettings,
   originOf,
   type Program,
   parseSettings,
@@ -33,6 +34,12 @@ async function run<Settings extends SettingValues>(
   start: (settings: Settings, extras: { logger: Logger; signal: AbortSignal }) => Promise<Running>,
 ): Promise<number> {
   const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name });
+  for (const setting of ignoredSettings(process.env)) {
+    logger.warn(
+      { setting },
+      'ignored: it holds the address of a Service, which Kubernetes sets; AGENT_TRUST_<NAME> sets it for certain',
+    );
+  }
   return runUntilSignal(
     (signal) =>
       start(settings, { logger, signal }).catch((error: unknown) => {

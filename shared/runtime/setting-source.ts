@@ -20,6 +20,9 @@ const fileSuffix = '_FILE';
  */
 const secretFileBytesMax = 64 * 1024;
 
+/** The address of a Service, as Kubernetes and container links give it to every container beside it. */
+const serviceAddress = /^(?:tcp|udp|sctp):\/\/(?:\[[0-9a-f:.]+\]|[\d.]+):\d{1,5}$/i;
+
 /** Read by commands (docs/cli.md), not by the service: no settings, and no typing errors either. */
 const namesOfCommands: ReadonlySet<string> = new Set([
   'AGENT_TRUST_API_KEY',
@@ -32,8 +35,9 @@ const namesOfCommands: ReadonlySet<string> = new Set([
  * Finds the text of the setting `name` (contract §1): in `AGENT_TRUST_<name>`, which wins, else in `<name>`;
  * for a secret also in the file that `AGENT_TRUST_<name>_FILE` or `<name>_FILE` names, without the line break
  * at its end. Null: nothing is given. An empty variable counts as not given, because that is what `${NAME:-}`
- * of a compose file makes of one; an empty file is an error, because a mount that failed leaves one. Returns
- * Wrong, which names the variable, for a value and a file at once and for a file that holds no single line.
+ * of a compose file makes of one; so does the address of a Service whose name happens to be ours
+ * (`isOfService`); an empty file is an error, because a mount that failed leaves one. Returns Wrong, which
+ * names the variable, for a value and a file at once and for a file that holds no single line.
  */
 export function givenSetting(
   name: string,
@@ -41,7 +45,7 @@ export function givenSetting(
   { isSecret }: { readonly isSecret: boolean },
 ): Given | Wrong | null {
   for (const variable of [`${prefix}${name}`, name]) {
-    const text = environment[variable] ?? '';
+    const text = isOfService(variable, environment) ? '' : (environment[variable] ?? '');
     const fileVariable = `${variable}${fileSuffix}`;
     const file = isSecret ? (environment[fileVariable] ?? '') : '';
     if (text !== '' && file !== '')
@@ -51,6 +55,25 @@ export function givenSetting(
   }
   return null;
 }
+
+/**
+ * Whether the platform has set this variable and not the operator: for a Service called `sidecar` Kubernetes
+ * sets SIDECAR_PORT=tcp://10.0.0.1:8090. Names with our prefix are ours alone, so there it is an error.
+ */
+function isOfService(variable: string, environment: Environment): boolean {
+  const isServicePort = variable.endsWith('_PORT') && !variable.startsWith(prefix);
+  return isServicePort && serviceAddress.test(environment[variable] ?? '');
+}
+
+/** The settings whose variables hold the address of a Service, and are not read for that reason. */
+export const namesOfServices = (environment: Environment, settings: Readonly<Record<string, unknown>>) =>
+  Object.keys(settings).filter((name) => isOfService(name, environment));
+
+/** What to do about the address of a Service in a variable of ours; empty: it holds none. */
+export const serviceHint = (variable: string, text: string): string =>
+  serviceAddress.test(text)
+    ? `. Kubernetes sets ${variable} for a Service called ${variable.slice(0, variable.lastIndexOf('_')).toLowerCase().replaceAll('_', '-')}; set enableServiceLinks: false in the pod, or rename the Service`
+    : '';
 
 /** The message names the file, never what is in it. */
 function readSecret(variable: string, file: string): Given | Wrong {

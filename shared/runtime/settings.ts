@@ -1,6 +1,12 @@
 import { limits } from '../model/limits.ts';
 import { type LogLevel, logLevels } from './logger.ts';
-import { type Environment, givenSetting, unknownNames } from './setting-source.ts';
+import {
+  type Environment,
+  givenSetting,
+  namesOfServices,
+  serviceHint,
+  unknownNames,
+} from './setting-source.ts';
 import {
   apiKey,
   connectionString,
@@ -331,9 +337,9 @@ function readSettings(
     const value = text === null ? null : row.read(text);
     if (!(value instanceof Wrong)) return [name, value];
     const source = given?.file ? ` (read from ${given.file})` : '';
-    problems.push(
-      `${given?.variable ?? name} ${value.sentence}${source}${row.isSecret ? '' : `, not "${text}"`}.`,
-    );
+    const variable = given?.variable ?? name;
+    const shown = row.isSecret ? '' : `, not "${text}"${serviceHint(variable, text ?? '')}`;
+    problems.push(`${variable} ${value.sentence}${source}${shown}.`);
     return [name, null];
   };
   // Each row reads its own type; that a value belongs to its row is what Object.fromEntries cannot say.
@@ -341,6 +347,10 @@ function readSettings(
   problems.push(...unknownNames(environment, settings));
   return { values, problems };
 }
+
+/** See `namesOfServices`; told once the program can log. */
+export const ignoredSettings = (environment: Environment): readonly string[] =>
+  namesOfServices(environment, settings);
 
 /** Whether a value is given at all, right or wrong. */
 const isSet = (environment: Environment, name: SettingName): boolean =>

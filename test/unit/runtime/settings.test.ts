@@ -6,6 +6,7 @@ import { makeApiKey } from '../../../shared/crypto/api-key.ts';
 import { describeSettings, renderSettingsTable } from '../../../shared/runtime/describe-settings.ts';
 import {
   type Environment,
+  ignoredSettings,
   originOf,
   parseSettings,
   parseSidecarSettings,
@@ -254,6 +255,44 @@ describe('AGENT_TRUST_<NAME>', () => {
   it('says what to do about the names that Kubernetes injects', () => {
     const [problem] = problemsOf(() => controlPlane({ AGENT_TRUST_SERVICE_HOST: '10.0.0.7' }));
     expect(problem).toMatch(/enableServiceLinks: false/);
+  });
+
+  it.each(['tcp://10.0.0.1:8090', 'udp://10.0.0.1:53', 'tcp://[fd00::1]:8090', 'sctp://10.1.2.3:1'])(
+    'ignores SIDECAR_PORT=%s, which Kubernetes sets for a Service called sidecar, and names it',
+    (address) => {
+      const environment = { SIDECAR_PORT: address, PORT: '1' };
+      expect(parseSettings(['control-plane', 'sidecar'], environment)).toMatchObject({
+        SIDECAR_PORT: 8090,
+        PORT: 1,
+      });
+      expect(ignoredSettings(environment)).toEqual(['SIDECAR_PORT']);
+      expect(describeSettings(['sidecar'], environment)).not.toContain(address);
+    },
+  );
+
+  it.each([
+    ['SIDECAR_PORT', 'tcp://10.0.0.1'],
+    ['SIDECAR_PORT', 'http://10.0.0.1:8090'],
+    ['PORT', 'tcp://10.0.0.1:8080'],
+    ['SIDECAR_THREADS', 'tcp://10.0.0.1:8080'],
+  ])('refuses %s=%s: nobody but the operator sets that', (name, value) => {
+    const environment = { [name]: value };
+    expect(problemsOf(() => parseSettings(['control-plane', 'sidecar'], environment))).toHaveLength(1);
+    expect(ignoredSettings(environment)).toEqual([]);
+  });
+
+  it.each([
+    ['AGENT_TRUST_SIDECAR_PORT', 'agent-trust-sidecar'],
+    ['AGENT_TRUST_PORT', 'agent-trust'],
+  ])('refuses the address of a Service in %s and says who sets it', (name, service) => {
+    const problems = problemsOf(() =>
+      parseSettings(['control-plane', 'sidecar'], { [name]: 'tcp://10.0.0.1:80' }),
+    );
+    expect(problems).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${name} must be .* for a Service called ${service}; set enableServiceLinks: false`),
+      ),
+    ]);
   });
 
   it('leaves the variables of the commands alone, and settings of the other program', () => {
