@@ -1,13 +1,22 @@
 import { EventEmitter } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../runtime/logger.ts';
+import { readRedisUrl } from '../runtime/redis-url.ts';
+import { Wrong } from '../runtime/setting-values.ts';
+import { StartError } from '../runtime/start-error.ts';
 import type { Bus } from './bus.ts';
 import { makeListeners } from './listeners.ts';
+import { isRefusal, redisTrouble } from './redis-trouble.ts';
 
 /** A publication or subscription that takes longer would be overtaken by the next pull. */
 const commandMsMax = 500;
 const reconnectFirstMs = 50;
 const reconnectLastMs = 1_000;
+/** Between two tries of what Redis refuses: a person has to change something there first. */
+const refusedFirstMs = 1_000;
+const refusedLastMs = 30_000;
+/** Causes that are named in one time of trouble; two that take turns are named once each. */
+const causesMax = 8;
 /**
  * Probes begin after this silence; with ten probes a second apart a dead peer is noticed 15 s after its last
  * word.
@@ -26,6 +35,9 @@ const connectionOptions = {
   autoResubscribe: false,
   commandTimeout: commandMsMax,
   connectTimeout: 2_000,
+  // They would need permissions that nothing else here needs.
+  enableReadyCheck: false,
+  disableClientInfo: true,
   keepAlive: keepAliveMs,
   retryStrategy: (attempt: number) =>
     Math.min(reconnectFirstMs * 2 ** Math.min(attempt - 1, 10), reconnectLastMs),
@@ -34,7 +46,8 @@ const connectionOptions = {
 /**
  * The bus over Redis (or Valkey) pub/sub; the contract is at `Bus`. It keeps no data there, so a Redis that
  * lost its memory changes nothing. Two connections, because a subscribing one takes no other commands; both
- * reconnect for ever. The URL may hold a password and is never logged.
+ * reconnect for ever. What Redis refuses is tried again on the same connection, less and less often. The URL
+ * may hold a password and is never logged. Throws StartError for a URL that no setting may have.
  */
 export function redisBus(options: { readonly url: string; readonly logger: Logger }): Bus {
   const { logger } = options;
@@ -46,100 +59,149 @@ export function redisBus(options: { readonly url: string; readonly logger: Logge
   let isInForce = false;
   let isClosed = false;
   let lost = 0;
+  let retry: NodeJS.Timeout | undefined;
+  let retryMs = refusedFirstMs;
+
+  /** Whether the subscriptions are in force now. */
+  const subscribeTo = async (channels: readonly string[]): Promise<boolean> => {
+    try {
+      await subscriber.redis.subscribe(...channels);
+      return true;
+    } catch (error) {
+      subscriber.noteBad(error);
+      isInForce = false;
+      // Where Redis says nothing, a new connection makes them all anew.
+      if (!isRefusal(error)) {
+        if (subscriber.redis.status === 'ready') subscriber.redis.disconnect(true);
+      } else if (!isClosed) {
+        clearTimeout(retry);
+        retry = setTimeout(() => void renewSubscriptions(), retryMs);
+        retryMs = Math.min(retryMs * 2, refusedLastMs);
+      }
+      return false;
+    }
+  };
 
   const renewSubscriptions = async () => {
+    clearTimeout(retry);
+    if (isClosed || subscriber.redis.status !== 'ready') return;
     const renewed = new Set<string>();
     // Again and again, because somebody may begin to listen while Redis is still answering.
     for (let missing = listeners.channels(); missing.length > 0; ) {
-      if (!(await subscribeTo(subscriber, missing))) return;
+      if (!(await subscribeTo(missing))) return;
       for (const channel of missing) renewed.add(channel);
       missing = listeners.channels().filter((channel) => !renewed.has(channel));
     }
     isInForce = true;
+    retryMs = refusedFirstMs;
+    subscriber.noteGood();
     inForce.emit('yes');
     if (renewed.size > 0) interruption.deliver(interrupted, '');
   };
 
-  subscriber.on('message', (channel, message) => listeners.deliver(channel, message));
-  subscriber.on('close', () => {
+  subscriber.redis.on('message', (channel, message) => listeners.deliver(channel, message));
+  subscriber.redis.on('close', () => {
     isInForce = false;
   });
-  subscriber.on('ready', () => void renewSubscriptions());
+  subscriber.redis.on('ready', () => void renewSubscriptions());
+  publisher.redis.on('ready', () => {
+    if (!publisher.isRefused) publisher.noteGood();
+  });
 
   return {
     publish: (channel, message) => {
       if (isClosed) return;
-      publisher.publish(channel, message).catch(() => {
-        lost++;
-      });
+      publisher.redis.publish(channel, message).then(
+        () => publisher.noteGood(),
+        (error: unknown) => {
+          lost++;
+          if (isRefusal(error)) publisher.noteBad(error);
+        },
+      );
     },
     subscribe: async (channel, listener) => {
       if (isClosed) return async () => undefined;
       const remove = listeners.add(channel, listener);
       if (!isInForce) await emitted(inForce, 'yes');
-      if (isInForce) await subscribeTo(subscriber, [channel]);
+      if (isInForce) await subscribeTo([channel]);
       return async () => {
         remove();
-        if (isInForce && !listeners.has(channel)) await orConnectionLost(subscriber.unsubscribe(channel));
+        if (isInForce && !listeners.has(channel))
+          await orConnectionLost(subscriber.redis.unsubscribe(channel));
       };
     },
     onInterrupted: (listener) => interruption.add(interrupted, listener),
     get isConnected() {
-      return !isClosed && isInForce && publisher.status === 'ready';
+      return !isClosed && isInForce && publisher.redis.status === 'ready' && !publisher.isRefused;
     },
     get lost() {
       return lost;
     },
     close: async () => {
       isClosed = true;
+      clearTimeout(retry);
       listeners.clear();
       interruption.clear();
-      subscriber.disconnect();
+      subscriber.redis.disconnect();
       // Lets publications on their way arrive first.
-      await orConnectionLost(publisher.quit());
-      publisher.disconnect();
+      await orConnectionLost(publisher.redis.quit());
+      publisher.redis.disconnect();
     },
   };
 }
 
 const interrupted = 'interrupted';
 
-/** One connection. Its trouble is logged when it begins and when it ends, not at every attempt in between. */
-function connection(url: string, logger: Logger, purpose: string): Redis {
-  const redis = new Redis(url, connectionOptions);
-  let isDown = false;
-  const report = (error?: Error) => {
-    if (isDown) return;
-    isDown = true;
-    logger.warn(
-      { purpose, code: errorCode(error) },
-      'the connection to Redis is down; sidecars pull meanwhile',
-    );
-  };
-  redis.on('error', report);
-  redis.on('reconnecting', () => report());
-  redis.on('ready', () => {
-    if (isDown) logger.info({ purpose }, 'the connection to Redis is back');
-    isDown = false;
-  });
-  return redis;
+interface Connection {
+  readonly redis: Redis;
+  /** Redis has refused the last command that mattered. */
+  readonly isRefused: boolean;
+  noteBad(error: unknown): void;
+  noteGood(): void;
 }
 
-/** Such as ECONNREFUSED or NOAUTH; the message may name the user. */
-const errorCode = (error: Error | undefined): string | null =>
-  error === undefined ? null : 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-
 /**
- * Whether the subscriptions are in force. Where Redis does not say so, a new connection makes them all anew.
+ * One connection. Its trouble is logged when it begins and when it ends, and each cause of it once, not at
+ * every attempt in between.
  */
-async function subscribeTo(subscriber: Redis, channels: readonly string[]): Promise<boolean> {
-  try {
-    await subscriber.subscribe(...channels);
-    return true;
-  } catch {
-    if (subscriber.status === 'ready') subscriber.disconnect(true);
-    return false;
-  }
+function connection(url: string, logger: Logger, purpose: string): Connection {
+  const address = readRedisUrl(url);
+  if (address instanceof Wrong) throw new StartError(`REDIS_URL ${address.sentence}.`);
+  const { tls, username, password, ...place } = address;
+  const redis = new Redis({
+    ...connectionOptions,
+    ...place,
+    ...(username === null ? {} : { username }),
+    ...(password === null ? {} : { password }),
+    ...(tls === null ? {} : { tls }),
+  });
+  let isDown = false;
+  let isRefused = false;
+  const named = new Set<string>();
+  const noteBad = (error: unknown) => {
+    isRefused = isRefusal(error);
+    const { code, meaning } = redisTrouble(error);
+    const cause = code ?? '';
+    if (isDown && (cause === '' || named.has(cause) || named.size >= causesMax)) return;
+    isDown = true;
+    named.add(cause);
+    logger.warn({ purpose, code, meaning }, 'nothing comes through Redis; sidecars pull meanwhile');
+  };
+  redis.on('error', noteBad);
+  redis.on('reconnecting', () => noteBad(undefined));
+  return {
+    redis,
+    get isRefused() {
+      return isRefused;
+    },
+    noteBad,
+    noteGood: () => {
+      isRefused = false;
+      if (isDown) logger.info({ purpose }, 'the connection to Redis is back');
+      isDown = false;
+      named.clear();
+    },
+  };
 }
 
 /** Waits for the event, but not longer than for a command: without Redis nobody hangs. */

@@ -1,5 +1,6 @@
 import { limits } from '../model/limits.ts';
 import { type LogLevel, logLevels } from './logger.ts';
+import { redisUrl } from './redis-url.ts';
 import {
   type Environment,
   givenSetting,
@@ -96,8 +97,8 @@ export const settings = {
     default: null,
     defaultDoc: 'none: in-process push, or long poll between processes',
     isSecret: true,
-    doc: 'Redis 7 or Valkey, to push changes. Nothing is stored in it.',
-    read: connectionString('redis', 'rediss'),
+    doc: 'Redis 7 or Valkey, to push changes; rediss:// with sslmode and sslrootcert for TLS (docs/redis.md). Nothing is stored in it.',
+    read: redisUrl,
   }),
   ADMIN_API_KEY: setting({
     of: ['control-plane', 'command'],

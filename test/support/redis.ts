@@ -36,6 +36,10 @@ export async function testRedis(): Promise<TestRedis> {
     : givenRedis(given);
 }
 
+/** Of this caller's own in any case, with further arguments of redis-server. */
+export const testRedisWith = async (args: readonly string[]): Promise<TestRedis> =>
+  ownRedis(await sharedService('redis-server'), args);
+
 function givenRedis(url: string): TestRedis {
   const refuse = (what: string) => (): never => {
     throw new Error(`This test must ${what} a Redis of its own: run it without REDIS_URL.`);
@@ -51,8 +55,8 @@ function givenRedis(url: string): TestRedis {
 }
 
 /** Outside of a run of vitest: of this program. */
-export async function ownRedis(command: string): Promise<TestRedis> {
-  let { server, port } = await startOnFreePort(command);
+export async function ownRedis(command: string, args: readonly string[] = []): Promise<TestRedis> {
+  let { server, port } = await startOnFreePort(command, args);
   const url = `redis://127.0.0.1:${port}`;
   let pausedPid: number | null = null;
   const resume = (): void => {
@@ -68,7 +72,7 @@ export async function ownRedis(command: string): Promise<TestRedis> {
     restart: async () => {
       resume();
       await server.stop({ timeoutMs: stopMsMax });
-      const again = await start(command, port);
+      const again = await start(command, port, args);
       if (again === null) throw new Error(`redis-server does not start again on port ${port}`);
       server = again;
     },
@@ -82,17 +86,20 @@ export async function ownRedis(command: string): Promise<TestRedis> {
   };
 }
 
-async function startOnFreePort(command: string): Promise<{ server: GuardedProcess; port: number }> {
+async function startOnFreePort(
+  command: string,
+  args: readonly string[],
+): Promise<{ server: GuardedProcess; port: number }> {
   for (let i = 0; i < portTries; i++) {
     const port = await freePort();
-    const server = await start(command, port);
+    const server = await start(command, port, args);
     if (server !== null) return { server, port };
   }
   throw new Error(`${command} did not start on any of ${portTries} free ports`);
 }
 
 /** Null: it ended at once, because somebody else was faster to take the port. */
-async function start(command: string, port: number): Promise<GuardedProcess | null> {
+async function start(command: string, port: number, args: readonly string[]): Promise<GuardedProcess | null> {
   const server = startGuarded({
     command,
     args: [
@@ -106,6 +113,7 @@ async function start(command: string, port: number): Promise<GuardedProcess | nu
       'no',
       '--dir',
       tmpdir(),
+      ...args,
     ],
     env: {},
     user: null,
