@@ -20,7 +20,7 @@ import {
   type SettingValues,
 } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
-import { type Running, runUntilSignal } from './run-until-signal.ts';
+import { leaveClosedTerminal, type Running, runUntilSignal } from './run-until-signal.ts';
 
 // The programs are imported by the command that needs them: loading all of them takes more than a second,
 // which a health check or `--help` would pay.
@@ -170,12 +170,15 @@ function commands(setExitCode: (code: number) => void): Command {
 }
 
 /**
- * Aborted by a signal to end. What the command then still does is bounded, and a second signal, which npm
- * sends, does not cut it short.
+ * Aborted by a signal to end, and when standard output is closed. What the command then still does is
+ * bounded, and a second signal, which npm sends, does not cut it short.
  */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
+  const stop = () => controller.abort();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+  // Nobody reads what it prints any more.
+  process.stdout.on('error', stop);
   return controller.signal;
 }
 
@@ -209,4 +212,5 @@ else {
     endsWith = explain(error);
   });
 }
+leaveClosedTerminal();
 process.exit(endsWith);

@@ -291,7 +291,7 @@ const program = new Command('npm run demo --')
     await checkThatItRuns(stage);
     if (options.live !== true) return play(stage);
     const ending = new AbortController();
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => ending.abort());
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort());
     await trade(stage, { perSecond: options.rate, signal: ending.signal });
   });
 await program.parseAsync().catch((error: unknown) => {

@@ -1,4 +1,6 @@
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isatty } from 'node:tty';
 import { limits } from '../shared/model/limits.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
@@ -28,17 +30,18 @@ const closeMsMax = 3 * limits.drainMsMax;
 const startEndMsMax = limits.drainMsMax;
 
 /**
- * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT or SIGTERM, 1 where it
- * could not start or something broke that nobody caught. The first signal closes everything in order, also in
- * the middle of a start; the second ends the process at once. Between a signal and the closing the program
- * drains for `drainGraceMs`; after an error nobody caught it does not. An end in order is logged when it
- * begins and when it is done: a program that was killed says neither.
+ * Starts a program and resolves with the exit code when it has ended: 0 after SIGINT, SIGTERM or SIGHUP (its
+ * terminal was closed), 1 where it could not start or something broke that nobody caught. The first signal
+ * closes everything in order, also in the middle of a start; the second ends the process at once. Between a
+ * signal and the closing the program drains for `drainGraceMs`; after an error nobody caught it does not. An
+ * end in order is logged when it begins and when it is done: a program that was killed says neither.
  */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<Running>,
   logger: Logger,
   { drainGraceMs }: { readonly drainGraceMs: number },
 ): Promise<number> {
+  ignoreLostOutput();
   const stopping = new AbortController();
   let exitCode = 0;
   const stopRequested = new Promise<void>((resolve) => {
@@ -114,6 +117,15 @@ function endOnSignals(stop: (signal: NodeJS.Signals) => void): void {
   // As a shell reports them: 128 and the number of the signal.
   process.on('SIGINT', onSignal(130));
   process.on('SIGTERM', onSignal(143));
+  process.on('SIGHUP', onSignal(129));
+}
+
+/**
+ * A closed terminal (EIO), a reader that has gone (EPIPE) and a full disk (ENOSPC) take what is printed, and
+ * nothing else: without a listener the error would end the program.
+ */
+function ignoreLostOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
 /**
@@ -122,7 +134,25 @@ function endOnSignals(stop: (signal: NodeJS.Signals) => void): void {
  * process kills itself instead.
  */
 function endNow(code: number): void {
+  leaveClosedTerminal();
   const isInFileSystem = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
   if (isInFileSystem) process.kill(process.pid, 'SIGKILL');
   process.exit(code);
+}
+
+/**
+ * Before the process ends: Node.js restores the terminal as its last act, and aborts (SIGABRT) where
+ * that has been closed. So the three standard streams lead to /dev/null then.
+ */
+export function leaveClosedTerminal(): void {
+  for (const standard of [0, 1, 2]) {
+    try {
+      if (!fstatSync(standard).isCharacterDevice() || isatty(standard)) continue;
+      closeSync(standard);
+      // Takes the lowest number that is free: the same.
+      openSync('/dev/null', 'r+');
+    } catch {
+      // It was closed when the program started.
+    }
+  }
 }

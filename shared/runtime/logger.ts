@@ -31,13 +31,18 @@ const secretNames = [
 
 const standardError = 2;
 
+/** Kept while standard error takes nothing, as on a full disk; what comes beyond is dropped. */
+const unwrittenBytesMax = 64 * 1024;
+
 /**
  * Writes to standard error, because standard output belongs to what a person asked for: JSON lines with the
  * time in ISO 8601 and the level as a word, or lines for a person where standard error is a terminal. Each
- * line is written before the call returns, so that none is lost when the process ends.
+ * line is written before the call returns, so that none is lost when the process ends. A line that cannot be
+ * written (a closed terminal, a full disk) is lost and harms nobody.
  */
 export function standardErrorLogger(options: { readonly level: LogLevel; readonly name: string }): Logger {
-  const file = pino.destination({ fd: standardError, sync: true });
+  const file = pino.destination({ fd: standardError, sync: true, maxLength: unwrittenBytesMax });
+  file.on('error', () => undefined);
   return pino(
     {
       name: options.name,
