@@ -73,6 +73,17 @@ export const approvalAt = <A extends Pick<Approval, 'status' | 'expiresAtMs'>>(
   nowMs: UnixMillis,
 ): A => (isOver(approval, nowMs) ? { ...approval, status: 'expired' } : approval);
 
+/** What approvals were asked for; it never changes. Those that are not there are left out. */
+export async function readAmounts(
+  tx: Transaction,
+  ids: readonly ApprovalId[],
+): Promise<ReadonlyMap<ApprovalId, number | null>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx<{ id: ApprovalId; amount: number | null }[]>`
+    SELECT approval_id AS id, amount_micro_usd AS amount FROM approvals WHERE approval_id = ANY(${[...ids]}::text[])`;
+  return new Map(rows.map(({ id, amount }) => [id, amount]));
+}
+
 /**
  * False: there is one of this id, or one that is pending for the same request. Waits for whoever is inserting
  * such a one.

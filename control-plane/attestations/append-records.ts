@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
@@ -18,10 +19,12 @@ export interface NewRecord {
   /** Of the gate; where the request named none, of the key that asked. */
   readonly gateOwner: Owner;
   /**
-   * Leases of a sidecar that the decision took from. Absent: a decision of the control plane, which keeps no
-   * lease.
+   * Leases of a sidecar that the decision took from; null: it does not say. Absent: a decision of the control
+   * plane, which keeps no lease.
    */
-  readonly took?: readonly number[];
+  readonly took?: readonly number[] | null;
+  /** Of the passport, where a sidecar decided: what a PERMIT has to have taken from. */
+  readonly ownLimits?: readonly WindowLimit[];
 }
 
 /** The same records, linked and signed ahead, before anybody knew who comes between. */

@@ -1,41 +1,70 @@
+import { demandsApproval } from '../../shared/decision/check-approval.ts';
 import { grants } from '../../shared/decision/check-permission.ts';
-import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import { type CompiledApprovalRule, compileApprovals } from '../../shared/decision/compile-approvals.ts';
+import {
+  compileRateWindows,
+  compileSpendWindows,
+  spendNeedsAmount,
+} from '../../shared/decision/compile-windows.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import type { CheckName, DecisionReason } from '../../shared/model/decision.ts';
+import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
+import { amountUsdMax, type MicroUsd, parseUsd } from '../../shared/model/money.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
+
+/** What the constraints of a passport demand of every decision about it. They never change. */
+export interface OwnRules {
+  /** What they make every gate check. */
+  readonly checks: readonly CheckName[];
+  /** Of money, then of requests. */
+  readonly limits: readonly WindowLimit[];
+  readonly perTransactionMicroUsd: MicroUsd | null;
+  readonly approvals: CompiledApprovalRule | null;
+  /** A request without an amount is blocked. */
+  readonly needsAmount: boolean;
+}
 
 /** What never changes about a passport. */
 export interface PassportTerms {
   readonly mode: Mode;
   readonly permissions: ReadonlySet<string>;
-  /** What its own constraints make every gate check. */
-  readonly ownChecks: readonly CheckName[];
+  readonly own: OwnRules;
   readonly issuedAtMs: UnixMillis;
   /** Null: it has no end. */
   readonly expiresAtMs: UnixMillis | null;
 }
 
+/** A decision as a sidecar tells it, on record or to be settled. */
+export interface ToldDecision
+  extends Pick<
+    AttestationRecord,
+    'timestampMs' | 'reason' | 'gateId' | 'permissionKey' | 'amountMicroUsd' | 'constraintsEvaluated'
+  > {
+  readonly decision: Outcome;
+}
+
 /**
  * How the database contradicts what a sidecar says of a verified passport (contract §9). Returns the field at
- * fault and why, never a value; null where the record can be true. A sidecar that once saw a token must not
- * write into the passport's chain what cannot have happened there.
+ * fault and why, never a value; null where it can be true. A sidecar that once saw a token must not write
+ * into the passport's chain what cannot have happened there. The one judge of records, of permits and of
+ * suspends that are to be settled.
  *
  * Only facts that never change are used, because a sidecar may be cut off for any time before it ships. So a
  * PERMIT after a revocation is no contradiction: an L1 gate decides on the last state that it knows, however
  * old (contract §4), and `timestamp` shows the reader that it came later. Nor are the rules of the gate
  * looked at: they change, and the sidecar's own account makes them.
  *
- * `mode`: of the gate, without one of the key that asked.
+ * `mode`: of the gate, without one of the key that asked. `isApproved`: an approval comes with the PERMIT.
  */
 export function findContradiction(
-  record: AttestationRecord,
+  told: ToldDecision,
   passport: PassportTerms,
-  mode: Mode,
+  { mode, isApproved }: { readonly mode: Mode; readonly isApproved: boolean },
 ): string | null {
-  const { timestampMs, decision, reason } = record;
+  const { timestampMs, decision, reason } = told;
   // As a decision sees it: the token says whole seconds, and a sidecar whose clock is behind permits a
   // passport that was just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
@@ -49,7 +78,12 @@ export function findContradiction(
   const isOtherMode = passport.mode !== mode;
   if (isOtherMode && !precedesOrIsMode.has(reason)) return 'passport_id is of another mode';
   if (!isOtherMode && reason === 'mode_mismatch') return 'passport_id is of the same mode';
-  return decision === 'PERMIT' ? whyNotPermitted(record, passport) : null;
+  if (decision === 'BLOCK') return null;
+  return (
+    whyNotReached(told, passport) ??
+    whyNotAmount(told, passport.own) ??
+    whyNotDecided(told, passport.own, isApproved)
+  );
 }
 
 /**
@@ -63,39 +97,72 @@ const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionRea
   'mode_mismatch',
 ]);
 
-function whyNotPermitted(record: AttestationRecord, passport: PassportTerms): string | null {
-  const { permissionKey, constraintsEvaluated } = record;
+/** A SUSPEND has passed what a PERMIT passes, but for the last check. */
+function whyNotReached(told: ToldDecision, passport: PassportTerms): string | null {
+  const { permissionKey, constraintsEvaluated, gateId, decision } = told;
   if (permissionKey !== null && !grants(passport.permissions, permissionKey)) {
     return 'permission_key is not granted by passport_id';
   }
   // A gate that looks for personal data keeps a permission that holds some off the record; every other names
   // it.
-  if (record.gateId !== null && permissionKey === null && !constraintsEvaluated.includes('pii_controls')) {
+  if (gateId !== null && permissionKey === null && !constraintsEvaluated.includes('pii_controls')) {
     return 'permission_key is missing';
   }
-  const demanded: readonly CheckName[] =
-    record.gateId === null ? ['passport', 'issuer'] : ['passport', 'trust_level', 'issuer', 'permission'];
   const isReached = (name: CheckName) => constraintsEvaluated.includes(name);
   if (permissionKey !== null && !isReached('permission')) return lacksCheck;
-  return [...demanded, ...passport.ownChecks].every(isReached) ? null : lacksCheck;
+  if (decision === 'SUSPEND' && !isReached('approval')) return lacksCheck;
+  const demanded = gateId === null ? checksWithoutGate : checksAtGate;
+  return demanded.every(isReached) && passport.own.checks.every(isReached) ? null : lacksCheck;
 }
 
+const checksWithoutGate: readonly CheckName[] = ['passport', 'issuer'];
+const checksAtGate: readonly CheckName[] = ['passport', 'trust_level', 'issuer', 'permission'];
 const lacksCheck = 'constraints_evaluated lacks a check that a PERMIT has to pass';
 
-/** The checks that constraints of a passport, as they lie in its row, put before every PERMIT. */
-export function checksOfPassport(constraints: unknown): readonly CheckName[] {
-  const { allowedDomains, spendLimits, rateLimits, approvals } = readStoredConstraints(
-    constraints,
-    'passport',
-  );
-  const hasSpendLimit =
-    (spendLimits !== null && spendLimits.perTransactionMicroUsd !== null) ||
-    compileSpendWindows(spendLimits, 'passport').length > 0;
+function whyNotAmount(
+  { amountMicroUsd }: ToldDecision,
+  { perTransactionMicroUsd, needsAmount }: OwnRules,
+): string | null {
+  if (amountMicroUsd === null) return needsAmount ? 'amount_micro_usd is missing' : null;
+  if (amountMicroUsd > amountMax) return 'amount_micro_usd is more than a request may name';
+  return perTransactionMicroUsd !== null && amountMicroUsd > perTransactionMicroUsd
+    ? 'amount_micro_usd is more than passport_id may spend at once'
+    : null;
+}
+
+const amountMax = parseUsd(amountUsdMax) ?? 0;
+
+function whyNotDecided(
+  { decision, gateId, permissionKey, amountMicroUsd }: ToldDecision,
+  { approvals }: OwnRules,
+  isApproved: boolean,
+): string | null {
+  // Nobody can be asked where there is no gate.
+  if (decision === 'SUSPEND') return gateId === null ? 'gate_id is missing' : null;
+  return !isApproved && approvals !== null && demandsApproval(approvals, permissionKey, amountMicroUsd)
+    ? 'an approval that passport_id asks for is missing'
+    : null;
+}
+
+/** What constraints of a passport, as they lie in its row, demand. */
+export function ownRules(constraints: unknown): OwnRules {
+  const read = readStoredConstraints(constraints, 'passport');
+  const { allowedDomains, spendLimits, rateLimits } = read;
+  const spendWindows = compileSpendWindows(spendLimits, 'passport');
+  const rateWindows = compileRateWindows(rateLimits, 'passport');
+  const approvals = compileApprovals(read);
+  const perTransactionMicroUsd = spendLimits?.perTransactionMicroUsd ?? null;
   const own: readonly (readonly [CheckName, boolean])[] = [
     ['domain_allowlist', allowedDomains !== null],
-    ['spend_limit', hasSpendLimit],
-    ['rate_limit', compileRateWindows(rateLimits, 'passport').length > 0],
+    ['spend_limit', perTransactionMicroUsd !== null || spendWindows.length > 0],
+    ['rate_limit', rateWindows.length > 0],
     ['approval', approvals !== null],
   ];
-  return own.filter(([, isSet]) => isSet).map(([name]) => name);
+  return {
+    checks: own.filter(([, isSet]) => isSet).map(([name]) => name),
+    limits: [...spendWindows, ...rateWindows],
+    perTransactionMicroUsd,
+    approvals,
+    needsAmount: spendNeedsAmount(spendLimits) || approvals?.needsAmount === true,
+  };
 }

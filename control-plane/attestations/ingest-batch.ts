@@ -17,6 +17,7 @@ import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readConnectionStatus } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
@@ -59,6 +60,8 @@ export type VoidSettlements = (
   tx: Transaction,
   voids: readonly ShippedSettlementVoid[],
   by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
+  /** Leases that the records take from, to be locked with those of the voids. */
+  alsoLock: readonly number[],
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
 type TakenBatch = Omit<IngestedBatch, 'end'>;
@@ -83,7 +86,8 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
  *      the other from here on. It says up to which number everything was taken. What is not above it was
  *      delivered before: it is passed over, unread.
  *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before
- *      it. One that a settlement has put into its chain already is passed over.
+ *      it. One that a settlement has put into its chain already is passed over. What PERMITs took is looked
+ *      up in their leases, which are locked from there on.
  *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last
  *      number.
  *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A
@@ -201,7 +205,10 @@ async function storeBatch(
     : await checkRecords(tx, { accountId, nowMs }, fresh);
   if (refused.length > 0) throw new BatchRejected({ kind: 'refused', refused });
   const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
-  const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by);
+  const taking = accepted.filter(takesUnits).map(takeOf);
+  const named = taking.flatMap(({ took }) => took ?? []);
+  const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by, named);
+  refuseUntrueTakes(await holdLeases(tx, taking), taking, fresh);
   await appendRecords(
     tx,
     deps,
@@ -218,6 +225,37 @@ async function storeBatch(
   if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
   const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
   return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
+}
+
+type ShippedTake = Take & Pick<NewRecord, 'record'>;
+
+/** A PERMIT that names leases, or has to. Most BLOCKs pass by. */
+const takesUnits = ({ record, took, ownLimits = [] }: NewRecord): boolean =>
+  record.decision === 'PERMIT' && (ownLimits.length > 0 || (took ?? []).length > 0);
+
+const takeOf = ({ record, passportOwner, took = null, ownLimits = [] }: NewRecord): ShippedTake => ({
+  record,
+  passportOwner,
+  took,
+  ownLimits,
+  holder: null,
+  isPaid: false,
+});
+
+/** What a void gives back in the same batch nobody has taken: the leases are read after it. */
+function refuseUntrueTakes(
+  leases: HeldLeases,
+  takes: readonly ShippedTake[],
+  items: readonly NumberedItem[],
+): void {
+  const faults = judgeTakes(leases, takes, 'believe');
+  if (faults.every((fault) => fault === null)) return;
+  const byId = new Map(takes.map(({ record }, place) => [record.id, faults[place] ?? null]));
+  const refused = items.flatMap((item) => {
+    const message = item.kind === 'record' ? (byId.get(item.record.id) ?? null) : null;
+    return message === null ? [] : [{ seq: item.seq, message }];
+  });
+  throw new BatchRejected({ kind: 'refused', refused });
 }
 
 /** SQLSTATE unique_violation, of the id of a record. */

@@ -4,12 +4,13 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
-import { checksOfPassport, findContradiction, type PassportTerms } from './find-contradiction.ts';
+import { findContradiction, ownRules, type PassportTerms, type ToldDecision } from './find-contradiction.ts';
 import { uuidOfId } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
 import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
@@ -49,7 +50,7 @@ export async function judgeRecords(
 export function judgeAmong(
   known: KnownThings,
   sender: RecordSender,
-  records: readonly ShippedRecord[],
+  records: readonly (ShippedRecord & { readonly isApproved?: boolean })[],
 ): readonly RecordVerdict[] {
   const idsSeen = new Set<string>();
   return records.map((shipped) => {
@@ -59,11 +60,14 @@ export function judgeAmong(
     const stored = known.stored.get(record.id);
     if (stored !== undefined && isCopy(record, stored)) return { kind: 'stored' };
     if (stored !== undefined || isRepeated) return refused('an attestation with this id already exists');
-    const message = whyNot(shipped, sender, known);
+    const message = whyNot(shipped, sender, known, shipped.isApproved === true);
     if (message !== null) return refused(message);
     return { kind: 'new', record: toNewRecord(shipped, sender.accountId, known) };
   });
 }
+
+/** Most passports have none of their own. */
+const noLimits: readonly WindowLimit[] = Object.freeze([]);
 
 const refused = (message: string): RecordVerdict => ({ kind: 'refused', message });
 
@@ -88,27 +92,51 @@ export interface KnownThings {
   readonly stored: ReadonlyMap<string, AttestationRecord>;
 }
 
+/** A decision with what shows that this sidecar may tell it. */
+export interface Told {
+  readonly told: ToldDecision & Pick<AttestationRecord, 'passportId'>;
+  readonly tokenHash: string | null;
+  readonly callerMode: Mode;
+  /** An approval is presented with it. */
+  readonly isApproved: boolean;
+}
+
+/**
+ * Why this sidecar may not say this (contract §9), whatever way it comes: as a record, or as a permit or a
+ * suspend that is to be settled. Null: it may.
+ */
+export function whyNotTold(
+  { told, tokenHash, callerMode, isApproved }: Told,
+  sender: RecordSender,
+  known: Pick<KnownThings, 'gates' | 'passports'>,
+): string | null {
+  if (told.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
+    return 'timestamp_ms is in the future';
+  // Also of a deleted gate: its last decisions may come after its end.
+  const gate = told.gateId === null ? undefined : known.gates.get(told.gateId);
+  if (told.gateId !== null && gate?.accountId !== sender.accountId) {
+    return 'gate_id is not a gate of the account of this sidecar';
+  }
+  if (told.passportId === null) return null;
+  const passport = known.passports.get(told.passportId);
+  if (passport === undefined || passport.tokenHash !== tokenHash) {
+    return 'token_hash does not show that this sidecar has seen the token of passport_id';
+  }
+  return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, isApproved });
+}
+
 function whyNot(
   { record, tokenHash, callerMode }: ShippedRecord,
   sender: RecordSender,
   known: KnownThings,
+  isApproved: boolean,
 ): string | null {
-  if (record.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
-    return 'timestamp_ms is in the future';
-  // Also of a deleted gate: its last decisions may come after its end.
-  const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
-  if (record.gateId !== null && gate?.accountId !== sender.accountId) {
-    return 'gate_id is not a gate of the account of this sidecar';
-  }
-  if (record.passportId === null) {
-    const isOwnChain = record.gateId !== null || record.chainId === sender.accountId;
-    return isOwnChain ? null : 'chain_id is not the account of this sidecar';
-  }
-  const passport = known.passports.get(record.passportId);
-  if (passport === undefined || passport.tokenHash !== tokenHash) {
-    return 'token_hash does not show that this sidecar has seen the token of passport_id';
-  }
-  return findContradiction(record, passport, gate?.mode ?? callerMode);
+  const isOwnChain =
+    record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
+  return (
+    whyNotTold({ told: record, tokenHash, callerMode, isApproved }, sender, known) ??
+    (isOwnChain ? null : 'chain_id is not the account of this sidecar')
+  );
 }
 
 function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownThings): NewRecord {
@@ -119,17 +147,20 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
     record,
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
-    took: shipped.took ?? [],
+    took: shipped.took,
+    ownLimits: passport?.own.limits ?? noLimits,
   };
 }
 
-/** What these records have to be judged by. */
+/** What these records, and suspends that are to be settled, have to be judged by. */
 export async function readKnown(
   sql: Database | Transaction,
   shipped: readonly ShippedRecord[],
+  suspends: readonly Pick<AttestationRecord, 'gateId' | 'passportId'>[] = [],
 ): Promise<KnownThings> {
-  const gateIds = distinct(shipped.map(({ record }) => record.gateId));
-  const passportIds = distinct(shipped.map(({ record }) => record.passportId));
+  const about = [...shipped.map(({ record }) => record), ...suspends];
+  const gateIds = distinct(about.map(({ gateId }) => gateId));
+  const passportIds = distinct(about.map(({ passportId }) => passportId));
   const ids = shipped.map(({ record }) => uuidOfId(record.id));
   const ofGates = sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
@@ -172,7 +203,7 @@ const factOf = (row: PassportRow, owner: Owner): PassportFact => ({
   mode: row.mode,
   tokenHash: row.tokenHash,
   permissions: new Set(row.permissions),
-  ownChecks: checksOfPassport(row.constraints),
+  own: ownRules(row.constraints),
   issuedAtMs: row.issuedAtMs,
   expiresAtMs: row.expiresAtMs,
 });

@@ -106,13 +106,16 @@ async function settleTogether(
     const records = wanted.flatMap((settlement) =>
       settlement.kind === 'permit' ? [settlement.shipped] : [],
     );
+    const suspends = wanted.flatMap(({ kind, gate_id: gateId, passport_id: passportId }) =>
+      kind === 'suspend' ? [{ gateId, passportId }] : [],
+    );
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
-    // Sent together. What the records are judged by does not change with the others that are refused.
+    // Sent together. What records and suspends are judged by does not change with the others that are refused.
     const [, status, parties, known] = await together([
       () => setUpSettling(tx),
       () => readConnectionStatus(tx, connection),
       () => readParties(tx, accountId, wanted),
-      () => readKnown(tx, records),
+      () => readKnown(tx, records, suspends),
     ]);
     if (status !== 'newest') return { kind: status };
     const sender = {
@@ -152,7 +155,7 @@ interface WantedSettlements {
   readonly wanted: readonly Readable[];
   /** Of each of them. */
   readonly parties: Awaited<ReturnType<typeof readParties>>;
-  /** About the records of its permits. */
+  /** About its permits and suspends. */
   readonly known: KnownThings;
 }
 
@@ -184,7 +187,7 @@ async function settleWanted(
   permits.forEach(({ permit }, place) => {
     answers.set(permit, must(settled[place], 'each permit is answered'));
   });
-  const suspended = await settleSuspends(tx, deps, suspends, sender);
+  const suspended = await settleSuspends(tx, deps, { admitted: suspends, known }, sender);
   suspends.forEach(({ suspend }, place) => {
     answers.set(suspend, must(suspended[place], 'each suspend is answered'));
   });

@@ -1,11 +1,11 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { readAmounts } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import { judgeAmong, type KnownThings } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { findHeldLeases } from '../quota/lease-posts.ts';
+import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
@@ -47,7 +47,7 @@ export async function settlePermits(
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
   const records = await judge(tx, { admitted, known }, sender, answers);
   const inserted = await insertOrFindEarlier(tx, records, sender, answers);
-  await refuseWithoutLease(tx, inserted, { added: records.size, nowMs: sender.nowMs }, answers);
+  await refuseUntrueTakes(tx, inserted, { records, sender }, answers);
   await consume(tx, inserted, sender, answers);
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
@@ -73,7 +73,7 @@ async function judge(
   const verdicts = judgeAmong(
     known,
     sender,
-    admitted.map(({ permit }) => permit.shipped),
+    admitted.map(({ permit }) => ({ ...permit.shipped, isApproved: permit.approval_id !== null })),
   );
   const records = new Map<AdmittedPermit, NewRecord>();
   const stored: AdmittedPermit[] = [];
@@ -118,23 +118,31 @@ async function insertOrFindEarlier(
 }
 
 /**
- * What a dead process left in flight must not be committed any more: its units may have been returned
- * (quota/return-leases.ts). On the same journey old settlements make room for the `added` ones.
+ * A PERMIT takes what its leases have left, and becomes true now: one that a dead process left in flight may
+ * name leases that were returned (quota/return-leases.ts), and a sidecar may say of its leases what is not so.
+ * On the same journey old settlements make room for the new ones.
  */
-async function refuseWithoutLease(
+async function refuseUntrueTakes(
   tx: Transaction,
   inserted: readonly AdmittedPermit[],
-  { added, nowMs }: { readonly added: number; readonly nowMs: UnixMillis },
+  {
+    records,
+    sender,
+  }: { readonly records: ReadonlyMap<AdmittedPermit, NewRecord>; readonly sender: SettlementSender },
   answers: Map<AdmittedPermit, SettlementAnswer>,
 ): Promise<void> {
-  const tookOf = ({ permit }: AdmittedPermit) => permit.shipped.took ?? [];
-  const [held] = await together([
-    () => findHeldLeases(tx, inserted.flatMap(tookOf)),
-    () => removeOldSettlements(tx, added, nowMs),
+  const takes = inserted.map((each): Take => {
+    const of = must(records.get(each), 'what is inserted has a record');
+    const { record, passportOwner, took = null, ownLimits = [] } = of;
+    const isPaid = each.permit.approval_id !== null;
+    return { record, passportOwner, took, ownLimits, holder: sender.holder, isPaid };
+  });
+  const [leases] = await together([
+    () => holdLeases(tx, takes),
+    () => removeOldSettlements(tx, records.size, sender.nowMs),
   ]);
-  for (const each of inserted)
-    if (!tookOf(each).every((id) => held.has(id)))
-      answers.set(each, refused('took names a lease that has ended'));
+  for (const [place, fault] of judgeTakes(leases, takes, 'refuse').entries())
+    if (fault !== null) answers.set(must(inserted[place], 'each take is of a permit'), refused(fault));
 }
 
 function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): SettlementAnswer | null {
@@ -164,11 +172,17 @@ async function consume(
       return approvalId === null || answers.has(each) ? [] : [{ each, approvalId }];
     })
     .sort((one, other) => (one.approvalId < other.approvalId ? -1 : 1));
+  const amounts = await readAmounts(
+    tx,
+    consuming.map(({ approvalId }) => approvalId),
+  );
   for (const { each, approvalId } of consuming) {
     const { permit, parties } = each;
     const binding = bindingNow(permit, parties.gate);
+    // The hash binds the request, which is not here: what a person said yes to is an amount.
+    const isItsAmount = amounts.get(approvalId) === permit.shipped.record.amountMicroUsd;
     const used =
-      binding === null
+      binding === null || !isItsAmount
         ? mismatch
         : await consumeApproval(tx, approvalId, binding, permit.shipped.record.id, nowMs);
     if (used !== 'consumed')

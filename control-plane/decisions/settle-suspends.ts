@@ -1,8 +1,11 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
 import { findBoundApproval } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
+import { type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { heldUnits } from '../quota/held-units.ts';
@@ -38,13 +41,19 @@ export interface AdmittedSuspend {
 export async function settleSuspends(
   tx: Transaction,
   deps: Pick<DecisionDeps, 'random'>,
-  admitted: readonly AdmittedSuspend[],
+  { admitted, known }: { readonly admitted: readonly AdmittedSuspend[]; readonly known: KnownThings },
   sender: SettlementSender,
 ): Promise<readonly SettlementAnswer[]> {
   if (admitted.length === 0) return [];
   const answers = new Map<AdmittedSuspend, SettlementAnswer>();
-  await insertOrFindEarlier(tx, admitted, sender, answers);
-  const opening = admitted.filter((each) => !answers.has(each)).sort(inOrderOfLocks);
+  for (const each of admitted) {
+    const fault =
+      whyNotTold(toldOf(each.suspend, sender), sender, known) ?? findLackingHold(each.suspend, known);
+    if (fault !== null) answers.set(each, refused(fault));
+  }
+  const credible = admitted.filter((each) => !answers.has(each));
+  await insertOrFindEarlier(tx, credible, sender, answers);
+  const opening = credible.filter((each) => !answers.has(each)).sort(inOrderOfLocks);
   for (const each of opening) answers.set(each, await open(tx, deps, each, sender));
   const answerTo = (each: AdmittedSuspend) => must(answers.get(each), 'each suspend is answered');
   const idsWhere = (is: (answer: SettlementAnswer) => boolean): ApprovalId[] =>
@@ -58,6 +67,42 @@ export async function settleSuspends(
     idsWhere((answer) => answer.kind !== 'suspended'),
   );
   return admitted.map(answerTo);
+}
+
+/**
+ * As it would stand on record. It does not say when it was decided: before its call was sent, and not longer
+ * ago than a call is wanted.
+ */
+const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told => ({
+  told: {
+    decision: 'SUSPEND',
+    reason: 'approval_required',
+    timestampMs: (nowMs - limits.decisionDeadlineMs) as UnixMillis,
+    passportId: suspend.passport_id,
+    gateId: suspend.gate_id,
+    permissionKey: suspend.permission_key,
+    amountMicroUsd: suspend.amount_micro_usd,
+    constraintsEvaluated: suspend.constraints_evaluated,
+  },
+  tokenHash: suspend.token_hash,
+  // It is at a gate, which has a mode.
+  callerMode: 'live',
+  isApproved: false,
+});
+
+/** The money of an approval counts in each window of the passport's own limits, or they would be passed. */
+function findLackingHold(
+  { held, amount_micro_usd: amount, passport_id: passportId }: SuspendSettlement,
+  { passports }: KnownThings,
+): string | null {
+  if ((amount ?? 0) === 0) return null;
+  const own = passports.get(passportId)?.own.limits ?? [];
+  return own.every(
+    ({ kind, window }) =>
+      kind !== 'passport_spend' || held.some((each) => each.kind === kind && each.window === window),
+  )
+    ? null
+    : 'held lacks the money of a limit of passport_id';
 }
 
 /** Those that have an answer already: of the first PERMIT of their key, or of their own approval. */

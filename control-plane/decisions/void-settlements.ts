@@ -43,6 +43,8 @@ export interface VoidedWork {
  * free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a
  * SUSPEND opened is expired, its record is due in its chain, and its money is free. The units of a PERMIT are
  * free again, also where it was never committed.
+ *
+ * `alsoLock`: leases that the caller takes from afterwards, to be locked with those of the voids.
  */
 export async function voidSettlements(
   tx: Transaction,
@@ -53,6 +55,7 @@ export async function voidSettlements(
     readonly sourceAccount: AccountId | null;
     readonly nowMs: UnixMillis;
   },
+  alsoLock: readonly number[] = [],
 ): Promise<VoidedWork> {
   if (unknown.length === 0) return { records: [], units: [] };
   const voided = await writeVoids(
@@ -65,7 +68,7 @@ export async function voidSettlements(
   const undone = voided.filter(({ wasTrue }) => wasTrue);
   const permits = undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : []));
   const stored = await findStoredRecords(tx, permits);
-  const released = await releaseLeases(tx, [
+  const unused = [
     ...unknown
       .filter(({ id }) => untrue.has(id))
       .flatMap((each) => takeOf({ ...each, source: by.source, isPosted: false })),
@@ -73,7 +76,8 @@ export async function voidSettlements(
       const amountMicroUsd = stored.get(each.id as AttestationId)?.record.amountMicroUsd ?? null;
       return takeOf({ ...each, amountMicroUsd, isPosted: true });
     }),
-  ]);
+  ];
+  const released = await releaseLeases(tx, unused, alsoLock);
   await unuseApprovals(tx, permits);
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
@@ -86,7 +90,7 @@ export async function voidSettlements(
 /** As ingest hands them over. */
 export const voidShipped =
   (deps: Pick<DecisionDeps, 'random'>): VoidSettlements =>
-  (tx, voids, by) =>
+  (tx, voids, by, alsoLock) =>
     voidSettlements(
       tx,
       deps,
@@ -95,6 +99,7 @@ export const voidShipped =
         ...(readerId === null ? [] : [{ id: readerId, took: [], amountMicroUsd: null }]),
       ]),
       by,
+      alsoLock,
     );
 
 /** What the control plane settles itself it takes from the ledger, and from no lease. */

@@ -3,7 +3,7 @@ import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
-import { type HolderName, holderHas, lockHolder, takeFromHolder } from './holder-store.ts';
+import { type HolderName, holderHas, lockHolder, lockLeases, takeFromHolder } from './holder-store.ts';
 import { moveUnits } from './ledger.ts';
 
 /**
@@ -24,6 +24,7 @@ export async function transferFromHolder(
   if (held.length === 0) return [];
   const wanted = held.map(heldUnits);
   const isKnown = (await lockHolder(tx, from)) !== null;
+  if (isKnown) await lockLeases(tx, from.holder, wanted.map(windowOf));
   const taken = isKnown ? await takeFromHolder(tx, from.holder, wanted) : [];
   return wanted.map((each, place) => ({ ...each, units: taken[place] ?? 0 }));
 }
@@ -39,8 +40,12 @@ export async function lockHeld(
 ): Promise<boolean> {
   if (held.length === 0) return true;
   if ((await lockHolder(tx, from)) === null) return false;
-  return holderHas(tx, from.holder, held.map(heldUnits));
+  const units = held.map(heldUnits);
+  await lockLeases(tx, from.holder, units.map(windowOf));
+  return holderHas(tx, from.holder, units);
 }
+
+const windowOf = ({ counter, window: name, startsAtMs }: HeldUnits) => ({ counter, name, startsAtMs });
 
 /**
  * Frees units that approvals held or a void released, once: the ledger cannot tell a repeat from a second

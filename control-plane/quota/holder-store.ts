@@ -84,8 +84,8 @@ export async function lockHolder(
 }
 
 /**
- * Whether the holder, whose row is locked, has as many units of each of these windows. Locks the leases that
- * have them. No window may occur twice.
+ * Whether the holder, whose row and leases of these windows are locked, has as many units of each of them
+ * that no PERMIT took. No window may occur twice.
  */
 export async function holderHas(
   tx: Transaction,
@@ -99,9 +99,13 @@ export async function holderHas(
       ${units.map(({ startsAtMs }) => startsAtMs)}::bigint[],
       ${units.map((each) => each.units)}::bigint[]
     ) AS w (counter, window_name, starts_at_ms, units) USING (counter, window_name, starts_at_ms)
-    WHERE l.holder = ${holder} AND l.units >= w.units ORDER BY l.lease_id FOR NO KEY UPDATE OF l`;
+    WHERE l.holder = ${holder} AND l.units - ${postedUnits(tx)} >= w.units`;
   return rows.length === units.length;
 }
+
+/** Units of the lease `l` that PERMITs took and that are not subtracted from its `units` yet. */
+export const postedUnits = (sql: Transaction) =>
+  sql`coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)::bigint`;
 
 /** A calendar window of a counter. */
 interface NamedWindow {
@@ -127,9 +131,9 @@ export async function lockLeases(
 }
 
 /**
- * Takes units away from a holder whose row is locked, as many as it has and no more; answers how many of
- * each, in the order given. No window may occur twice. The ledger is not touched: the caller gives the
- * units back there, or to another holder.
+ * Takes units away from a holder whose row and leases are locked, as many as it has that no PERMIT took and
+ * no more; answers how many of each, in the order given. No window may occur twice. The ledger is not
+ * touched: the caller gives the units back there, or to another holder.
  */
 export async function takeFromHolder(
   tx: Transaction,
@@ -147,7 +151,7 @@ export async function takeFromHolder(
         ${units.map((_, place) => place)}::bigint[]
       ) AS w (counter, window_name, starts_at_ms, units, place)
     ), taken AS (
-      SELECT wanted.*, least(wanted.units, l.units) AS taken
+      SELECT wanted.*, least(wanted.units, greatest(l.units - ${postedUnits(tx)}, 0)) AS taken
       FROM quota_leases l JOIN wanted USING (counter, window_name, starts_at_ms) WHERE l.holder = ${holder}
     ), written AS (
       UPDATE quota_leases l SET units = l.units - t.taken FROM taken t
@@ -198,14 +202,14 @@ export async function saveCall(
   const { seq, answer, granted } = call;
   return tx<(LeaseRow & { isNew: boolean })[]>`
     WITH held AS (
-      INSERT INTO quota_leases AS l (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
-      SELECT ${holder}, * FROM unnest(
+      INSERT INTO quota_leases AS l (holder, counter, window_name, starts_at_ms, ends_at_ms, units, made_at_ms)
+      SELECT ${holder}, w.*, ${nowMs}::bigint FROM unnest(
         ${granted.map(({ counter }) => counter)}::text[],
         ${granted.map(({ window }) => window.name)}::text[],
         ${granted.map(({ window }) => window.startsAtMs)}::bigint[],
         ${granted.map(({ window }) => window.endsAtMs)}::bigint[],
         ${granted.map(({ units }) => units)}::bigint[]
-      )
+      ) AS w
       ON CONFLICT (holder, counter, window_name, starts_at_ms) DO UPDATE SET units = l.units + excluded.units
       RETURNING counter, window_name, starts_at_ms, lease_id, xmax = 0 AS is_new
     ), saved AS (

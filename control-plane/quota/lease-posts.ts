@@ -42,23 +42,12 @@ export async function postUnits(tx: Transaction, records: readonly TakingRecord[
 }
 
 /**
- * Of these leases those that are still there. They then stay until the transaction ends: what was taken from
- * them cannot be given back to others meanwhile. For one that is gone, the spool of its holder has ended
- * without the decision that took from it, which must not become true any more.
- */
-export async function findHeldLeases(tx: Transaction, took: readonly number[]): Promise<ReadonlySet<number>> {
-  if (took.length === 0) return new Set();
-  const held = await tx<{ leaseId: number }[]>`
-    SELECT lease_id AS "leaseId" FROM quota_leases WHERE lease_id = ANY(${[...took]}::bigint[])
-    ORDER BY lease_id FOR KEY SHARE`;
-  return new Set(held.map(({ leaseId }) => leaseId));
-}
-
-/**
- * Subtracts what was posted from what the holder may still give back, and removes the posts. The holder's row
- * is locked.
+ * Subtracts what was posted from what the holder may still give back, counts it as used, and removes the
+ * posts. No lease ever counts more than it was granted. The holder's row is locked.
  */
 export async function foldPosts(tx: Transaction, holder: string): Promise<void> {
+  // In the order in which voids lock them, which know no holder.
+  await tx`SELECT FROM quota_leases WHERE holder = ${holder} ORDER BY lease_id FOR NO KEY UPDATE`;
   await tx`
     WITH folded AS (
       DELETE FROM lease_posts p USING quota_leases l WHERE l.lease_id = p.lease_id AND l.holder = ${holder}
@@ -66,5 +55,6 @@ export async function foldPosts(tx: Transaction, holder: string): Promise<void> 
     ), summed AS (
       SELECT lease_id, sum(units)::bigint AS units FROM folded GROUP BY lease_id
     )
-    UPDATE quota_leases l SET units = greatest(l.units - s.units, 0) FROM summed s WHERE l.lease_id = s.lease_id`;
+    UPDATE quota_leases l SET units = l.units - least(l.units, s.units), used = l.used + least(l.units, s.units)
+    FROM summed s WHERE l.lease_id = s.lease_id`;
 }

@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, hourMs } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const quotaLimits = {
@@ -18,6 +18,11 @@ export const quotaLimits = {
    * back, none is under way any more.
    */
   leaseHoldersPerSidecarMax: 64,
+  /**
+   * A sidecar dates a decision by the control plane's time as it carries it on, a little off; the lease that
+   * the decision took from has the window of its grantor's clock.
+   */
+  leaseClockLeewayMs: minuteMs,
   /** Silent holders forgotten by a new one: they go faster than they come. */
   leaseHoldersPerTrimMax: 10,
   /**

@@ -1,6 +1,7 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from './held-units.ts';
+import { postedUnits } from './holder-store.ts';
 
 /** What one PERMIT took from leases of a sidecar, and what was not used after all. */
 export interface UnusedTake {
@@ -14,14 +15,16 @@ export interface UnusedTake {
 /**
  * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each
  * window once. A lease that is gone, or is of another sidecar, is passed over: its units stay counted. What
- * was not posted is posted here, so that its holder cannot give it back besides; never more than the lease
- * has.
+ * was posted comes out of what PERMITs used of that very lease, everything else out of what nobody used of
+ * it, and never more than there is: whatever a sidecar says, nothing comes back that others were given.
  *
- * Locks leases in the order of their ids; before approvals, chains and quota windows.
+ * Locks leases in the order of their ids; before approvals, chains and quota windows. `alsoLock`: leases that
+ * the caller takes from afterwards.
  */
 export async function releaseLeases(
   tx: Transaction,
   takes: readonly UnusedTake[],
+  alsoLock: readonly number[] = [],
 ): Promise<readonly HeldUnits[]> {
   const sums = new Map<
     string,
@@ -47,13 +50,15 @@ export async function releaseLeases(
   if (sums.size === 0) return [];
   const rows = [...sums.values()];
   const ids = rows.map(({ leaseId }) => leaseId);
-  await tx`SELECT FROM quota_leases WHERE lease_id = ANY(${ids}::bigint[]) ORDER BY lease_id FOR UPDATE`;
+  await tx`
+    SELECT FROM quota_leases WHERE lease_id = ANY(${[...ids, ...alsoLock]}::bigint[]) ORDER BY lease_id FOR UPDATE`;
   return tx<HeldUnits[]>`
     WITH asked AS (
       SELECT l.lease_id, l.counter, l.window_name, l.starts_at_ms,
-        l.units - coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)::bigint AS unused,
-        CASE WHEN is_money THEN money ELSE requests END AS taken,
-        CASE WHEN is_money THEN money_posted ELSE requests_posted END AS posted
+        greatest(l.units - ${postedUnits(tx)}, 0) AS unused,
+        greatest(l.used + least(l.units, ${postedUnits(tx)}), 0) AS used,
+        CASE WHEN is_money THEN money ELSE requests END AS unused_taken,
+        CASE WHEN is_money THEN money_posted ELSE requests_posted END AS used_taken
       FROM unnest(
         ${ids}::bigint[],
         ${rows.map(({ sidecarId }) => sidecarId)}::text[],
@@ -66,10 +71,11 @@ export async function releaseLeases(
       JOIN lease_holders h ON h.holder = l.holder AND h.sidecar_id = a.sidecar_id,
       LATERAL (SELECT split_part(l.counter, ':', 1) IN ('gate_spend', 'passport_spend') AS is_money) AS kind
     ), freed AS (
-      SELECT *, least(taken, greatest(unused, 0)) AS now_posted FROM asked
-    ), noted AS (
-      INSERT INTO lease_posts (lease_id, units) SELECT lease_id, now_posted FROM freed WHERE now_posted > 0
+      SELECT *, least(unused_taken, unused) AS of_unused, least(used_taken, used) AS of_used FROM asked
+    ), written AS (
+      UPDATE quota_leases l SET units = l.units - of_unused, used = l.used - of_used FROM freed f
+      WHERE l.lease_id = f.lease_id
     )
-    SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", sum(now_posted + posted)::bigint AS units
-    FROM freed GROUP BY counter, window_name, starts_at_ms HAVING sum(now_posted + posted) > 0`;
+    SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", sum(of_unused + of_used)::bigint AS units
+    FROM freed GROUP BY counter, window_name, starts_at_ms HAVING sum(of_unused + of_used) > 0`;
 }

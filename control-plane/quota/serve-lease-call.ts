@@ -47,8 +47,10 @@ export type LeaseCallOutcome =
  * grant, which stays within the limit, and shrinks only by what comes back from one who has it and says that
  * nobody will use it. So posted + held never pass the limit, whatever happens to anybody. `quota_leases`
  * counts what each holder was leased and has not passed on; `lease_posts` counts what its records took of
- * that. So nobody can give back, or pass to an approval, what he never had. When the window ends every unit
- * of it ends, wherever it is, and the next window begins with all free.
+ * that, and `used` what is subtracted by now. A return, a SUSPEND and the end of an epoch draw on what nobody
+ * used of the lease, the void of a PERMIT on what was used of it: nothing comes back that others were given,
+ * whatever a holder says. When the window ends every unit of it ends, wherever it is, and the next window
+ * begins with all free.
  *
  * Who crashes, and where, only ever leaves units counted that nobody will use, at most until the window ends:
  *   the holder                       it starts anew under another name; what no record took of the old leases

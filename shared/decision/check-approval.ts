@@ -48,7 +48,7 @@ export function demandedApprovalMs(
     ? (policy.approvals?.expiresInMs ?? approvalExpiryMsDefault)
     : null;
   const own = passport.approvals;
-  if (own === null || !demands(own, requested, amount)) return ofGate;
+  if (own === null || !demandsApproval(own, requested, amount)) return ofGate;
   return ofGate === null ? own.expiresInMs : Math.min(ofGate, own.expiresInMs);
 }
 
@@ -65,13 +65,14 @@ const isDemandedByGate = (
   requested: PermissionKey | null,
   amount: MicroUsd | null,
 ): boolean =>
-  (policy.approvals !== null && demands(policy.approvals, requested, amount)) ||
+  (policy.approvals !== null && demandsApproval(policy.approvals, requested, amount)) ||
   isDemandedByCatalog(policy, requested);
 
 const isDemandedByCatalog = ({ catalog }: CompiledPolicy, requested: PermissionKey | null): boolean =>
   catalog !== null && requested !== null && catalog.get(requested)?.requiresApproval === true;
 
-function demands(
+/** Whether the rule asks for an approval of such a request. */
+export function demandsApproval(
   { aboveMicroUsd, permissions }: CompiledApprovalRule,
   requested: PermissionKey | null,
   amount: MicroUsd | null,

@@ -156,7 +156,9 @@ describe('what the database contradicts is refused, reported, and leaves no row:
         'constraints_evaluated lacks a check that a PERMIT has to pass',
       );
     }
-    expect(await ship([about(capped, gateId, { constraints_evaluated: checks })])).toMatchObject({
+    // Of a lease that has gone since.
+    const took = [999_999];
+    expect(await ship([about(capped, gateId, { constraints_evaluated: checks, took })])).toMatchObject({
       status: 200,
     });
   });
@@ -178,7 +180,8 @@ describe('what a foreign sidecar says of no gate', () => {
       body: { url: 'https://hooks.example.com/x', events: ['spend_limit.approaching'] },
     });
     const evaluated = ['passport', 'issuer', 'permission', 'spend_limit'];
-    const spent = { amount_micro_usd: 19_000_000, constraints_evaluated: evaluated };
+    // Of a lease that has gone since.
+    const spent = { amount_micro_usd: 19_000_000, constraints_evaluated: evaluated, took: [999_999] };
     expect(await ship([about(capped, null, spent), about(capped, null, spent)])).toMatchObject({
       status: 200,
     });

@@ -37,7 +37,7 @@ const suspend = (hash: number, held: object[], amount = 0) => ({
   approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
   permission_key: 'orders:create',
   amount_micro_usd: amount,
-  constraints_evaluated: ['passport', 'approval'],
+  constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'approval'],
   pii: [],
   expires_in_ms: 1_000,
   held,

@@ -106,7 +106,7 @@ const newSuspend = () => ({
   approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
   permission_key: 'orders:create',
   amount_micro_usd: 10 * usd,
-  constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
+  constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
   pii: [],
   expires_in_ms: 300_000,
   held: [

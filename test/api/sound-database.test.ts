@@ -40,10 +40,19 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE feeds SET revision = revision + 1`,
     `DELETE FROM changes WHERE revision = 2`,
   ],
-  'holders of leases have no more of a window left than the ledger counts': [
+  'no lease has given back more than it had': [
+    `WITH holder AS (INSERT INTO lease_holders VALUES ('x', 'side_x', 'acct_x', 1, '[]', 0))
+      INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units, used)
+        VALUES ('x', 'gate_rate:x', 'day', 0, 1, 2, -1)`,
+  ],
+  'leases have no more of a window than the ledger counts': [
     `WITH holder AS (INSERT INTO lease_holders VALUES ('x', 'side_x', 'acct_x', 1, '[]', 0)),
       counted AS (INSERT INTO quota_windows VALUES ('gate_rate:x', 'day', 0, 1, 1))
       INSERT INTO quota_leases VALUES ('x', 'gate_rate:x', 'day', 0, 1, 2)`,
+    `WITH holder AS (INSERT INTO lease_holders VALUES ('x', 'side_x', 'acct_x', 1, '[]', 0)),
+      counted AS (INSERT INTO quota_windows VALUES ('gate_rate:x', 'day', 0, 1, 1))
+      INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units, used)
+        VALUES ('x', 'gate_rate:x', 'day', 0, 1, 0, 2)`,
   ],
   'every account has a feed': [
     `INSERT INTO accounts VALUES ('acct_x', 'X', 'free', 'active', NULL, NULL, false, 0)`,

@@ -16,7 +16,7 @@ import { findStandings } from '../../control-plane/decisions/passport-standing-s
 import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
 import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
-import { findHeldLeases } from '../../control-plane/quota/lease-posts.ts';
+import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
 import { moveUnits } from '../../control-plane/quota/ledger.ts';
 import { readUsage } from '../../control-plane/quota/read-usage.ts';
 import { addToWindows } from '../../control-plane/quota/spend-store.ts';
@@ -155,6 +155,26 @@ async function readRows(
 const held = (n: number) =>
   ({ counter: counter(n), window: 'day', startsAtMs: day.startsAtMs, units: 1 }) as const;
 const some = Array.from({ length: 100 }, (_, i) => rows / 2 + 100 * (i + 1));
+/** A PERMIT that names `some` leases. */
+const takes = (ownLimits: Take['ownLimits']): Take[] => {
+  const record = {
+    source: 'side_1',
+    gateId: null,
+    passportId: passportId(1),
+    amountMicroUsd: 1,
+    timestampMs: nowMs,
+  };
+  return [
+    {
+      record: record as Take['record'],
+      took: some,
+      ownLimits,
+      passportOwner: null,
+      holder: null,
+      isPaid: false,
+    },
+  ];
+};
 let calls = 0;
 
 const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> = {
@@ -299,7 +319,11 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         some.map((n) => ({ passportId: passportId(n), tokenHash: '' })),
       ),
     ),
-  'keeping leases': (sql) => sql.begin((tx) => findHeldLeases(tx, some)),
+  'keeping leases': (sql) => sql.begin((tx) => holdLeases(tx, takes([]))),
+  'keeping leases that accounts share': (sql) =>
+    sql.begin((tx) =>
+      holdLeases(tx, takes([{ kind: 'passport_rate', window: 'day', limit: 1, per: 'passport' }])),
+    ),
   'counting what waits': (sql) =>
     sql.begin((tx) => countPending(tx, { passportId: passportId(1), gateId: gateId(1) }, nowMs)),
   'finding what waits': (sql) =>

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { findHeldLeases, postUnits, type TakingRecord } from '../../control-plane/quota/lease-posts.ts';
+import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
+import { postUnits } from '../../control-plane/quota/lease-posts.ts';
 import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -248,9 +249,12 @@ describe('the end of an epoch', () => {
       commit = resolve;
     });
     const settling = deps.sql.begin(async (tx) => {
-      expect([...(await findHeldLeases(tx, took))].sort()).toEqual([...took].sort());
+      const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as Take['record'];
+      const held = await holdLeases(tx, [
+        { record, took, ownLimits: [], passportOwner: null, holder: null, isPaid: false },
+      ]);
+      expect([...held.keys()].sort()).toEqual([...took].sort());
       await isDecided;
-      const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as TakingRecord['record'];
       await postUnits(tx, [{ record, took }]);
     });
     const waiting = await waitingForLocks(deps.sql);

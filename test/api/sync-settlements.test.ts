@@ -87,7 +87,7 @@ const answerTo = async (body: Flat): Promise<SettlementAnswer> => {
 };
 
 const permitRecord = (change: object = {}) =>
-  recordOf(api, { gateId, passport }, { request_hash: requestHash, ...change });
+  recordOf(api, { gateId, passport }, { request_hash: requestHash, amount_micro_usd: 25_000_000, ...change });
 const permit = (change: object = {}, record: object = permitRecord()) => ({
   ...ofCall(),
   kind: 'permit',

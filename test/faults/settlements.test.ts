@@ -106,7 +106,7 @@ function suspendCall(approvalId: string) {
     approval_id: approvalId,
     permission_key: 'orders:create',
     amount_micro_usd: 25_000_000,
-    constraints_evaluated: ['passport', 'permission', 'spend_limit', 'approval'],
+    constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
     pii: [],
     expires_in_ms: 300_000,
     held: [{ ...ofGate(), starts_at_ms: windowAt('day', nowMs).startsAtMs, units: 25_000_000 }],
@@ -137,7 +137,8 @@ describe('whichever statement fails, or the answer to the commit,', () => {
       const approvalId = newApprovalId();
       await settle(api.deps, accountId, suspendCall(approvalId));
       await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} });
-      const record = recordOf(api, { gateId, passport }, { request_hash: hashOf(1) });
+      const charged = { request_hash: hashOf(1), amount_micro_usd: 25_000_000 };
+      const record = recordOf(api, { gateId, passport }, charged);
       const call = parseSettlementCall(
         settlementCall({ ...bound(), kind: 'permit', approval_id: approvalId, record }),
         accountId,

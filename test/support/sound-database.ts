@@ -20,13 +20,15 @@ export const rules = {
   'revisions of a feed run without holes up to its head': `
     SELECT f.feed_id FROM feeds f LEFT JOIN changes c USING (feed_id) GROUP BY f.feed_id, f.revision
     HAVING count(c.revision) <> f.revision OR coalesce(max(c.revision), 0) <> f.revision`,
-  // Less what is posted: it is used, or a void has given it back already.
-  'holders of leases have no more of a window left than the ledger counts': `
+  // Used or not: whatever was said of leases, nothing came back that others were given.
+  'leases have no more of a window than the ledger counts': `
     SELECT counter, window_name, starts_at_ms FROM quota_windows w
     JOIN quota_leases l USING (counter, window_name, starts_at_ms)
-    LEFT JOIN (SELECT lease_id, sum(units) AS units FROM lease_posts GROUP BY lease_id) p USING (lease_id)
     GROUP BY counter, window_name, starts_at_ms, w.leased
-    HAVING sum(greatest(l.units - coalesce(p.units, 0), 0)) > w.leased`,
+    HAVING sum(l.units + l.used) > w.leased`,
+  'no lease has given back more than it had': `
+    SELECT lease_id FROM quota_leases l WHERE l.units < 0
+      OR l.used + least(l.units, coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)) < 0`,
   'every account has a feed': `
     SELECT account_id FROM accounts WHERE account_id NOT IN (SELECT feed_id FROM feeds)`,
   'the last change of a gate is what the gate is': `
