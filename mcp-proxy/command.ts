@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Logger } from '../shared/runtime/logger.ts';
+import { parseWebUrl } from '../shared/wire/domain.ts';
 import type { HttpProxy } from './http-proxy.ts';
 
 /** What the composition root lends to the command. */
@@ -124,8 +125,8 @@ function gateId(text: string): string {
 }
 
 function httpUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === '') return url;
+  const url = parseWebUrl(text);
+  if (url?.hash === '') return url;
   throw new InvalidArgumentError('It is an address such as http://127.0.0.1:3000/mcp, without a user.');
 }
 

@@ -7,6 +7,7 @@ import {
   parseSettings,
   type SettingValues,
 } from '../../shared/runtime/settings.ts';
+import { parseWebUrl } from '../../shared/wire/domain.ts';
 import { type ApiAccess, UsageError } from './call-api.ts';
 
 /**
@@ -36,7 +37,8 @@ export async function apiAccessOf(
 ): Promise<ApiAccess> {
   const settings = commandSettings(environment);
   const origin = options.origin ?? controlPlaneOf(settings);
-  if (!URL.canParse(origin)) {
+  const url = parseWebUrl(origin);
+  if (url === null) {
     throw new UsageError(
       `The control plane must be an address such as https://trust.example.com, not "${origin}".`,
     );
@@ -51,7 +53,7 @@ export async function apiAccessOf(
         : 'AGENT_TRUST_API_KEY is not an API key of this service.',
     );
   }
-  return { origin: new URL(origin).origin, key };
+  return { origin: url.origin, key };
 }
 
 async function readKey(file: string): Promise<string> {

@@ -2,6 +2,7 @@ import { readWebhookSecret, signWebhook } from '../../shared/crypto/webhook-sign
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
+import { parseWebUrl } from '../../shared/wire/domain.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import { reasonOf, UsageError } from './call-api.ts';
 
@@ -41,8 +42,7 @@ export async function forwardEvent(
 
 /** Throws UsageError for what is no http address. */
 export function checkForwardUrl(text: string): void {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+  if (parseWebUrl(text) === null) {
     throw new UsageError(
       `--forward-to must be an http address, such as http://localhost:3000/webhooks, not "${text}"`,
     );

@@ -1,5 +1,6 @@
 import { readJsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { isReadAlike } from '../../shared/wire/domain.ts';
 import type { OAuthDeps } from './deps.ts';
 import { oauthLimits } from './limits.ts';
 
@@ -50,7 +51,8 @@ const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'clien
 
 /**
  * What of a client's document counts here. The rest (pictures, policies, keys, grants that we do not have)
- * would only give reasons to refuse a client that this server can serve. Null: it is no JSON object.
+ * would only give reasons to refuse a client that this server can serve. Null: it is no JSON object, or has a
+ * redirect that two readers could take for two addresses.
  *
  * Documents seldom say `application_type`, and the library lets only native clients use any port of a
  * loopback address (RFC 8252 §7.3): whoever has a redirect that is not https is native. A plain http address
@@ -60,6 +62,7 @@ function readClientDocument(bytes: Uint8Array): object | null {
   const document = readJsonObject(bytes);
   if (document === null) return null;
   const { redirect_uris: redirects, client_name: name } = document;
+  if (Array.isArray(redirects) && !redirects.every(isReadAlike)) return null;
   const isWeb = Array.isArray(redirects) && redirects.every((uri) => String(uri).startsWith('https://'));
   return {
     ...Object.fromEntries(Object.entries(document).filter(([field]) => kept.includes(field))),

@@ -1,5 +1,6 @@
 import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
 import { makesKeys, type Scope } from '../../shared/model/scopes.ts';
+import { parseWebUrl } from '../../shared/wire/domain.ts';
 
 /** A page as it is answered. */
 export interface Page {
@@ -137,9 +138,8 @@ function describeRedirect(redirectUri: string): string {
 
 /** Whether it leads to a program on the computer of the browser. */
 export function isLoopback(redirectUri: string): boolean {
-  if (!URL.canParse(redirectUri)) return false;
-  const { protocol, hostname } = new URL(redirectUri);
-  return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+  const url = parseWebUrl(redirectUri);
+  return url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
 }
 
 const entities: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { hourMs, secondMs, toSeconds } from '../../shared/model/time.ts';
+import { parseWebUrl } from '../../shared/wire/domain.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { readJson } from '../http/json-body.ts';
 import { legible } from './client-document.ts';
@@ -63,7 +64,7 @@ export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
   };
 }
 
-const redirectRule = `redirect_uris must be 1 to ${oauthLimits.redirectUrisMax} addresses without a fragment, https or http on a loopback address.`;
+const redirectRule = `redirect_uris must be 1 to ${oauthLimits.redirectUrisMax} addresses without a fragment, user, backslash or blank, https or http on a loopback address.`;
 
 /** In the words of RFC 7591 §3.2.2. */
 const refuse = (reply: FastifyReply, status: number, error: string, description: string): FastifyReply =>
@@ -84,9 +85,8 @@ function readRedirectUris(body: unknown): readonly string[] | null {
 const isRedirectUri = (uri: unknown): uri is string =>
   typeof uri === 'string' &&
   uri.length <= oauthLimits.redirectUriCharsMax &&
-  URL.canParse(uri) &&
   !uri.includes('#') &&
-  (new URL(uri).protocol === 'https:' || isLoopback(uri));
+  (parseWebUrl(uri)?.protocol === 'https:' || isLoopback(uri));
 
 function readName(body: unknown): string | null {
   const name = member(body, 'client_name');

@@ -2,6 +2,7 @@ import * as oauth from 'oauth4webapi';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { parseWebUrl } from '../../shared/wire/domain.ts';
 import type { GuardedFetch } from '../webhooks/guarded-fetch.ts';
 import { oidcLimits } from './limits.ts';
 
@@ -127,7 +128,7 @@ export function identityProvider(
       ),
     authorizationUrl: async (redirectUri, { state, nonce, codeVerifier }) => {
       const { authorization_endpoint: endpoint = '' } = await metadata();
-      const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
+      const url = parseWebUrl(endpoint);
       // A browser is sent there: no other scheme than that of the issuer, or https.
       if (url === null || !['https:', expected.protocol].includes(url.protocol)) {
         throw new ProviderAway('its metadata names no address for logins');

@@ -154,7 +154,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'Request.currency':
     'Currency of the amount. Only USD is supported; anything else is BLOCK `currency_unsupported`.',
   'Request.domain': 'Host that the request targets; checked against `allowed_domains`.',
-  'Request.url': 'Absolute http, https, ws or wss URL; its host counts as `domain`.',
+  'Request.url': 'Absolute http or https URL that every reader reads alike; its host counts as `domain`.',
   'Request.idempotency_key':
     'A request that is sent several times with the same key is charged once; a repeat gets the first PERMIT again.',
   'Request.approval_id': 'The approved approval of an earlier SUSPEND of the same request.',

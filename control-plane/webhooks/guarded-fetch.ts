@@ -6,6 +6,7 @@ import type { LookupFunction } from 'node:net';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { parseWebUrl, webUrlRule } from '../../shared/wire/domain.ts';
 import { webhooksLimits } from './limits.ts';
 import { isGloballyRoutable, isIpLiteral } from './routable-address.ts';
 
@@ -187,13 +188,10 @@ function targetOf(text: string, allowPrivate: boolean): URL {
   if (text.length > limits.webhookUrlCharsMax) {
     throw new TargetRefused(`a URL has at most ${limits.webhookUrlCharsMax} characters`);
   }
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null) throw new TargetRefused('this is not a URL');
+  const url = parseWebUrl(text);
+  if (url === null) throw new TargetRefused(`this is not ${webUrlRule}`);
   if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:')) {
     throw new TargetRefused('only https is called');
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new TargetRefused('a URL with a user or password is not called');
   }
   // An IPv6 address is in brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '');

@@ -1,6 +1,7 @@
 import { parseApiKey } from '../crypto/api-key.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { isPlainText } from '../model/plain-text.ts';
+import { parseWebUrl } from '../wire/domain.ts';
 
 /**
  * Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never
@@ -37,25 +38,17 @@ export const yesOrNo: Read<boolean> = (given) =>
 
 /** Scheme, host and port. What follows them is refused: `/v1` and ids are appended here. */
 export const origin: Read<string> = (given) => {
-  const url = URL.canParse(given) ? new URL(given) : null;
-  const isOrigin =
-    url !== null &&
-    (url.protocol === 'http:' || url.protocol === 'https:') &&
-    url.username === '' &&
-    url.pathname === '/' &&
-    url.search === '' &&
-    url.hash === '';
-  return isOrigin
+  const url = parseWebUrl(given);
+  return url !== null && url.pathname === '/' && url.search === '' && url.hash === ''
     ? url.origin
     : new Wrong('must be an origin such as https://trust.example.com, without a path');
 };
 
 /** An absolute http or https URL without user, query and fragment. */
 export const httpUrl: Read<string> = (given) => {
-  const url = URL.canParse(given) ? new URL(given) : null;
-  const isRight =
-    url !== null && /^https?:$/.test(url.protocol) && url.username === '' && !/[?#]/.test(given);
-  return isRight ? given : new Wrong('must be a URL such as https://login.example.com/realms/staff');
+  return parseWebUrl(given) !== null && !/[?#]/.test(given)
+    ? given
+    : new Wrong('must be a URL such as https://login.example.com/realms/staff');
 };
 
 const shownNameCharsMax = 60;

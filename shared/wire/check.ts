@@ -13,7 +13,7 @@ import {
   requestablePermissionPattern,
 } from '../model/permission.ts';
 import { bodyReader } from './body.ts';
-import { parseHost, parseUrlHost } from './domain.ts';
+import { parseHost, parseUrlHost, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
 import { shapeReader, type Wire } from './shape.ts';
 
@@ -206,7 +206,7 @@ const domainNames: readonly Reading<string>[] = [
   {
     name: 'url',
     read: (value) => (typeof value === 'string' ? parseUrlHost(value) : null),
-    demand: 'must be an absolute http, https, ws or wss URL',
+    demand: `must be ${webUrlRule}`,
   },
 ];
 

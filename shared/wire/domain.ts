@@ -24,8 +24,9 @@ const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 
 /**
  * Brings a host name into the one form in which names are compared (contract §4): IDNA as the URL standard
- * does it (UTS #46), lower case, port and one trailing dot removed. IP addresses are hosts too; IPv6 is in
- * brackets. Null for everything else.
+ * does it (UTS #46), lower case, port and one trailing dot removed. IP addresses are hosts too: IPv6 in
+ * brackets, IPv4 as four decimal numbers and in no other spelling (`127.1`, `0x7f.1`, `0177.0.0.1`), because
+ * not every reader takes those for the same address. Null for everything else.
  */
 export function parseHost(text: string): string | null {
   // Four times the limit leaves room for what IDNA shortens, and no more work than that for what it does not.
@@ -41,6 +42,7 @@ export function parseHost(text: string): string | null {
   const ascii = domainToASCII(host);
   // After IDNA, which makes an ASCII dot out of the full stops of other scripts.
   const name = ascii.endsWith('.') ? ascii.slice(0, -1) : ascii;
+  if (ipv4.test(name) && name !== host) return null;
   return isCanonical(name) ? name : null;
 }
 
@@ -70,15 +72,36 @@ export function parseDomainPattern(text: string): string | null {
   return parent === null || parent.startsWith('[') || ipv4.test(parent) ? null : `*.${parent}`;
 }
 
-const webSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'ws:', 'wss:']);
+/** Of RFC 3986 without user information, and with a host of letters that need no decoding. */
+const webUrl = /^https?:\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?(?=[/?#]|$)/i;
+/** What some readers take out or put right, and a backslash, which some of them take for a slash. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are among what is refused.
+const readDifferently = /[\s\\\u0000-\u001f\u007f-\u009f]/;
+const portMax = 65_535;
 
 /**
- * The host of an absolute http, https, ws or wss URL, as `parseHost` gives it. Null for everything else:
- * about the hosts of other schemes programs disagree (`x://good.example\@bad.example`), and what is checked
- * here must be where the call goes.
+ * The host of an absolute http or https URL, as `parseHost` gives it. Null for everything else, and for what
+ * readers of RFC 3986 and of the URL standard may read differently: what is checked here must be where the
+ * call goes (contract §5). A browser takes `https://api.example.com\\@evil.example/` to the first host, and
+ * curl and Python to the second.
  */
 export function parseUrlHost(text: string): string | null {
-  if (!URL.canParse(text)) return null;
-  const url = new URL(text);
-  return webSchemes.has(url.protocol) ? parseHost(url.hostname) : null;
+  const [, host = '', port = '0'] = webUrl.exec(text) ?? [];
+  if (host === '' || Number(port) > portMax || readDifferently.test(text)) return null;
+  return parseHost(host);
 }
+
+/** An absolute http or https URL that every reader reads alike (`parseUrlHost`). Null: it is none. */
+export const parseWebUrl = (text: string): URL | null =>
+  parseUrlHost(text) !== null && URL.canParse(text) ? new URL(text) : null;
+
+/** Whether every reader takes it for the same address: of http or https as above, of another scheme, an app's. */
+export const isReadAlike = (uri: unknown): boolean =>
+  typeof uri === 'string' &&
+  (/^https?:/i.test(uri)
+    ? parseUrlHost(uri) !== null
+    : /^[a-z][a-z0-9+.-]*:/i.test(uri) && !readDifferently.test(uri));
+
+/** What to send instead. */
+export const webUrlRule =
+  'an absolute http or https URL without a backslash, blank or user; a host beyond ASCII is written in Punycode, an address as four decimal numbers';

@@ -105,7 +105,7 @@ function openDoors(): void {
         `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"test_gate","arguments":${args}}}`,
       )
     ).json();
-    if (answer.error !== undefined) return 'refused';
+    if (answer.error !== undefined || answer.result.isError === true) return 'refused';
     return outcomeOf(answer.result.structuredContent);
   });
   sidecars.forEach((sidecar, place) => {
@@ -158,6 +158,11 @@ const refused: readonly (readonly [text: string, param: string])[] = [
   ['"order":{"__proto__":1}', 'request.order'],
   ['"name":"\\ud800"', 'request.name'],
   ['"\\udc00":1', 'request'],
+  ['"url":"https://api.example.com\\\\@evil.test/"', 'request.url'],
+  ['"url":"https:/api.example.com/"', 'request.url'],
+  ['"url":"https://user@api.example.com/"', 'request.url'],
+  ['"url":"https://127.1/"', 'request.url'],
+  ['"domain":"0177.0.0.1"', 'request.domain'],
 ];
 
 describe('a request that two readers could read differently', () => {

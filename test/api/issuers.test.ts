@@ -44,6 +44,8 @@ describe('POST /issuers', () => {
   it.each([
     [{ name: 'a', domain: 'not a host' }, 'domain'],
     [{ name: 'a', domain: 'https://a.example' }, 'domain'],
+    [{ name: 'a', domain: 'a.example\\@b.example' }, 'domain'],
+    [{ name: 'a', domain: '0x7f.1' }, 'domain'],
     [{ name: 'a', domain: `${'a'.repeat(64)}.example` }, 'domain'],
     [{ name: 'a', metadata: [] }, 'metadata'],
     [{ name: 'a', metadata: { text: 'x'.repeat(limits.freeFormBytesMax) } }, 'metadata'],

@@ -125,6 +125,11 @@ describe('a client document', () => {
     ['holds a secret', { redirect_uris, client_secret: 'x' }],
     ['has no redirect address', {}],
     ['has redirect addresses that are none', { redirect_uris: [7] }],
+    [
+      'has a redirect with two readings',
+      { redirect_uris: [...redirect_uris, 'https://a.example\\@b.example'] },
+    ],
+    ['has a redirect with a tab', { redirect_uris: [...redirect_uris, 'com.example.app:/c\tb'] }],
     ['is too large', { redirect_uris, client_name: 'x'.repeat(oauthLimits.clientDocumentBytesMax) }],
   ])('is refused that %s', async (_what, document) => {
     await expectPage(await open(document, redirectUri), /client|redirect/i);

@@ -147,6 +147,11 @@ describe('registration', () => {
       'one that is too long',
       { redirect_uris: [`https://a.example/${'x'.repeat(oauthLimits.redirectUriCharsMax)}`] },
     ],
+    ['a backslash', { redirect_uris: ['https://a.example\\@evil.example/cb'] }],
+    ['a user', { redirect_uris: ['https://a.example@evil.example/cb'] }],
+    ['a blank', { redirect_uris: ['https://a.example/cb '] }],
+    ['loopback in another spelling', { redirect_uris: ['http://127.1/cb'] }],
+    ['no host', { redirect_uris: ['https:/a.example/cb'] }],
     ['no object', []],
     ['null', 'null'],
   ];

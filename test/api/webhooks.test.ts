@@ -99,6 +99,11 @@ describe('creating a webhook', () => {
     'https://[::ffff:10.0.0.1]/',
     'https://169.254.169.254/latest/meta-data',
     'https://user:password@hooks.example.com/',
+    'https://hooks.example.com\\@evil.test/',
+    'https:/hooks.example.com/',
+    'https://hooks.example.com/a\nb',
+    'https://hooks.example.com/ ',
+    'https://1.2.3.4.5/',
     'hooks.example.com',
   ])('refuses %s as an address', async (url) => {
     const reply = await create({ ...good, url });

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseDomainPattern, parseHost, parseUrlHost } from '../../../shared/wire/domain.ts';
+import { isReadAlike, parseDomainPattern, parseHost, parseUrlHost } from '../../../shared/wire/domain.ts';
 
 describe('parseHost', () => {
   it('gives back what IDNA gives back, where it does not ask', () => {
@@ -17,6 +17,7 @@ describe('parseHost', () => {
         const ascii = domainToASCII(name);
         // Versions of Node differ about labels that encode nothing; the end `xn--a` is one.
         const fits =
+          (ascii === name || !/^[\d.]+$/.test(ascii)) &&
           !/(?:^|\.)xn--/.test(name) &&
           ascii.length <= 253 &&
           /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/.test(ascii);
@@ -44,9 +45,6 @@ describe('parseHost', () => {
     ['my_service', 'my_service'],
     ['localhost:8080', 'localhost'],
     ['127.0.0.1', '127.0.0.1'],
-    // Other spellings of the same address, as the URL standard reads them.
-    ['127.1', '127.0.0.1'],
-    ['0x7f.1', '127.0.0.1'],
     ['[::1]', '[::1]'],
     ['[0:0:0:0:0:0:0:1]:8080', '[::1]'],
     ['[::FFFF:127.0.0.1]', '[::ffff:7f00:1]'],
@@ -83,6 +81,16 @@ describe('parseHost', () => {
     '[::1%25eth0]',
     '1.2.3.4.5',
     '999.1.1.1',
+    // Spellings of an address that some readers know.
+    '127.1',
+    '0x7f.1',
+    '0177.0.0.1',
+    '127.0.0.01',
+    '2130706433',
+    '127.0.0.1.',
+    '１２７.0.0.1',
+    'a.1',
+    'a.0x7f',
     'xn--a',
     'xn--',
     'xn--a.example',
@@ -136,10 +144,11 @@ describe('parseUrlHost', () => {
   it.each([
     ['https://api.example.com/orders', 'api.example.com'],
     ['HTTP://API.example.com.:8080', 'api.example.com'],
-    ['wss://bücher.example', 'xn--bcher-kva.example'],
-    ['https://api.example.com@evil.example/', 'evil.example'],
-    ['https://evil.example\\@api.example.com/', 'evil.example'],
+    ['https://xn--bcher-kva.example', 'xn--bcher-kva.example'],
     ['https://evil.example#@api.example.com/', 'evil.example'],
+    ['https://evil.example?@api.example.com/', 'evil.example'],
+    ['https://evil.example/a@b:c/é', 'evil.example'],
+    ['http://192.0.2.1:80', '192.0.2.1'],
     ['https://[::1]:8443/', '[::1]'],
   ])('%s goes to %s', (text, host) => {
     expect(parseUrlHost(text)).toBe(host);
@@ -153,7 +162,60 @@ describe('parseUrlHost', () => {
     'mailto:a@example.com',
     'x://a/',
     'https://',
+    'wss://example.com',
+    'https://api.example.com\\@evil.test/',
+    'https://api.example.com@evil.example/',
+    'https://user:password@api.example.com/',
+    'https://@api.example.com/',
+    'https:/api.example.com/',
+    'https:api.example.com/',
+    'https:///api.example.com/',
+    'https:\\\\api.example.com/',
+    ' https://api.example.com/',
+    'https://api.example.com/ ',
+    'https://api.example.com/a b',
+    'https://api.ex\tample.com/',
+    'https://api.example.com\n.evil.test/',
+    'https://api.example.com/\r\nHost: evil.test',
+    'https://api.example.com/\u2028',
+    'https://api.example.com/\0',
+    'https://api.example.com/a\\b',
+    'https://api.example.com:/',
+    'https://api.example.com:65536/',
+    'https://api.example.com:80:90/',
+    'https://api%2eexample.com/',
+    'https://bücher.example/',
+    'https://api.example。com/',
+    'https://127.1/',
+    'https://0x7f000001/',
+    'https://017700000001/',
+    'https://2130706433/',
+    'https://127.0.0.01/',
+    'https://256.0.0.1/',
+    'https://1.2.3.4.5/',
+    'https://127.0.0.1./',
+    'https://[::1/',
+    'https://[::1%25lo]/',
+    'https://[v1.a]/',
+    "https://exa'mple.com/",
+    'https://a..b/',
+    'https://./',
   ])('refuses %j', (text) => {
     expect(parseUrlHost(text)).toBeNull();
+  });
+});
+
+describe('isReadAlike', () => {
+  it.each([
+    ['https://app.example.com/cb', true],
+    ['http://127.0.0.1:8000/cb', true],
+    ['com.example.app:/cb', true],
+    ['https://app.example.com\\@evil.example/cb', false],
+    ['http:/app.example.com/cb', false],
+    ['com.example.app:/c\nb', false],
+    ['/cb', false],
+    [7, false],
+  ])('of %j is %s', (uri, isAlike) => {
+    expect(isReadAlike(uri)).toBe(isAlike);
   });
 });

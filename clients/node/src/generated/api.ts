@@ -809,7 +809,7 @@ export interface DecisionRequest {
   readonly currency?: string | null;
   /** Host that the request targets; checked against `allowed_domains`. */
   readonly domain?: string | null;
-  /** Absolute http, https, ws or wss URL; its host counts as `domain`. */
+  /** Absolute http or https URL that every reader reads alike; its host counts as `domain`. */
   readonly url?: string | null;
   /**
    * A request that is sent several times with the same key is charged once; a repeat gets the first
