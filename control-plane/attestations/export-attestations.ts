@@ -5,6 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
+import { walkChains } from './chain-walk.ts';
 import { attestationsLimits } from './limits.ts';
 import { type ExportNames, readSlice, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
@@ -37,19 +38,17 @@ async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerat
   const writer = exportFormats[asked.format].writer();
   const { sinceMs, nowMs } = asked;
   yield Buffer.from(writer.manifest({ sinceMs, ...(await readExportKeys(tx, nowMs)) }));
-  const count = { chains: 0, records: 0 };
   const names: ExportNames = { current: new Map() };
-  for await (const slice of sliceExport(tx, asked.owner, sinceMs)) {
-    const text = textBuffer(sliceBytesUsual);
-    await readSlice(tx, slice, names, (chain, attestation) => {
-      if (attestation.sequence === chain.firstSequence) {
-        text.add(writer.chain(chain));
-        count.chains += 1;
-      }
-      text.add(writer.record(attestation));
-      count.records += 1;
-    });
-    yield text.take();
+  let text = textBuffer(sliceBytesUsual);
+  const walk = walkChains((attestation, begins) => {
+    if (begins !== null) text.add(writer.chain(begins));
+    text.add(writer.record(attestation));
+  });
+  for await (const slice of sliceExport(tx, asked.owner, sinceMs, walk)) {
+    await readSlice(tx, slice, names, walk);
+    const taken = text.take();
+    text = textBuffer(sliceBytesUsual);
+    if (taken.length > 0) yield taken;
   }
-  yield Buffer.from(writer.end(count));
+  yield Buffer.from(writer.end(walk.end()));
 }

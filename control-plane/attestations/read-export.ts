@@ -1,9 +1,10 @@
-import type { ExportChain } from '../../shared/attestation/export.ts';
-import { assert, must } from '../../shared/errors/assert.ts';
+import type { BrokenChain } from '../../shared/attestation/broken-chains.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { Attestation, ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import type { ChainWalk, NumberedChain } from './chain-walk.ts';
 import { attestationsLimits } from './limits.ts';
 import {
   attestationOf,
@@ -14,11 +15,6 @@ import {
   type RecordRow,
   recordColumns,
 } from './record-row.ts';
-
-/** A chain with the number by which its records name it. */
-interface NumberedChain extends ExportChain {
-  readonly number: number;
-}
 
 /** Records of one chain that are fetched together. */
 interface Range {
@@ -33,14 +29,19 @@ export type ExportSlice = readonly Range[];
 /**
  * All chains of the owner in the order of the bytes of their ids, each from its first record not older than
  * `sinceMs` to its end (null: whole), and none without such a record; cut into slices of at most
- * `attestationsLimits.exportSliceRowsMax` records, which are looked for as the reader goes on.
+ * `attestationsLimits.exportSliceRowsMax` records, which are looked for as the reader goes on. `walk` is told
+ * of chains that are not whole.
  */
 export async function* sliceExport(
   tx: Transaction,
   owner: Owner,
   sinceMs: UnixMillis | null,
+  walk: ChainWalk,
 ): AsyncGenerator<ExportSlice> {
-  for await (const chains of chainPages(tx, owner, sinceMs)) yield* slicesOf(chains);
+  for await (const { chains, broken } of chainPages(tx, owner, sinceMs)) {
+    for (const each of broken) walk.note(each);
+    yield* slicesOf(chains, walk);
+  }
 }
 
 /** What an export has learned of names, for its own time: they are of its snapshot. */
@@ -50,24 +51,28 @@ export type ExportNames = { current: NamesOfRows };
 const namesMax = 10_000;
 
 /**
- * Reads a slice in its order, and hands over each record as it arrives, unless it mentions a name that the
- * export has not seen: from there to the end of the slice they wait for their names. Neither side sorts or
- * holds a slice as a rule: rows that are gone before the collector of garbage comes round keep the heap as
+ * Reads a slice in its order, and hands each record to `walk` as it arrives, unless it mentions a name that
+ * the export has not seen: from there to the end of the slice they wait for their names. Neither side sorts
+ * or holds a slice as a rule: rows that are gone before the collector of garbage comes round keep the heap as
  * small as it was.
  */
 export async function readSlice(
   tx: Transaction,
   slice: ExportSlice,
   names: ExportNames,
-  take: (chain: ExportChain, attestation: Attestation) => void,
+  walk: ChainWalk,
 ): Promise<void> {
-  const chains = new Map(slice.map(({ chain }) => [chain.number, chain]));
+  let place = 0;
   const takeRow = (row: RecordRow) => {
-    const chain = must(chains.get(row.chain), 'a slice holds only chains that were asked for');
-    take(chain, attestationOf(row, chain.chainId, names.current));
+    let range = must(slice[place], 'a slice holds only chains that were asked for');
+    while (range.chain.number !== row.chain) {
+      walk.reach(range.chain, range.last);
+      place += 1;
+      range = must(slice[place], 'a slice holds only chains that were asked for');
+    }
+    walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names.current));
   };
   const waiting: RecordRow[] = [];
-  let missing = slice.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   // A walk along the index of the chains for each range: a join might be planned as a look at the whole
   // table.
   await tx<RecordRow[]>`
@@ -83,51 +88,95 @@ export async function readSlice(
       ORDER BY sequence LIMIT last - first + 1
     ) AS record
     ORDER BY place, record.sequence`.forEach((row) => {
-    missing -= 1;
     if (waiting.length === 0 && isNamed(row, names.current)) takeRow(row);
     else waiting.push(row);
   });
-  assert(missing === 0, 'a chain has every record up to its head');
-  if (waiting.length === 0) return;
-  const known = names.current.size < namesMax ? names.current : [];
-  names.current = new Map([...known, ...(await namesOfRows(tx, waiting))]);
-  for (const row of waiting) takeRow(row);
+  if (waiting.length > 0) {
+    const known = names.current.size < namesMax ? names.current : [];
+    names.current = new Map([...known, ...(await namesOfRows(tx, waiting))]);
+    for (const row of waiting) takeRow(row);
+  }
+  for (const { chain, last } of slice.slice(place)) walk.reach(chain, last);
+}
+
+/** Null for a row that says what no record says, or refers to a name that is gone. */
+function readRow(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation | null {
+  if (!isNamed(row, names)) return null;
+  try {
+    return attestationOf(row, chainId, names);
+  } catch {
+    return null;
+  }
 }
 
 interface ChainRow {
   readonly chain_id: ChainId;
   readonly number: number;
   readonly last_sequence: number;
-  readonly last_hash: string;
-  readonly first_sequence: number;
+  readonly last_hash: string | null;
+  /** Null: the search for it met a record that is missing, number `missing`. */
+  readonly first_sequence: number | null;
+  readonly missing: number;
   readonly previous_hash: Buffer | null;
+  /** Of the records that are there; null: there are none. */
+  readonly lowest: number | null;
+  readonly highest: number | null;
+}
+
+/** Chains with records to export, and what is wrong with others, or with what is beyond their head rows. */
+interface ChainPage {
+  readonly chains: readonly NumberedChain[];
+  readonly broken: readonly BrokenChain[];
 }
 
 async function* chainPages(
   tx: Transaction,
   owner: Owner,
   sinceMs: UnixMillis | null,
-): AsyncGenerator<NumberedChain[]> {
+): AsyncGenerator<ChainPage> {
   for (let after: ChainId | '' = ''; ; ) {
     const rows: readonly ChainRow[] = await readChains(tx, owner, { sinceMs, after });
-    yield rows.map((row) => ({
-      chainId: row.chain_id,
-      number: row.number,
-      firstSequence: row.first_sequence,
-      previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
-      lastSequence: row.last_sequence,
-      lastHash: row.last_hash,
-    }));
+    yield { chains: rows.flatMap(exportedChain), broken: rows.flatMap(faultOfHead) };
     const last = rows.at(-1);
     if (last === undefined || rows.length < attestationsLimits.exportSliceRowsMax) return;
     after = last.chain_id;
   }
 }
 
+/** None where the first record of it is not there. */
+function exportedChain(row: ChainRow): NumberedChain[] {
+  if (row.first_sequence === null || row.last_hash === null || row.highest === null) return [];
+  return [
+    {
+      highest: row.highest,
+      chainId: row.chain_id,
+      number: row.number,
+      firstSequence: row.first_sequence,
+      previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
+      lastSequence: row.last_sequence,
+      lastHash: row.last_hash,
+    },
+  ];
+}
+
+/** Of a chain that is not exported; the others show their faults on the way. */
+function faultOfHead(row: ChainRow): BrokenChain[] {
+  const { chain_id: chainId, last_sequence: head, missing, lowest, highest } = row;
+  const broken = (fault: BrokenChain['fault'], sequence: number) => [{ chainId, fault, sequence }];
+  if (row.first_sequence !== null && row.last_hash !== null) return [];
+  if (highest !== null && highest > head) return broken('beyond_head', head + 1);
+  if (row.first_sequence !== null) return broken('head_differs', head);
+  // Begun by a transaction, and without a record yet.
+  if (head === 0) return [];
+  if (lowest === null || highest === null || missing < lowest) return broken('missing_at_begin', 1);
+  return missing > highest ? broken('missing_at_end', highest + 1) : broken('missing_in_middle', missing);
+}
+
 /**
- * Chains with something to export, and the place where the export of each begins: found by halving what is
- * left of the chain, because `latest_ms` never falls along it. Times themselves do, when a sidecar was away:
- * the first record not older has to be looked for.
+ * Chains that should have something to export, and the place where the export of each begins: found by
+ * halving what is left of the chain, because `latest_ms` never falls along it. Times themselves do, when a
+ * sidecar was away: the first record not older has to be looked for. Where a record is missing on the way,
+ * the search ends there.
  */
 async function readChains(
   tx: Transaction,
@@ -142,38 +191,48 @@ async function readChains(
       SELECT chain_id, number, sequence, hash FROM chains
       WHERE account_id = ${accountId} AND mode = ${mode} AND ${id} > ${after} AND latest_ms >= ${sinceMs ?? 0}
       ORDER BY ${id} LIMIT ${attestationsLimits.exportSliceRowsMax}
-    ), search (number, low, high) AS (
-      SELECT number, 1::bigint, ${sinceMs === null ? tx`1::bigint` : tx`sequence`} FROM page
+    ), search (number, low, high, is_last) AS (
+      SELECT number, 1::bigint, high, high <= 1
+      FROM page CROSS JOIN LATERAL (SELECT ${sinceMs === null ? tx`1::bigint` : tx`sequence`} AS high) AS start
       UNION ALL
-      SELECT number, CASE WHEN is_late THEN low ELSE middle + 1 END, CASE WHEN is_late THEN middle ELSE high END
+      SELECT number,
+        CASE WHEN is_late THEN low WHEN is_late IS NULL THEN middle ELSE middle + 1 END,
+        CASE WHEN is_late THEN middle ELSE high END,
+        is_late IS NULL OR (CASE WHEN is_late THEN low = middle ELSE middle + 1 = high END)
       FROM search
       CROSS JOIN LATERAL (SELECT (low + high) / 2 AS middle) AS halved
-      CROSS JOIN LATERAL (
+      LEFT JOIN LATERAL (
         SELECT coalesce(latest_ms, timestamp_ms) >= ${sinceMs ?? 0} AS is_late FROM records
         WHERE records.chain = search.number AND sequence = middle LIMIT 1
-      ) AS probed
-      WHERE low < high
+      ) AS probed ON true
+      WHERE NOT is_last
     )
     SELECT chain_id, number, page.sequence AS last_sequence, page.hash AS last_hash,
-      first.sequence AS first_sequence, first.previous_hash
+      first.sequence AS first_sequence, first.previous_hash, low AS missing, lowest.sequence AS lowest, highest.sequence AS highest
     FROM search JOIN page USING (number)
-    CROSS JOIN LATERAL (
+    LEFT JOIN LATERAL (
       SELECT sequence, previous_hash FROM records
       WHERE records.chain = search.number AND sequence = low LIMIT 1
-    ) AS first
-    WHERE low = high
+    ) AS first ON true
+    LEFT JOIN LATERAL (
+      SELECT sequence FROM records WHERE first.sequence IS NULL AND records.chain = search.number ORDER BY sequence LIMIT 1
+    ) AS lowest ON true
+    LEFT JOIN LATERAL (
+      SELECT sequence FROM records WHERE records.chain = search.number ORDER BY sequence DESC LIMIT 1
+    ) AS highest ON true
+    WHERE is_last
     ORDER BY ${id}`;
 }
 
 /**
  * Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long
- * chain over many.
+ * chain over many. A chain that has stopped is not read on.
  */
-function* slicesOf(chains: readonly NumberedChain[]): Generator<ExportSlice> {
+function* slicesOf(chains: readonly NumberedChain[], walk: ChainWalk): Generator<ExportSlice> {
   let slice: Range[] = [];
   let room: number = attestationsLimits.exportSliceRowsMax;
   for (const chain of chains) {
-    for (let first = chain.firstSequence; first <= chain.lastSequence; ) {
+    for (let first = chain.firstSequence; first <= chain.lastSequence && !walk.hasStopped(chain); ) {
       const last = Math.min(chain.lastSequence, first + room - 1);
       slice.push({ chain, first, last });
       room -= last - first + 1;

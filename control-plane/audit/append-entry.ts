@@ -41,14 +41,14 @@ export async function appendAuditEntry(
 
 /**
  * One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held
- * it before.
+ * it before. The head row moves with each entry that is inserted, by a trigger: replicas of the version before
+ * move it too, and know nothing of it.
  */
 async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
   const [, [last]] = await Promise.all([
     tx`SELECT pg_advisory_xact_lock(hashtextextended(${`${accountId} ${mode}`}, ${advisoryLockSeeds.auditChains}))`,
     tx<AuditHead[]>`
-      SELECT sequence, hash FROM audit_entries WHERE account_id = ${accountId} AND mode = ${mode}
-      ORDER BY sequence DESC LIMIT 1`,
+      SELECT sequence, hash FROM audit_chains WHERE account_id = ${accountId} AND mode = ${mode}`,
   ]);
   return last ?? emptyAuditChain;
 }

@@ -1,3 +1,4 @@
+import { must } from '../../shared/errors/assert.ts';
 import type { Actor, AuditEntry } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -85,32 +86,53 @@ export async function listAuditEntries(
 export interface AuditSpan {
   readonly firstSequence: number;
   readonly previousHash: string | null;
+  /** Of the head row. */
   readonly lastSequence: number;
   readonly lastHash: string | null;
+}
+
+/** The entries that are there, whatever the head row says. */
+export interface AuditExtent {
+  /** 0: none. */
+  readonly highest: number;
+  /** Whether the entry is missing that the span follows. */
+  readonly isCutOff: boolean;
 }
 
 export async function readAuditSpan(
   tx: Transaction,
   owner: Owner,
   sinceMs: UnixMillis | null,
-): Promise<AuditSpan> {
-  const [last] = await tx<{ sequence: number; hash: string }[]>`
-    SELECT sequence, hash FROM audit_entries WHERE ${ownedBy(tx, owner)} ORDER BY sequence DESC LIMIT 1`;
-  if (last === undefined) return { firstSequence: 1, previousHash: null, lastSequence: 0, lastHash: null };
-  // Times follow the clocks of several replicas and may fall along the chain: the first not older has to be
-  // looked for.
+): Promise<AuditSpan & AuditExtent> {
+  const [head] = await tx<{ sequence: number; hash: string }[]>`
+    SELECT sequence, hash FROM audit_chains WHERE ${ownedBy(tx, owner)}`;
+  const [last] = await tx<{ sequence: number }[]>`
+    SELECT sequence FROM audit_entries WHERE ${ownedBy(tx, owner)} ORDER BY sequence DESC LIMIT 1`;
+  const highest = last?.sequence ?? 0;
+  const { sequence: lastSequence, hash: lastHash } = head ?? { sequence: 0, hash: null };
+  const found = sinceMs === null ? 1 : await findFirst(tx, owner, sinceMs);
+  if (found === 1)
+    return { firstSequence: 1, previousHash: null, lastSequence, lastHash, highest, isCutOff: false };
+  if (found === null || found > lastSequence) {
+    const firstSequence = lastSequence + 1;
+    return { firstSequence, previousHash: lastHash, lastSequence, lastHash, highest, isCutOff: false };
+  }
+  const [first] = await tx<{ previousHash: string; isCutOff: boolean }[]>`
+    SELECT previous_hash AS "previousHash",
+      NOT EXISTS (SELECT FROM audit_entries WHERE ${ownedBy(tx, owner)} AND sequence = ${found - 1}) AS "isCutOff"
+    FROM audit_entries WHERE ${ownedBy(tx, owner)} AND sequence = ${found}`;
+  const { previousHash, isCutOff } = must(first, 'it was found in the same snapshot');
+  return { firstSequence: found, previousHash, lastSequence, lastHash, highest, isCutOff };
+}
+
+/**
+ * Times follow the clocks of several replicas and may fall along the chain: the first not older has to be
+ * looked for.
+ */
+async function findFirst(tx: Transaction, owner: Owner, sinceMs: UnixMillis): Promise<number | null> {
   const [first] = await tx<{ sequence: number | null }[]>`
-    SELECT ${sinceMs === null ? tx`1::bigint` : tx`min(sequence)`} AS sequence FROM audit_entries
-    WHERE ${ownedBy(tx, owner)} ${sinceMs === null ? tx`AND sequence = 1` : tx`AND created_at_ms >= ${sinceMs}`}`;
-  const firstSequence = first?.sequence ?? last.sequence + 1;
-  const [previous] = await tx<{ hash: string }[]>`
-    SELECT hash FROM audit_entries WHERE ${ownedBy(tx, owner)} AND sequence = ${firstSequence - 1}`;
-  return {
-    firstSequence,
-    previousHash: previous?.hash ?? null,
-    lastSequence: last.sequence,
-    lastHash: last.hash,
-  };
+    SELECT min(sequence) AS sequence FROM audit_entries WHERE ${ownedBy(tx, owner)} AND created_at_ms >= ${sinceMs}`;
+  return first?.sequence ?? null;
 }
 
 /** Entries of a chain by their sequence numbers, both included, in order. */

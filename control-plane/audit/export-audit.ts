@@ -1,17 +1,18 @@
 import type { Readable } from 'node:stream';
+import { type BrokenChain, type ChainFault, renderBroken } from '../../shared/attestation/broken-chains.ts';
 import {
   type AuditManifest,
   auditEndLine,
   auditEntryLine,
   auditManifestLine,
 } from '../../shared/audit/export.ts';
-import { assert } from '../../shared/errors/assert.ts';
+import type { AuditEntry } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
-import { readAuditRange, readAuditSpan } from './audit-store.ts';
+import { type AuditSpan, readAuditRange, readAuditSpan } from './audit-store.ts';
 import { auditLimits } from './limits.ts';
 
 interface AuditExportAsked {
@@ -25,22 +26,65 @@ interface AuditExportAsked {
 export const exportAudit = (exportSnapshot: ExportSnapshot, asked: AuditExportAsked): Promise<Readable> =>
   exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked));
 
+/** Ends with the entry before the first one that is not in its place, and says so. */
 async function* exportedBytes(
   tx: Transaction,
   { owner, sinceMs, nowMs }: AuditExportAsked,
 ): AsyncGenerator<Buffer> {
-  const span = await readAuditSpan(tx, owner, sinceMs);
+  const { highest, isCutOff, ...span } = await readAuditSpan(tx, owner, sinceMs);
   const keys = await readExportKeys(tx, nowMs);
   const { accountId, mode } = owner;
   const manifest: AuditManifest = { ...span, ...keys, accountId, mode, sinceMs };
   yield Buffer.from(auditManifestLine(manifest));
   let next = span.firstSequence;
-  while (next <= span.lastSequence) {
+  let previousHash = span.previousHash;
+  let fault: ChainFault | null = null;
+  while (next <= span.lastSequence && fault === null) {
     const last = Math.min(span.lastSequence, next + auditLimits.auditExportSliceRowsMax - 1);
-    const entries = await readAuditRange(tx, owner, { first: next, last });
-    assert(entries.length === last - next + 1, 'a chain has every entry up to its last');
-    yield Buffer.from(entries.map(auditEntryLine).join(''));
-    next = last + 1;
+    const lines: string[] = [];
+    for (const entry of await readAuditRange(tx, owner, { first: next, last })) {
+      const line = lineOf(entry);
+      fault = faultOf(entry, line, { next, previousHash, span });
+      if (fault !== null || line === null) break;
+      lines.push(line);
+      next = entry.sequence + 1;
+      previousHash = entry.hash;
+    }
+    if (next <= last) fault ??= 'missing_in_middle';
+    yield Buffer.from(lines.join(''));
   }
-  yield Buffer.from(auditEndLine(span.lastSequence - span.firstSequence + 1));
+  const broken: BrokenChain[] = isCutOff
+    ? [{ chainId: accountId, fault: 'missing_in_middle', sequence: span.firstSequence - 1 }]
+    : [];
+  if (fault === 'missing_in_middle') fault = missingAt(next, highest);
+  if (fault === null && highest !== span.lastSequence)
+    fault = highest > span.lastSequence ? 'beyond_head' : 'missing_at_end';
+  if (fault !== null) broken.push({ chainId: accountId, fault, sequence: Math.min(next, highest + 1) });
+  yield Buffer.from(auditEndLine({ entries: next - span.firstSequence, broken: broken.map(renderBroken) }));
+}
+
+const missingAt = (sequence: number, highest: number): ChainFault => {
+  if (sequence === 1) return 'missing_at_begin';
+  return sequence > highest ? 'missing_at_end' : 'missing_in_middle';
+};
+
+/** Null for what cannot be written: no change that this service made looks like that. */
+function lineOf(entry: AuditEntry): string | null {
+  try {
+    return auditEntryLine(entry);
+  } catch {
+    return null;
+  }
+}
+
+function faultOf(
+  entry: AuditEntry,
+  line: string | null,
+  at: { readonly next: number; readonly previousHash: string | null; readonly span: AuditSpan },
+): ChainFault | null {
+  if (entry.sequence > at.next) return 'missing_in_middle';
+  if (entry.sequence < at.next) return 'repeated';
+  if (line === null) return 'unreadable';
+  if (entry.previousHash !== at.previousHash) return 'link_broken';
+  return entry.sequence === at.span.lastSequence && entry.hash !== at.span.lastHash ? 'head_differs' : null;
 }

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { describeBroken } from '../../shared/attestation/broken-chains.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
 import {
   type ExportVerdict,
@@ -161,8 +162,15 @@ async function openSource(path: string, stdin: Readable, errors: TextSink): Prom
 }
 
 function describeFault(verdict: Extract<ExportVerdict<string>, { kind: 'invalid' }>): string {
+  const { broken, brokenUnnamed } = verdict;
   const where = verdict.chainId === null ? '' : `, chain ${verdict.chainId}, sequence ${verdict.sequence}`;
-  return `NOT OK: line ${verdict.line}${where}: ${verdict.sentence}.\n`;
+  const others = broken
+    .slice(1)
+    .map((each) => `Also chain ${each.chain_id}, sequence ${each.sequence}: ${describeBroken(each)}.\n`);
+  const more =
+    brokenUnnamed === 0 ? '' : `Also ${counted(brokenUnnamed, 'chain')} that the export does not name.\n`;
+  const rest = broken.length === 0 ? '' : 'Every record that is in the export verifies.\n';
+  return `NOT OK: line ${verdict.line}${where}: ${verdict.sentence}.\n${others.join('')}${more}${rest}`;
 }
 
 const counted = (count: number, noun: string): string =>

@@ -36,15 +36,27 @@ export const csvHeader = csvColumns.join(',');
  * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a file that breaks
  * off cannot be told from a whole one, and nothing verifies it. Null is an empty cell; names of checks are
  * side by side with a space between; findings of personal data are JSON, none an empty cell.
+ *
+ * What is broken has a row at the end, without an id, so that a spreadsheet shows it and no program takes it
+ * for a record.
  */
 export function csvWriter(): ExportWriter {
   return {
     manifest: () => `${csvHeader}\r\n`,
     chain: () => '',
     record: (attestation) => `${cellsOf(attestation).map(guarded).map(quoted).join(',')}\r\n`,
-    end: () => '',
+    end: ({ broken, brokenUnnamed }) =>
+      broken
+        .map(({ chain_id, sequence, fault }) =>
+          brokenRow({ chain_id, sequence: String(sequence), reason: `broken: ${fault}` }),
+        )
+        .concat(brokenUnnamed === 0 ? [] : brokenRow({ reason: `broken: ${brokenUnnamed} more chains` }))
+        .join(''),
   };
 }
+
+const brokenRow = (cells: Partial<Record<(typeof csvColumns)[number], string>>): string =>
+  `${csvColumns.map((column) => quoted(guarded(cells[column] ?? ''))).join(',')}\r\n`;
 
 function cellsOf(attestation: Attestation): string[] {
   const record = renderAttestation(attestation);

@@ -1,12 +1,5 @@
 import { assert, must, unreachable } from '../errors/assert.ts';
-import {
-  chainLine,
-  type ExportChain,
-  type ExportWriter,
-  endLine,
-  manifestLine,
-  recordLine,
-} from './export.ts';
+import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
 
 /*
  * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in
@@ -39,22 +32,24 @@ const ofChain: Brackets = { jsonl: ['{"chain":', '}}'], json: ['', ',"attestatio
 const ofEnd: Brackets = { jsonl: ['{"end":', '}'], json: ['],"end":', '}'] };
 const chainClosed = ']}';
 
+/** A record is ended by what follows it: nobody knows before whether its chain goes on. */
 export function jsonWriter(): ExportWriter {
-  let chain: ExportChain | null = null;
+  let place: 'outside' | 'chain' | 'record' = 'outside';
+  const closing = (end: string) => (place === 'outside' ? '' : `\n${chainClosed}${end}\n`);
   return {
     manifest: (manifest) => toJson(ofManifest, manifestLine(manifest)),
     chain: (next) => {
-      const closing = chain === null ? '' : `${chainClosed},\n`;
-      chain = next;
-      return closing + toJson(ofChain, chainLine(next));
+      const text = closing(',') + toJson(ofChain, chainLine(next));
+      place = 'chain';
+      return text;
     },
     record: (attestation) => {
-      const { lastSequence } = must(chain, 'a record stands in a chain');
-      return attestation.sequence === lastSequence
-        ? recordLine(attestation)
-        : `${withoutNewline(recordLine(attestation))},\n`;
+      assert(place !== 'outside', 'a record stands in a chain');
+      const text = (place === 'record' ? ',\n' : '') + withoutNewline(recordLine(attestation));
+      place = 'record';
+      return text;
     },
-    end: (end) => (chain === null ? '' : `${chainClosed}\n`) + toJson(ofEnd, endLine(end)),
+    end: (end) => closing('') + toJson(ofEnd, endLine(end)),
   };
 }
 

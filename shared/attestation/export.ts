@@ -4,6 +4,7 @@ import type { Attestation, ChainId } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from '../wire/attestation.ts';
 import { closed, nullable } from '../wire/fields.ts';
+import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 
 /**
  * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
@@ -15,6 +16,7 @@ import { closed, nullable } from '../wire/fields.ts';
  *   agent-trust.attestations.v1  2026-11
  *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify
  *                 as they are
+ *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without one it is as before
  */
 const exportFormat = 'agent-trust.attestations.v1';
 
@@ -38,6 +40,10 @@ export interface ExportChain {
 export interface ExportEnd {
   readonly chains: number;
   readonly records: number;
+  /** Chains that are not whole in the database, the first `brokenNamedMax` of them. */
+  readonly broken: readonly BrokenAnswer[];
+  /** How many more there are. */
+  readonly brokenUnnamed: number;
 }
 
 /**
@@ -76,8 +82,15 @@ export const chainLine = (chain: ExportChain): string =>
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
 
-export const endLine = (end: ExportEnd): string =>
-  line({ end: { chains: end.chains, records: end.records } });
+export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): string =>
+  line({
+    end: {
+      ...(broken.length === 0 ? {} : { broken: broken.map(inOrder) }),
+      ...(brokenUnnamed === 0 ? {} : { broken_unnamed: brokenUnnamed }),
+      chains,
+      records,
+    },
+  });
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
@@ -98,7 +111,19 @@ const chainMembers = {
   previous_attestation_hash: nullable(Hash),
 };
 
-const End = closed({ chains: Count, records: Count });
+/** Absent where every chain is whole: an export without a fault is what earlier versions write and verify. */
+export const brokenMembers = {
+  broken: Type.Optional(Type.Array(BrokenAnswer, { minItems: 1, maxItems: brokenNamedMax })),
+  broken_unnamed: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+};
+
+const End = closed({ ...brokenMembers, chains: Count, records: Count });
+
+const inOrder = ({ chain_id, fault, sequence }: BrokenAnswer): BrokenAnswer => ({
+  chain_id,
+  fault,
+  sequence,
+});
 
 /** The export as one JSON value. */
 export const ExportAnswer = closed({
@@ -134,4 +159,10 @@ export function parseChain(value: unknown): ExportChain | null {
   };
 }
 
-export const parseEnd = (value: unknown): ExportEnd | null => (endShape.Check(value) ? value.end : null);
+export function parseEnd(value: unknown): ExportEnd | null {
+  if (!endShape.Check(value)) return null;
+  const { chains, records, broken = [], broken_unnamed: brokenUnnamed = 0 } = value.end;
+  return brokenUnnamed > 0 && broken.length < brokenNamedMax
+    ? null
+    : { chains, records, broken, brokenUnnamed };
+}

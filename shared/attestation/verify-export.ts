@@ -1,5 +1,6 @@
 import type { Keyset } from '../crypto/keyset.ts';
 import { limits } from '../model/limits.ts';
+import { type BrokenAnswer, describeBroken } from './broken-chains.ts';
 import { type ChainHead, emptyChain, type RecordFault, recordFaults, verifyAttestation } from './chain.ts';
 import {
   chainLine,
@@ -34,6 +35,9 @@ const lineFaults = {
   chain_start: 'this chain does not start where its export should start',
   wrong_chain: 'this record belongs to another chain',
   wrong_last_hash: 'this is the last record of its chain, but not the one that the chain header names',
+  stops_early:
+    'this chain stops before the last record that its header names, and the end line does not name it',
+  broken: 'the service itself found chains that are not whole in its database',
   wrong_counts: 'the counts of chains and records differ from those in the end line',
   after_end: 'nothing may follow the end line',
   no_end: 'the export is incomplete: it has no end line',
@@ -62,6 +66,10 @@ export type ExportVerdict<Fault extends string = ExportFault> =
       /** The chain at fault and the sequence number that should have been there; null outside of a chain. */
       readonly chainId: string | null;
       readonly sequence: number | null;
+      /** Chains that the service names as broken. All else in the file verifies; empty for other faults. */
+      readonly broken: readonly BrokenAnswer[];
+      /** How many more it counts. */
+      readonly brokenUnnamed: number;
     };
 
 type Invalid = Extract<ExportVerdict, { kind: 'invalid' }>;
@@ -92,6 +100,8 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
   let head: ChainHead = emptyChain;
   let lastChainId = '';
   let isEnded = false;
+  /** The first chain that stops early: a fault of the file, unless the end names broken chains. */
+  let stopped: Place | null = null;
   let failure: Invalid | null = null;
   const count = { lines: 0, chains: 0, records: 0, compromised: 0 };
 
@@ -151,6 +161,12 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
     if (endLine(found) !== `${line}\n`) return 'not_canonical';
     if (found.chains !== count.chains || found.records !== count.records) return 'wrong_counts';
     isEnded = true;
+    const [first] = found.broken;
+    if (first !== undefined) {
+      const at = { line: count.lines, chainId: first.chain_id, sequence: first.sequence };
+      failure = { ...failed('broken', at), broken: found.broken, brokenUnnamed: found.brokenUnnamed };
+      failure = { ...failure, sentence: `${failure.sentence}: ${describeBroken(first)}` };
+    } else if (stopped !== null) failure = failed('stops_early', stopped);
     return null;
   }
 
@@ -167,20 +183,19 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
   function takeLine(line: string): ExportFault | null {
     const value = parseJson(line);
     if (manifest === null) return takeManifest(line, value);
-    if (chain !== null) return takeRecord(line, value, chain, manifest);
+    if (chain !== null && !isStop(value)) return takeRecord(line, value, chain, manifest);
+    if (chain !== null) stopped ??= { line: count.lines, chainId: lastChainId, sequence: head.sequence + 1 };
+    chain = null;
     return parseEnd(value) === null ? takeChain(line, value, manifest) : takeEnd(line, value);
   }
 
   function fail(fault: ExportFault): Invalid {
     const isInside = chain !== null;
-    failure = {
-      kind: 'invalid',
-      fault,
-      sentence: sentences[fault],
+    failure = failed(fault, {
       line: count.lines,
       chainId: isInside ? lastChainId : null,
       sequence: isInside ? head.sequence + 1 : null,
-    };
+    });
     return failure;
   }
 
@@ -189,7 +204,7 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
       if (failure !== null) return failure;
       count.lines++;
       const fault = faultOf(line);
-      return fault === null ? null : fail(fault);
+      return fault === null ? failure : fail(fault);
     },
     finish: () => {
       if (failure !== null) return failure;
@@ -206,6 +221,23 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
     },
   };
 }
+
+type Place = Pick<Invalid, 'line' | 'chainId' | 'sequence'>;
+
+const failed = (fault: ExportFault, place: Place): Invalid => ({
+  kind: 'invalid',
+  fault,
+  sentence: sentences[fault],
+  ...place,
+  broken: [],
+  brokenUnnamed: 0,
+});
+
+/** Whether a line where a record should stand is the header of another chain, or the end. */
+const isStop = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (('chain' in value && parseChain(value) !== null) || ('end' in value && parseEnd(value) !== null));
 
 /** Undefined, which has no line of its own, for what is not JSON. */
 function parseJson(line: string): unknown {

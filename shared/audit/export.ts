@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { BrokenAnswer } from '../attestation/broken-chains.ts';
+import { brokenMembers } from '../attestation/export.ts';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { type AccountId, isId } from '../model/ids.ts';
@@ -15,6 +17,7 @@ import { closed, nullable } from '../wire/fields.ts';
  *
  * format history
  *   agent-trust.audit.v1  2026-11
+ *     2026-11-26  `end` has `broken` where the chain is not whole in the database; without one it is as before
  */
 const auditFormat = 'agent-trust.audit.v1';
 
@@ -55,7 +58,14 @@ export const auditManifestLine = (manifest: AuditManifest): string =>
 
 export const auditEntryLine = (entry: AuditEntry): string => line(renderAuditEntry(entry));
 
-export const auditEndLine = (entries: number): string => line({ end: { entries } });
+export interface AuditEnd {
+  readonly entries: number;
+  /** The chain, where it is not whole in the database. */
+  readonly broken: readonly BrokenAnswer[];
+}
+
+export const auditEndLine = ({ entries, broken }: AuditEnd): string =>
+  line({ end: broken.length === 0 ? { entries } : { broken, entries } });
 
 /** Whether an export that begins with this line is one of the audit. */
 export const isAuditStart = (text: string): boolean => text.startsWith('{"manifest":{"account_id":');
@@ -79,7 +89,7 @@ const manifestShape = Compile(
     }),
   }),
 );
-const endShape = Compile(closed({ end: closed({ entries: Count }) }));
+const endShape = Compile(closed({ end: closed({ broken: brokenMembers.broken, entries: Count }) }));
 
 /** Reads the parsed JSON of a first line; null when it is not one, or contradicts itself. */
 export function parseAuditManifest(value: unknown): AuditManifest | null {
@@ -106,6 +116,6 @@ export function parseAuditManifest(value: unknown): AuditManifest | null {
   };
 }
 
-/** How many entries an end names; null when it is no end. */
-export const parseAuditEnd = (value: unknown): number | null =>
-  endShape.Check(value) ? value.end.entries : null;
+/** Null when it is no end. */
+export const parseAuditEnd = (value: unknown): AuditEnd | null =>
+  endShape.Check(value) ? { entries: value.end.entries, broken: value.end.broken ?? [] } : null;

@@ -1,3 +1,4 @@
+import { describeBroken } from '../attestation/broken-chains.ts';
 import type { ExportVerdict, ExportVerifier } from '../attestation/verify-export.ts';
 import type { Keyset } from '../crypto/keyset.ts';
 import { limits } from '../model/limits.ts';
@@ -24,6 +25,9 @@ const lineFaults = {
   key_not_listed: 'this entry names a signing key that the manifest does not',
   key_not_yet_valid: 'this entry names a signing key that came into force after the export was made',
   wrong_last_hash: 'this is the last entry, but not the one that the manifest names',
+  stops_early:
+    'the chain stops before the last entry that the manifest names, and the end line does not say why',
+  broken: 'the service itself found that the chain is not whole in its database',
   wrong_counts: 'the number of entries differs from the one in the end line',
   no_end_here: 'the end line is expected here',
   after_end: 'nothing may follow the end line',
@@ -78,32 +82,44 @@ export function auditVerifier(keys: Keyset): ExportVerifier<AuditFault> {
   }
 
   function takeEnd(line: string, value: unknown): AuditFault | null {
-    const entries = parseAuditEnd(value);
-    if (entries === null) return 'no_end_here';
-    if (auditEndLine(entries) !== `${line}\n`) return 'not_canonical';
-    if (entries !== count.entries) return 'wrong_counts';
+    const end = parseAuditEnd(value);
+    if (end === null) return 'no_end_here';
+    if (auditEndLine(end) !== `${line}\n`) return 'not_canonical';
+    if (end.entries !== count.entries) return 'wrong_counts';
+    const [first] = end.broken;
+    if (first !== undefined) {
+      const { chain_id: chainId, sequence } = first;
+      const sentence = `${sentences.broken}: ${describeBroken(first)}`;
+      failure = { ...failed('broken'), sentence, chainId, sequence, broken: end.broken };
+    } else if (isInside()) return 'stops_early';
     isEnded = true;
     return null;
   }
+
+  const isInside = () => manifest !== null && head.sequence < manifest.lastSequence;
 
   function faultOf(line: string | null): AuditFault | null {
     if (isEnded) return 'after_end';
     if (line === null) return 'not_a_line';
     const value = parseJson(line);
     if (manifest === null) return takeManifest(line, value);
-    return head.sequence < manifest.lastSequence ? takeEntry(line, value, manifest) : takeEnd(line, value);
+    const isEnd = !isInside() || parseAuditEnd(value) !== null;
+    return isEnd ? takeEnd(line, value) : takeEntry(line, value, manifest);
   }
 
+  const failed = (fault: AuditFault): Invalid => ({
+    kind: 'invalid',
+    fault,
+    sentence: sentences[fault],
+    line: count.lines,
+    chainId: isInside() ? (manifest?.accountId ?? null) : null,
+    sequence: isInside() ? head.sequence + 1 : null,
+    broken: [],
+    brokenUnnamed: 0,
+  });
+
   function fail(fault: AuditFault): Invalid {
-    const isInside = manifest !== null && head.sequence < manifest.lastSequence;
-    failure = {
-      kind: 'invalid',
-      fault,
-      sentence: sentences[fault],
-      line: count.lines,
-      chainId: isInside ? (manifest?.accountId ?? null) : null,
-      sequence: isInside ? head.sequence + 1 : null,
-    };
+    failure = failed(fault);
     return failure;
   }
 
@@ -112,7 +128,7 @@ export function auditVerifier(keys: Keyset): ExportVerifier<AuditFault> {
       if (failure !== null) return failure;
       count.lines++;
       const fault = faultOf(line);
-      return fault === null ? null : fail(fault);
+      return fault === null ? failure : fail(fault);
     },
     finish: () => {
       if (failure !== null) return failure;

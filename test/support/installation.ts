@@ -167,7 +167,7 @@ export async function installation(
   };
 }
 
-const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
+export const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
 
 function answering(url: string, program: Program): Promise<void> {
   const isReady = async (): Promise<boolean> => {

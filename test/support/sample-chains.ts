@@ -124,7 +124,7 @@ export function exportLinesOf(
     lines.push(headerOf(first, last), ...records.map(recordLine));
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
-  return [...lines, endLine({ chains: chains.length, records })];
+  return [...lines, endLine({ chains: chains.length, records, broken: [], brokenUnnamed: 0 })];
 }
 
 /** The same export as json: its lines, each with its newline. */
@@ -145,7 +145,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
     for (const record of records) text += writer.record(record);
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
-  text += writer.end({ chains: chains.length, records });
+  text += writer.end({ chains: chains.length, records, broken: [], brokenUnnamed: 0 });
   return text.split(/(?<=\n)/);
 }
 

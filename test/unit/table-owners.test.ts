@@ -12,7 +12,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   'api-keys': ['api_keys'],
   approvals: ['approvals'],
   attestations: ['chains', 'gate_use', 'passport_use', 'record_names', 'records', 'sidecar_epochs'],
-  audit: ['audit_entries'],
+  audit: ['audit_chains', 'audit_entries'],
   catalogs: ['catalogs', 'catalog_entries'],
   creation: ['idempotent_answers'],
   decisions: ['settlements'],

@@ -18,6 +18,9 @@ EARLIER = """
     resolution:str? sequence:int signature:str signing_key_id:str source:str test:bool timestamp:time
 """
 RECORD = f"{EARLIER} refers_to:str? source_account:str"
+_END = "chains:int records:int"
+# What stands in `end` only where chains are not whole.
+_BROKEN = {"broken": "broken", "broken_unnamed": "int"}
 
 _patterns = {
     "hash": re.compile("sha256:[0-9a-f]{64}"),
@@ -55,9 +58,28 @@ def _is(value: Any, kind: str) -> bool:
         return type(value) is int and 0 <= value < 2**53
     if kind == "list":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "broken":
+        members = "chain_id:str fault:str sequence:int"
+        return isinstance(value, list) and bool(value) and all(has(each, members) for each in value)
     if kind == "pii":
         return isinstance(value, list) and all(has(each, "pointer:str type:str") for each in value)
     return isinstance(value, bool if kind == "bool" else str)
+
+
+def only(name: str, value: Any, members: str) -> Any:
+    """What the line holds under its only name. Raises ValueError for another line."""
+    demand(value.keys() == {name} and has(value[name], members), f"the line is no {name}")
+    return value[name]
+
+
+def read_end(value: dict[str, Any], chains: int, records: int) -> dict[str, Any]:
+    """The member `end` of the last line. Raises ValueError for another line, and for other counts."""
+    end = value.get("end")
+    names = end.keys() if isinstance(end, dict) else ()
+    members = _END + "".join(f" {name}:{kind}" for name, kind in _BROKEN.items() if name in names)
+    end = only("end", value, members)
+    demand((end["chains"], end["records"]) == (chains, records), "the end counts other chains or records")
+    return end  # type: ignore[no-any-return]
 
 
 def canonical(value: object) -> bytes:

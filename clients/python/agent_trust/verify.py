@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ._ed25519 import verify
 from ._export_lines import ExportLines
 from ._records import CHAIN, EARLIER, LINK, MANIFEST, RECORD, attestation_keys, canonical, demand
-from ._records import from_base64url, has
+from ._records import from_base64url, has, only, read_end
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
 
@@ -39,17 +39,15 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     keys, chains, records, compromised = attestation_keys(jwks), 0, 0, 0
     chain_id: str | None = None
     sequence: int | None = None
-
-    def only(name: str, value: Any, members: str) -> Any:
-        demand(value.keys() == {name} and has(value[name], members), f"the line is no {name}")
-        return value[name]
+    has_stopped = False  # A chain may stop early only where the end names broken chains.
 
     try:
         manifest = only("manifest", lines.next(), MANIFEST)
         created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
         demand(manifest["format"] == "agent-trust.attestations.v1", "the format is another one")
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
-        while "chain" in (value := lines.next()):
+        value = lines.next()
+        while "chain" in value:
             chain = only("chain", value, CHAIN)
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
             demand(chain["chain_id"] > (chain_id or ""), "the chains are not in ascending order")
@@ -57,15 +55,17 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
             demand(first == 1 or manifest["since"] is not None, "the chain lacks its beginning")
             chain_id, chains = chain["chain_id"], chains + 1
             for sequence in range(first, last + 1):
-                record = lines.next()
+                record = value = lines.next()
+                if "chain" in record or "end" in record:
+                    has_stopped = True
+                    break
                 demand(has(record, RECORD) or has(record, EARLIER), "the line is no record of this format")
                 demand(record["chain_id"] == chain_id, "the record is of another chain")
                 demand(record["sequence"] == sequence, "the sequence has a hole or a repetition")
                 demand(record[LINK] == previous, "the link to the record before is wrong")
                 resolution, refers_to = record["resolution"], record.get("refers_to", record["resolution"])
                 demand((resolution is None) == (refers_to is None), "refers_to does not fit")
-                is_late = sequence > first or record["timestamp"] >= (manifest["since"] or "")
-                demand(is_late, "the chain begins before since")
+                demand(sequence > first or record["timestamp"] >= (manifest["since"] or ""), "it is before since")
                 body = {name: record[name] for name in record if name not in ("hash", "signature")}
                 previous = "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
                 demand(record["hash"] == previous, "the hash does not match the record")
@@ -75,11 +75,16 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 signature = from_base64url(record["signature"])
                 demand(verify(key["x"], message.encode(), signature), "the signature is not valid")
                 records, compromised = records + 1, compromised + key["compromised"]
-            demand(previous == chain["last_hash"], "the last record is not that of the header")
+            else:
+                demand(previous == chain["last_hash"], "the last record is not that of the header")
+                value = lines.next()
             sequence = None
-        end = only("end", value, "chains:int records:int")
-        demand(end == {"chains": chains, "records": records}, "the end counts other chains or records")
+        end = read_end(value, chains, records)
         lines.finish()
+        if broken := end.get("broken"):
+            chain_id, sequence = broken[0]["chain_id"], broken[0]["sequence"]
+            demand(False, f"the service names chains that are not whole, this one for {broken[0]['fault']}")
+        demand(not has_stopped, "a chain stops before the last record that its header names")
     except ValueError as fault:  # A time such as 2026-13-01 too.
         return Verdict(str(fault), lines.number, chain_id, sequence, records, compromised)
     return Verdict(None, lines.number, chain_id, sequence, records, compromised)

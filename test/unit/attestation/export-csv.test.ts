@@ -13,7 +13,7 @@ function rowOf(change: Partial<Attestation>): Record<string, string> {
   const text =
     writer.manifest({ createdAtMs: at(0), sinceMs: null, keyIds: [] }) +
     writer.record({ ...record, ...change }) +
-    writer.end({ chains: 1, records: 1 });
+    writer.end({ chains: 1, records: 1, broken: [], brokenUnnamed: 0 });
   const [row = {}, ...rest] = readCsv(text);
   expect(rest).toEqual([]);
   return row;

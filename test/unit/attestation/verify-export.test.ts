@@ -73,7 +73,9 @@ describe('the lines of an export', () => {
         last_hash: get(one, 2).hash,
       },
     });
-    expect(endLine({ chains: 2, records: 7 })).toBe('{"end":{"chains":2,"records":7}}\n');
+    expect(endLine({ chains: 2, records: 7, broken: [], brokenUnnamed: 0 })).toBe(
+      '{"end":{"chains":2,"records":7}}\n',
+    );
   });
 });
 
@@ -111,6 +113,8 @@ describe('exportVerifier', () => {
     const bad = lines[6]?.replace('PERMIT', 'BLOCK') ?? '';
     expect(verdictOf(replaced(6, bad))).toEqual({
       kind: 'invalid',
+      broken: [],
+      brokenUnnamed: 0,
       fault: 'hash_mismatch',
       sentence: 'the content of this record does not match its hash: it was changed',
       line: 7,
@@ -174,7 +178,7 @@ describe('exportVerifier', () => {
     expect(faultOf(replaced(1, header({ chainId: sampleId('acct', 1) })))).toBe('wrong_chain');
     expect(faultOf(replaced(1, header({ lastHash: get(one, 0).hash })))).toBe('wrong_last_hash');
     expect(faultOf(replaced(1, header({ lastSequence: 2 })))).toBe('wrong_last_hash');
-    expect(faultOf(replaced(1, header({ lastSequence: 4 })))).toBe('malformed');
+    expect(faultOf(replaced(1, header({ lastSequence: 4 })))).toBe('stops_early');
     expect(faultOf(replaced(1, header({ firstSequence: 2 })))).toBe('chain_start');
     expect(faultOf(replaced(1, header({ previousAttestationHash: get(one, 0).hash })))).toBe('chain_start');
     expect(faultOf(replaced(1, header({ lastSequence: 0 })))).toBe('no_chain');
@@ -187,8 +191,12 @@ describe('exportVerifier', () => {
   });
 
   it('finds an end that does not count what was there, and anything behind it', () => {
-    expect(faultOf(replaced(10, endLine({ chains: 2, records: 6 })))).toBe('wrong_counts');
-    expect(faultOf(replaced(10, endLine({ chains: 1, records: 7 })))).toBe('wrong_counts');
+    expect(faultOf(replaced(10, endLine({ chains: 2, records: 6, broken: [], brokenUnnamed: 0 })))).toBe(
+      'wrong_counts',
+    );
+    expect(faultOf(replaced(10, endLine({ chains: 1, records: 7, broken: [], brokenUnnamed: 0 })))).toBe(
+      'wrong_counts',
+    );
     expect(faultOf([...lines, ''])).toBe('after_end');
     expect(faultOf([...lines, null])).toBe('after_end');
   });

@@ -142,6 +142,10 @@ const chainMembers = {
   previous_attestation_hash: orNull(hash),
 };
 const endMembers = { chains: integer, records: integer };
+const brokenChain: Check = (value) =>
+  isObject(value) && hasMembers(value, { chain_id: text, fault: text, sequence: positive });
+const brokenEndMembers = { ...endMembers, broken: listOf(brokenChain) };
+const longBrokenEndMembers = { ...brokenEndMembers, broken_unnamed: positive };
 const earlierRecordMembers = {
   amount_micro_usd: orNull(integer),
   chain_id: text,
@@ -195,6 +199,9 @@ class ExportReader {
   #records = 0;
   #compromised = 0;
   #isEnded = false;
+  /** Whether a chain stops early, which it may where the end names broken chains. */
+  #hasStopped = false;
+  #broken: { readonly chain_id: string; readonly sequence: number; readonly fault: string } | null = null;
   sequence: number | null = null;
 
   constructor(keys: ReadonlyMap<string, ServiceKey>) {
@@ -202,7 +209,7 @@ class ExportReader {
   }
 
   get chainId(): string | null {
-    return this.#chain?.chain_id ?? null;
+    return this.#broken?.chain_id ?? this.#chain?.chain_id ?? null;
   }
 
   async read(line: string): Promise<void> {
@@ -215,7 +222,7 @@ class ExportReader {
     );
     if (this.#manifest === null) this.#readManifest(value);
     else if ('chain' in value) this.#readChain(onlyMember(value, 'chain', chainMembers) as unknown as Chain);
-    else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembers));
+    else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembersOf(value['end'])));
     else await this.#readRecord(value, this.#manifest);
   }
 
@@ -285,17 +292,33 @@ class ExportReader {
     const isRight = end['chains'] === this.#chains && end['records'] === this.#records;
     demand(isRight, 'the end counts other chains or records');
     this.#isEnded = true;
+    const broken = (end['broken'] ?? []) as readonly { chain_id: string; sequence: number; fault: string }[];
+    const [first] = broken;
+    if (first !== undefined) {
+      this.#broken = first;
+      this.sequence = first.sequence;
+      const count = broken.length + ((end['broken_unnamed'] as number | undefined) ?? 0);
+      throw new Fault(`the service names ${count} chains that are not whole, the first for ${first.fault}`);
+    }
+    demand(!this.#hasStopped, 'a chain does not end with the record that its header names');
   }
 
   #closeChain(): void {
     if (this.#chain === null) return;
     const { last_sequence, last_hash } = this.#chain;
-    const isWhole = this.#head.sequence === last_sequence && this.#head.hash === last_hash;
-    demand(isWhole, 'the chain does not end with the record that its header names');
+    if (this.#head.sequence < last_sequence) this.#hasStopped = true;
+    else
+      demand(this.#head.hash === last_hash, 'the chain does not end with the record that its header names');
   }
 }
 
 const nbfLeewayMs = 60_000;
+
+/** `broken` stands only where a chain is, and `broken_unnamed` only where more are than are named. */
+function endMembersOf(end: unknown): Readonly<Record<string, Check>> {
+  if (!isObject(end) || !Object.hasOwn(end, 'broken')) return endMembers;
+  return Object.hasOwn(end, 'broken_unnamed') ? longBrokenEndMembers : brokenEndMembers;
+}
 
 function onlyMember(value: Json, name: string, members: Readonly<Record<string, Check>>): Json {
   const member = value[name];

@@ -1,0 +1,103 @@
+import {
+  type BrokenChain,
+  brokenNamedMax,
+  type ChainFault,
+  renderBroken,
+} from '../../shared/attestation/broken-chains.ts';
+import type { ExportChain, ExportEnd } from '../../shared/attestation/export.ts';
+import type { Attestation } from '../../shared/model/attestation.ts';
+
+/** A chain with the number by which its records name it. */
+export interface NumberedChain extends ExportChain {
+  readonly number: number;
+  /** Of the records that are there, whatever the head row says. */
+  readonly highest: number;
+}
+
+/**
+ * Follows the chains of one export, record by record, and hands on what is in its place. A chain stops where
+ * it is not what its head row and its links say: what comes after that is not handed on, and the end names
+ * the chain. The signatures are left to whoever verifies the export.
+ */
+export interface ChainWalk {
+  /** The next row in the order of the export; null for one that cannot be read. */
+  take(chain: NumberedChain, sequence: number, attestation: Attestation | null): void;
+  /** All rows up to this one were handed over. */
+  reach(chain: NumberedChain, sequence: number): void;
+  /** A chain that is broken otherwise. */
+  note(broken: BrokenChain): void;
+  hasStopped(chain: NumberedChain): boolean;
+  end(): ExportEnd;
+}
+
+export function walkChains(
+  take: (attestation: Attestation, begins: NumberedChain | null) => void,
+): ChainWalk {
+  let current: NumberedChain | null = null;
+  let isStopped = false;
+  let next = 0;
+  let previousHash: string | null = null;
+  const broken: BrokenChain[] = [];
+  const count = { chains: 0, records: 0, unnamed: 0 };
+
+  function note(each: BrokenChain): void {
+    if (broken.length < brokenNamedMax) broken.push(each);
+    else count.unnamed += 1;
+  }
+
+  function stop(chain: NumberedChain, fault: ChainFault): void {
+    isStopped = true;
+    note({ chainId: chain.chainId, fault, sequence: next });
+  }
+
+  function enter(chain: NumberedChain): void {
+    if (current?.number === chain.number) return;
+    current = chain;
+    isStopped = false;
+    next = chain.firstSequence;
+    previousHash = chain.previousAttestationHash;
+  }
+
+  function faultOf(
+    chain: NumberedChain,
+    sequence: number,
+    attestation: Attestation | null,
+  ): ChainFault | null {
+    if (sequence > next) return missing(chain);
+    if (sequence < next) return 'repeated';
+    if (attestation === null) return 'unreadable';
+    if (attestation.previousAttestationHash !== previousHash) return 'link_broken';
+    return sequence === chain.lastSequence && attestation.hash !== chain.lastHash ? 'head_differs' : null;
+  }
+
+  const missing = ({ highest }: NumberedChain): ChainFault =>
+    next > highest ? 'missing_at_end' : 'missing_in_middle';
+
+  return {
+    take: (chain, sequence, attestation) => {
+      enter(chain);
+      if (isStopped) return;
+      const fault = faultOf(chain, sequence, attestation);
+      if (fault !== null || attestation === null) return stop(chain, fault ?? 'unreadable');
+      const isFirst = sequence === chain.firstSequence;
+      take(attestation, isFirst ? chain : null);
+      if (isFirst) count.chains += 1;
+      count.records += 1;
+      next = sequence + 1;
+      previousHash = attestation.hash;
+      if (sequence === chain.lastSequence && chain.highest > sequence) stop(chain, 'beyond_head');
+    },
+    reach: (chain, sequence) => {
+      enter(chain);
+      if (!isStopped && next <= sequence) stop(chain, missing(chain));
+    },
+    note,
+    hasStopped: (chain) => isStopped && current?.number === chain.number,
+    end: () => ({
+      chains: count.chains,
+      records: count.records,
+      broken: broken.map(renderBroken),
+      brokenUnnamed: count.unnamed,
+    }),
+  };
+}

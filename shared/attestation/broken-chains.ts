@@ -1,0 +1,45 @@
+import { type Static, Type } from 'typebox';
+import { closed } from '../wire/fields.ts';
+
+/** What an export found of a chain that is not whole in the database, with the words for it. */
+export const chainFaults = {
+  missing_at_begin: 'records are missing at its beginning',
+  missing_in_middle: 'a record is missing in its middle',
+  missing_at_end: 'records are missing at its end, up to the last one that its head row names',
+  beyond_head: 'it goes on behind the last record that its head row names',
+  repeated: 'a sequence number occurs twice',
+  link_broken: 'a record does not name the hash of the record before it',
+  head_differs: 'its last record is not the one that its head row names',
+  unreadable: 'a record cannot be read: what it refers to is gone',
+} as const;
+
+export type ChainFault = keyof typeof chainFaults;
+
+export interface BrokenChain {
+  readonly chainId: string;
+  readonly fault: ChainFault;
+  /** The first place at which the chain is not what it should be. */
+  readonly sequence: number;
+}
+
+/** As the end of an export names them. Readers take faults that they do not know: they may grow in number. */
+export const BrokenAnswer = closed({
+  chain_id: Type.String(),
+  fault: Type.String({ pattern: '^[a-z_]{1,64}$' }),
+  sequence: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+});
+
+export type BrokenAnswer = Static<typeof BrokenAnswer>;
+
+/** Chains that an end line names: it stays below the longest line that verifiers read, 1 MiB. */
+export const brokenNamedMax = 1_000;
+
+export const renderBroken = ({ chainId, fault, sequence }: BrokenChain): BrokenAnswer => ({
+  chain_id: chainId,
+  fault,
+  sequence,
+});
+
+/** For people; a fault that this program does not know stands for itself. */
+export const describeBroken = ({ fault }: BrokenAnswer): string =>
+  Object.hasOwn(chainFaults, fault) ? chainFaults[fault as ChainFault] : fault;
