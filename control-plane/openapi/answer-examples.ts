@@ -605,6 +605,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       is_connected: true,
       connected_at: '2026-11-22T07:00:00.000Z',
       last_seen_at: '2026-11-22T08:00:00.412Z',
+      stopped_at: null,
       lag_ms: 88,
       changes_behind: 0,
       clock_offset_ms: 1,

@@ -357,6 +357,7 @@ export const glossary: Readonly<Record<string, string>> = {
   is_connected: 'Whether it was heard of in the last seconds.',
   connected_at: 'When its connection began.',
   'Sidecar.last_seen_at': 'When it was last heard of.',
+  stopped_at: 'When it said that it stops; null if it has not, or runs again.',
   lag_ms: 'How long ago it was last heard of, in milliseconds.',
   changes_behind: 'How many changes it has not acknowledged.',
   decision_times:
@@ -364,7 +365,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'DecisionTimes.decisions': 'How many there were in that minute.',
   p50_ms: 'Half of them took at most so long, in milliseconds; null if there were none.',
   p99_ms: '99 in 100 of them took at most so long, in milliseconds; null if there were none.',
-  clock_offset_ms: 'Its clock minus that of the control plane, in milliseconds.',
+  clock_offset_ms:
+    'Its clock minus that of the control plane, in milliseconds, less half of the quickest round trip.',
 
   // People
   user_id: 'Id of the user, `usr_…`.',

@@ -142,7 +142,7 @@ const readFigures = ({ sql }: FigureDeps): Promise<Figures> =>
         FROM sidecars
         JOIN feeds account ON account.feed_id = sidecars.account_id
         JOIN feeds global ON global.feed_id = 'global'
-        WHERE last_seen_at_ms > ${nowMs} - ${limits.sidecarConnectedMs}::bigint
+        WHERE stopped_at_ms IS NULL AND last_seen_at_ms > ${nowMs} - ${limits.sidecarConnectedMs}::bigint
       ), queues AS (
         (SELECT webhook_id, next_attempt_at_ms, 1 AS n FROM webhook_deliveries
           WHERE next_attempt_at_ms IS NOT NULL ORDER BY webhook_id, next_attempt_at_ms LIMIT 1)

@@ -82,6 +82,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T> {
 async function readSidecars({ sql, clock }: AppendingDeps): Promise<NonNullable<Readiness['sidecars']>> {
   const [row] = await sql<{ connected: number; clock_offset_ms_max: number }[]>`
     SELECT count(*) AS connected, coalesce(max(abs(clock_offset_ms)), 0) AS clock_offset_ms_max
-    FROM sidecars WHERE last_seen_at_ms > ${clock.now() - limits.sidecarConnectedMs}`;
+    FROM sidecars
+    WHERE stopped_at_ms IS NULL AND last_seen_at_ms > ${clock.now() - limits.sidecarConnectedMs}`;
   return { connected: row?.connected ?? 0, clock_offset_ms_max: row?.clock_offset_ms_max ?? 0 };
 }

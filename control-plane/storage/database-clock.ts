@@ -57,6 +57,7 @@ export function followDatabaseClock(
         'the clock of this machine and that of the database differ; decisions use that of the database',
       );
     }
+    if (!isOff && wasOff) logger.info({}, 'the clock of this machine and that of the database agree again');
   };
 
   return repeat(async () => {

@@ -3,24 +3,28 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import {
-  type DecisionTimes,
-  decisionTimesHeader,
-  parseDecisionTimes,
-} from '../../shared/wire/decision-times.ts';
+import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/clock-offset.ts';
+import { decisionTimesHeader, parseDecisionTimes } from '../../shared/wire/decision-times.ts';
 import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import {
   AckRequest,
   ChangesQuery,
   type ConnectAnswer,
   ConnectRequest,
+  GoodbyeRequest,
 } from '../../shared/wire/sync-schema.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';
-import { type Connection, connectSidecar, noteSidecar } from './sidecar-store.ts';
+import {
+  type Connection,
+  connectSidecar,
+  noteSidecar,
+  noteStopped,
+  type SaidOfItself,
+} from './sidecar-store.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 
 const config = { scope: 'sidecars:connect' } as const;
@@ -35,9 +39,9 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const note = async (
     connection: Connection,
     applied: Position,
-    times: DecisionTimes | null = null,
+    said: SaidOfItself = {},
   ): Promise<boolean> => {
-    const isKnown = await noteSidecar(deps.sql, connection, applied, times);
+    const isKnown = await noteSidecar(deps.sql, connection, applied, said);
     if (isKnown) deps.bus.publish(ackChannel, '');
     return isKnown;
   };
@@ -56,7 +60,9 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         sidecarId,
         accountId,
         secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
-        clockOffsetMs: sidecarNowMs - deps.clock.now(),
+        // One that says nothing of itself yet is told by its clock, late by the way of this call.
+        clockOffsetMs:
+          parseClockOffset(request.headers[clockOffsetHeader]) ?? sidecarNowMs - deps.clock.now(),
         version: parseSidecarAgent(request.headers['user-agent']),
       });
       deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has connected');
@@ -85,8 +91,11 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         account: { revision: query.account_after, mark: query.account_mark },
         global: { revision: query.global_after, mark: query.global_mark },
       };
-      const times = parseDecisionTimes(request.headers[decisionTimesHeader]);
-      if (!(await note({ sidecarId, connectionId, accountId }, after, times))) {
+      const said = {
+        times: parseDecisionTimes(request.headers[decisionTimesHeader]),
+        clockOffsetMs: parseClockOffset(request.headers[clockOffsetHeader]),
+      };
+      if (!(await note({ sidecarId, connectionId, accountId }, after, said))) {
         return refuseUnknownConnection(reply);
       }
       return readChanges(deps, { accountId, after, waitMs: query.wait_ms });
@@ -101,6 +110,18 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       };
       const isKnown = await note({ sidecarId, connectionId, accountId }, applied);
       return isKnown ? {} : refuseUnknownConnection(reply);
+    });
+
+    app.post('/sync/goodbye', { config, schema: { body: GoodbyeRequest } }, async (request) => {
+      const { accountId } = callerOf(request);
+      const { sidecar_id: sidecarId, connection_id: connectionId } = request.body;
+      const hasStopped = await noteStopped(deps.sql, { sidecarId, connectionId, accountId });
+      if (hasStopped) {
+        deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has stopped');
+        // Whoever waits for its acknowledgement waits no more.
+        deps.bus.publish(ackChannel, '');
+      }
+      return {};
     });
   };
 }

@@ -19,6 +19,7 @@ export function sidecarRoutes({ sql }: Pick<BaseDeps, 'sql'>): FastifyPluginAsyn
           is_connected: each.isConnected,
           connected_at: renderTime(each.connectedAtMs),
           last_seen_at: renderTime(each.lastSeenAtMs),
+          stopped_at: each.stoppedAtMs === null ? null : renderTime(each.stoppedAtMs),
           lag_ms: each.silentMs,
           changes_behind: each.changesBehind,
           clock_offset_ms: each.clockOffsetMs,

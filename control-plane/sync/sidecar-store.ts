@@ -50,7 +50,7 @@ export async function connectSidecar(
     ON CONFLICT (sidecar_id) DO UPDATE SET connection_id = ${later} || ${suffix},
       connected_at_ms = ${later}, last_seen_at_ms = excluded.last_seen_at_ms,
       acked_account_revision = 0, acked_global_revision = 0, clock_offset_ms = excluded.clock_offset_ms,
-      version = excluded.version, decisions = NULL, decision_p50_ms = NULL, decision_p99_ms = NULL
+      version = excluded.version, stopped_at_ms = NULL, decisions = NULL, decision_p50_ms = NULL, decision_p99_ms = NULL
     WHERE sidecars.account_id = excluded.account_id
     RETURNING connection_id`;
   const connectionId = taken[0]?.connection_id;
@@ -73,8 +73,8 @@ async function makeRoom(
 ): Promise<void> {
   const connectedSinceMs = sql`${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint`;
   const [others] = await sql<{ connected: number; silent: number }[]>`
-    SELECT count(*) FILTER (WHERE last_seen_at_ms > ${connectedSinceMs}) AS connected,
-      count(*) FILTER (WHERE last_seen_at_ms <= ${connectedSinceMs}) AS silent
+    SELECT count(*) FILTER (WHERE last_seen_at_ms > ${connectedSinceMs} AND stopped_at_ms IS NULL) AS connected,
+      count(*) FILTER (WHERE last_seen_at_ms <= ${connectedSinceMs} OR stopped_at_ms IS NOT NULL) AS silent
     FROM sidecars WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId}`;
   const { connected, silent } = must(others, 'a count has a row');
   if (connected >= syncLimits.sidecarsPerAccountMax) {
@@ -86,7 +86,8 @@ async function makeRoom(
   await sql`
     DELETE FROM sidecars WHERE sidecar_id = ANY (ARRAY(
       SELECT sidecar_id FROM sidecars
-      WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId} AND last_seen_at_ms <= ${connectedSinceMs}
+      WHERE account_id = ${accountId} AND sidecar_id <> ${sidecarId}
+        AND (last_seen_at_ms <= ${connectedSinceMs} OR stopped_at_ms IS NOT NULL)
       ORDER BY EXISTS (SELECT FROM sidecar_epochs WHERE sidecar_epochs.sidecar_id = sidecars.sidecar_id), last_seen_at_ms
       LIMIT ${syncLimits.sidecarsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
@@ -123,8 +124,14 @@ export async function readConnectionStatus(
   return row.connected_at_ms > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
 }
 
+/** What a sidecar says of itself; absent or null: nothing, and what it said last stands. */
+export interface SaidOfItself {
+  readonly times?: DecisionTimes | null;
+  readonly clockOffsetMs?: number | null;
+}
+
 /**
- * Notes that the sidecar lives, what it has applied, and how long its decisions took where it says so. An
+ * Notes that the sidecar lives, what it has applied, and what it says of itself. An
  * acknowledgement that was overtaken by a later one takes nothing back; a position that is not in the history
  * of this database does, because what was acknowledged is then in force nowhere. False: the connection is
  * unknown. Throws `precondition_failed` where a newer connection has taken over the sidecar id.
@@ -133,17 +140,18 @@ export async function noteSidecar(
   sql: Database,
   connection: Connection,
   applied: Position,
-  times: DecisionTimes | null = null,
+  { times = null, clockOffsetMs = null }: SaidOfItself = {},
 ): Promise<boolean> {
   const { sidecarId, accountId, connectionId } = connection;
   const isKnown = (feedId: FeedId, { revision, mark }: FeedPosition) => sql`
     (SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision}) = ${mark}`;
   const noted = await sql`
-    UPDATE sidecars SET last_seen_at_ms = greatest(last_seen_at_ms, ${databaseNowMs(sql)}),
+    UPDATE sidecars SET last_seen_at_ms = greatest(last_seen_at_ms, ${databaseNowMs(sql)}), stopped_at_ms = NULL,
       acked_account_revision = CASE WHEN ${isKnown(accountId, applied.account)}
         THEN greatest(acked_account_revision, ${applied.account.revision}) ELSE 0 END,
       acked_global_revision = CASE WHEN ${isKnown(globalFeed, applied.global)}
         THEN greatest(acked_global_revision, ${applied.global.revision}) ELSE 0 END
+      ${clockOffsetMs === null ? sql`` : sql`, clock_offset_ms = ${clockOffsetMs}`}
       ${
         times === null
           ? sql``
@@ -156,6 +164,22 @@ export async function noteSidecar(
     param: 'connection_id',
     message: 'Another process has connected with this sidecar_id, and only the newest connection counts.',
   });
+}
+
+/**
+ * Notes that the process of this connection stops in order. It holds until anything comes of this sidecar id
+ * again: one that goes on is not believed to have stopped. False: another connection counts.
+ */
+export async function noteStopped(
+  sql: Database,
+  { sidecarId, accountId, connectionId }: Connection,
+): Promise<boolean> {
+  const noted = await sql`
+    UPDATE sidecars SET stopped_at_ms = ${databaseNowMs(sql)}
+    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
+  if (noted.count === 0) return false;
+  noteHints(sql, [{ accountId, mode: null, type: 'sidecar', id: sidecarId }]);
+  return true;
 }
 
 /**
@@ -183,7 +207,7 @@ export async function findServingAccounts(sql: Database, owner: Owner): Promise<
 
 /**
  * Of the sidecars of these accounts: how many are connected and have this revision of the global feed in
- * force, and which fell silent.
+ * force, and which fell silent. One that stopped in order is neither.
  */
 export async function lookAtSidecars(
   sql: Database,
@@ -198,7 +222,7 @@ export async function lookAtSidecars(
     SELECT sidecar_id AS "sidecarId", acked_global_revision >= ${globalRevision} AS "hasAcknowledged",
       last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected"
     FROM sidecars
-    WHERE account_id = ANY(${[...accountIds]}::text[])
+    WHERE account_id = ANY(${[...accountIds]}::text[]) AND stopped_at_ms IS NULL
       AND last_seen_at_ms > ${databaseNowMs(sql)} - ${syncLimits.sidecarSilentMs}::bigint
     ORDER BY last_seen_at_ms DESC`;
   const connected = rows.filter(({ isConnected }) => isConnected);
@@ -216,6 +240,8 @@ export interface SeenSidecar {
   readonly isConnected: boolean;
   readonly connectedAtMs: UnixMillis;
   readonly lastSeenAtMs: UnixMillis;
+  /** Null: it has not stopped in order. */
+  readonly stoppedAtMs: UnixMillis | null;
   readonly clockOffsetMs: number;
   /** Null: it is of a version that did not say so. */
   readonly version: string | null;
@@ -233,9 +259,9 @@ export interface SeenSidecar {
 export const listSidecars = (sql: Database, accountId: AccountId): Promise<readonly SeenSidecar[]> =>
   sql<SeenSidecar[]>`
     SELECT sidecar_id AS "sidecarId", connected_at_ms AS "connectedAtMs", last_seen_at_ms AS "lastSeenAtMs",
-      clock_offset_ms AS "clockOffsetMs", version, decisions, decision_p50_ms AS "decisionP50Ms",
+      stopped_at_ms AS "stoppedAtMs", clock_offset_ms AS "clockOffsetMs", version, decisions, decision_p50_ms AS "decisionP50Ms",
       decision_p99_ms AS "decisionP99Ms",
-      last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected",
+      stopped_at_ms IS NULL AND last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint AS "isConnected",
       greatest(own.revision - acked_account_revision, 0) + greatest(all_feeds.revision - acked_global_revision, 0) AS "changesBehind",
       greatest(${databaseNowMs(sql)} - last_seen_at_ms, 0) AS "silentMs"
     FROM sidecars

@@ -53,9 +53,16 @@ export class CarriedClock implements Clock {
     return this.#own.monotonic();
   }
 
-  /** Our wall clock minus theirs, in whole milliseconds; null before the first reading. */
+  /**
+   * Our wall clock minus theirs, in whole milliseconds, as far as that is certain: less half of the quickest
+   * round trip lately. So a slow answer never makes two clocks differ that do not. Null before the first
+   * reading.
+   */
   get offsetMs(): number | null {
-    return this.isKnown ? this.#own.now() - this.now() : null;
+    if (!this.isKnown) return null;
+    const offsetMs = this.#own.now() - this.now();
+    const doubtMs = Math.floor((this.#aheadMsMax - this.#aheadMsMin) / 2);
+    return offsetMs < 0 ? Math.min(0, offsetMs + doubtMs) : Math.max(0, offsetMs - doubtMs);
   }
 
   /**

@@ -15,6 +15,7 @@ export const SidecarAnswer = Type.Object({
   is_connected: Type.Boolean(),
   connected_at: Timestamp,
   last_seen_at: Timestamp,
+  stopped_at: nullable(Timestamp),
   lag_ms: Type.Integer(),
   changes_behind: Type.Integer(),
   clock_offset_ms: Type.Integer(),

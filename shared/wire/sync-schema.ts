@@ -284,6 +284,12 @@ export const AckRequest = Type.Object({
 });
 export type AckRequest = Wire<typeof AckRequest>;
 
+/**
+ * `POST /v1/sync/goodbye`: this process stops in order. It is not missing until it connects again. Answers
+ * 200 `{}` whatever is known of the connection.
+ */
+export const GoodbyeRequest = Type.Object({ sidecar_id: IdOf('side'), connection_id: ShortText });
+
 /** What feeds and connections consist of, for the test that keeps `syncVersion` in step. */
 export const syncShapes = {
   Entry: ChangeEntry,

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
+import { clockOffsetHeader, renderClockOffset } from '../../shared/wire/clock-offset.ts';
 import {
   type DecisionTimes,
   decisionTimesHeader,
@@ -62,6 +63,8 @@ export interface ControlPlaneClient {
   /** `signal` ends it early. */
   changes(after: Position, waitMs: number, signal: AbortSignal): Promise<ChangesAnswer>;
   ack(applied: Position): Promise<void>;
+  /** Says that this process stops, and is not missing from now on. Ends its connection. */
+  sayGoodbye(): Promise<void>;
   /**
    * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
    * `onOver`: as in `CallerThread.attempt`.
@@ -93,6 +96,8 @@ export interface ControlPlaneClientOptions {
   readonly clock: Clock;
   /** How long its decisions took lately, for its pulls. Default: it does not say. */
   readonly decisionTimes?: () => DecisionTimes | null;
+  /** By how much the clock of this machine is off, for its pulls; null: not known. Default: it does not say. */
+  readonly clockOffsetMs?: () => number | null;
   /** Learns from every call. Default: nobody shares what this one finds. */
   readonly reach?: Reach;
   readonly logger: Logger;
@@ -150,6 +155,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
       throw error;
     }
   };
+  const clockHeaders = (): Record<string, string> => {
+    const offsetMs = options.clockOffsetMs?.() ?? null;
+    return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
+  };
   const forget = (speaker: ControlPlaneConnection | null): void => {
     if (connection === speaker) connection = null;
   };
@@ -167,7 +176,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         sidecar_id: sidecarId,
         now_ms: clock.now(),
       } satisfies ConnectRequest;
-      const answer = await ask({ path: 'connect', body: JSON.stringify(body) }, parseConnectAnswer);
+      const answer = await ask(
+        { path: 'connect', body: JSON.stringify(body), headers: clockHeaders() },
+        parseConnectAnswer,
+      );
       connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
       return answer;
     },
@@ -195,7 +207,10 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
         return ask(
           {
             path: `changes?${query}`,
-            headers: times === null ? {} : { [decisionTimesHeader]: renderDecisionTimes(times) },
+            headers: {
+              ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
+              ...clockHeaders(),
+            },
             bytesMax: replicaLimits.changesBytesMax,
             signal,
           },
@@ -213,6 +228,13 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
           global_mark: global.mark,
         } satisfies AckRequest;
         await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
+      }),
+    sayGoodbye: () =>
+      asConnected(async (speaker) => {
+        const { connectionId } = speaker;
+        const body = JSON.stringify({ sidecar_id: sidecarId, connection_id: connectionId });
+        await ask({ path: 'goodbye', body, timeMsMax: replicaLimits.goodbyeMsMax }, () => true);
+        forget(speaker);
       }),
     shipAttestations: async (body, onOver = () => undefined) => {
       const speaker = connection;

@@ -166,6 +166,7 @@ class Follower implements Following {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#round.abort();
     this.#retrying.wake();
     this.#pullHint.wake();
     this.#paused.wake();
@@ -173,7 +174,7 @@ class Follower implements Following {
     await this.#keeper.close();
   }
 
-  /** Never rejects. A call that is under way when it is stopped ends with its deadline or its client. */
+  /** Never rejects. A call that is under way when it is stopped is ended, or ends with its deadline. */
   async #run(): Promise<void> {
     while (!this.#isStopped && !this.#isSuperseded) {
       this.#keeper.tick();

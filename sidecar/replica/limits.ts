@@ -9,6 +9,8 @@ export const replicaLimits = {
   loopStopMsMax: secondMs,
   /** So often a loop shows that it runs: several times within `loopStopMsMax`. */
   loopTickMs: 100,
+  /** Half a dozen journeys to it; a stop waits no longer for a word that only saves a false alarm. */
+  goodbyeMsMax: secondMs,
   /** A control plane that has not answered for so long after a stop counts as away. */
   catchUpMsMax: 1_500,
   /** Requests that wait for that: as many as wait for leases. More are shed. */

@@ -101,8 +101,13 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     logger,
     reach,
     decisionTimes: () => decisionTimes(),
+    clockOffsetMs: () => time.offsetMs,
   });
   started.add('calls to the control plane', () => client.close());
+  started.add('goodbye', async () => {
+    // What could not be told shows as what it looks like: a sidecar that is missing.
+    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
+  });
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
   started.add('watch on this loop', async () => catchUp.stop());
   const following = startFollowing({

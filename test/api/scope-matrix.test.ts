@@ -62,6 +62,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /sync/snapshot',
     'GET /sync/changes',
     'POST /sync/ack',
+    'POST /sync/goodbye',
     'POST /sync/attestations',
     'POST /sync/leases',
     'POST /sync/settlements',

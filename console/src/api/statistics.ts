@@ -26,6 +26,7 @@ export interface Sidecar {
   readonly is_connected: boolean;
   readonly connected_at: string;
   readonly last_seen_at: string;
+  readonly stopped_at: string | null;
   readonly lag_ms: number;
   readonly changes_behind: number;
   readonly clock_offset_ms: number;

@@ -23,7 +23,8 @@ export const useSidecars = (isAllowed: boolean) =>
 
 type Health = { readonly label: string; readonly tone: 'good' | 'warn' | 'bad' | '' };
 
-function healthOf({ is_connected, lag_ms, changes_behind }: Sidecar): Health {
+function healthOf({ is_connected, stopped_at, lag_ms, changes_behind }: Sidecar): Health {
+  if (stopped_at !== null) return { label: 'stopped', tone: '' };
   if (!is_connected)
     return lag_ms < missedMs ? { label: 'missing', tone: 'bad' } : { label: 'gone', tone: '' };
   return lag_ms > lagMsMax || changes_behind > 100

@@ -31,7 +31,7 @@ describe('a clock that is carried', () => {
     expect(clock).toMatchObject({ isKnown: false, offsetMs: null });
     expect(clock.now()).toBe(world.wallMs);
     expect(read(1, 1)).toBe(0);
-    expect(clock).toMatchObject({ isKnown: true, offsetMs: -4_000_000 });
+    expect(clock).toMatchObject({ isKnown: true, offsetMs: -3_999_999 });
     pass(60_000);
     expect(clock.now()).toBe(world.theirsMs);
   });
@@ -49,7 +49,26 @@ describe('a clock that is carried', () => {
     read(1, 1);
     world.wallMs += 90_000;
     expect(clock.now()).toBe(world.theirsMs);
-    expect(clock.offsetMs).toBe(-3_910_000);
+    expect(clock.offsetMs).toBe(-3_909_999);
+  });
+
+  it.each([
+    ['the way there', 4_200, 0],
+    ['the way back', 0, 4_200],
+    ['both ways', 2_100, 2_100],
+  ])('takes no clock for wrong because %s was slow', (_what, thereMs, backMs) => {
+    const { world, clock, read } = setUp();
+    world.theirsMs = world.wallMs;
+    read(thereMs, backMs);
+    expect(clock.offsetMs).toBe(0);
+    // One that is off by more than that shows all the same, and exactly once an answer was quick.
+    world.wallMs += 90_000;
+    expect(clock.offsetMs).toBeGreaterThanOrEqual(90_000 - 4_201);
+    expect(clock.offsetMs).toBeLessThanOrEqual(90_000);
+    read(1, 1);
+    expect(Math.abs((clock.offsetMs ?? 0) - 90_000)).toBeLessThanOrEqual(1);
+    world.wallMs -= 90_000;
+    expect(clock.offsetMs).toBe(0);
   });
 
   it('stays exact through slow answers once one was quick', () => {
